@@ -1,0 +1,142 @@
+"""What all three adapters share: how they are created, which requests they refuse, which replica they are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from lmms_eval import utils
+from lmms_eval.api.model import lmms
+from loguru import logger
+
+from medtasks.errors import UsageError
+
+from medtasks.border import at_border
+
+__all__ = ["MedtasksAdapter", "refuse_unknown"]
+
+
+class MedtasksAdapter(lmms):  # type: ignore[misc]
+    """Base of the back-ends: chat requests, ``generate_until`` only, one data-parallel replica per process.
+
+    Replicas never talk to each other; the harness gathers their results. ``rank`` is the global process
+    index, so several nodes do not evaluate the same documents twice.
+    """
+
+    is_simple = False
+
+    @classmethod
+    @at_border
+    def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
+        """Create the adapter from ``key=value,…``; what stands there wins over the harness's own options.
+
+        Raises
+        ------
+        UsageError
+            Where ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
+        """
+        try:
+            arguments = utils.simple_parse_args_string(arg_string or "")
+        except ValueError as error:
+            raise UsageError(
+                f"model_args is {arg_string!r}, but must be key=value pairs with commas between them."
+            ) from error
+        harness = {key: value for key, value in (additional_config or {}).items() if value is not None}
+        return cls(**{**harness, **arguments})
+
+    def join_replicas(self, device: str = "cpu") -> torch.device:
+        """Take this process's place among the replicas and return the device that ``device`` means for it.
+
+        ``device`` is ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
+        processes each takes its own GPU, so ``cuda:N`` is refused.
+
+        Raises
+        ------
+        UsageError
+            Where the device is unknown, not on this machine, or contradicts how the processes were launched.
+        """
+        replicas = int(os.environ.get("WORLD_SIZE", "1"))
+        kind, index = _read_device(device)
+        _check_device(device, kind, index, replicas)
+        # A lone process picks its device itself; with several the process group depends on it (gloo or nccl).
+        on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())
+        self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
+        if self.accelerator.num_processes != replicas:
+            joined = self.accelerator.num_processes
+            raise UsageError(
+                f"{replicas} processes were launched, but accelerate joined {joined}; use torchrun."
+            )
+        _warn_of_lone_process(replicas)
+        self._rank = self.accelerator.process_index
+        self._world_size = self.accelerator.num_processes
+        own: torch.device = self.accelerator.device
+        if self._world_size > 1:
+            if kind == "cuda" and own.type != "cuda":
+                raise UsageError(f"device={device} was asked for, but these processes run on {own.type}.")
+        elif kind != "auto":
+            own = torch.device(device)
+        elif own.type != "cuda":
+            own = torch.device("cpu")
+        self._device = own
+        return own
+
+    @property
+    def device(self) -> torch.device:
+        """Where this replica's tensors live; the harness puts its own counts there."""
+        return self._device
+
+    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+        """Refused: no medtasks task asks for likelihoods."""
+        raise NotImplementedError(
+            f"{type(self).__name__} generates text; log-likelihood requests are not supported."
+        )
+
+    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
+        """Refused for now."""
+        raise NotImplementedError(
+            f"{type(self).__name__} answers one round a request; multi-round generation is not supported yet."
+        )
+
+
+def refuse_unknown(model: str, known: tuple[str, ...], unknown: dict[str, Any]) -> None:
+    """Raise :class:`UsageError` where ``unknown`` holds an argument; harness-wide ones may be None."""
+    if unknown:
+        raise UsageError(
+            f"{model}: unknown argument {', '.join(sorted(unknown))}; known are {', '.join(known)}."
+        )
+
+
+def _warn_of_lone_process(replicas: int) -> None:
+    """Say that ``accelerate launch --cpu --num_processes N`` starts one process, whatever N is.
+
+    The launcher leaves a master address behind when it was asked for several, but no world size.
+    """
+    forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
+    if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:
+        logger.warning(
+            "accelerate launch --cpu started one process only; for several use torchrun --nproc_per_node N"
+        )
+
+
+def _read_device(device: str) -> tuple[str, int | None]:
+    kind, colon, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (colon and (kind != "cuda" or not number.isdecimal())):
+        raise UsageError(f"device is {device!r}, expected auto, cpu, cuda or cuda:N.")
+    return kind, int(number) if colon else None
+
+
+def _check_device(device: str, kind: str, index: int | None, replicas: int) -> None:
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device={device} was asked for, but torch sees no GPU here; use device=cpu.")
+    if index is None:
+        return
+    if replicas > 1:
+        raise UsageError(
+            f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
+        )
+    if index >= torch.cuda.device_count():
+        raise UsageError(
+            f"device={device} was asked for, but torch sees {torch.cuda.device_count()} GPU(s) here."
+        )

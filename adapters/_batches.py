@@ -1,0 +1,43 @@
+"""Which requests are generated together, and in which order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from ._generation import GenerationSettings, read_settings
+from ._requests import ChatRequest
+
+__all__ = ["plan_batches"]
+
+
+def plan_batches(
+    requests: Iterable[ChatRequest], size: int, max_new_tokens: int | None = None
+) -> Iterator[tuple[GenerationSettings, list[ChatRequest]]]:
+    """Yield (settings, requests) with one setting a batch and at most ``size`` requests (one when sampling).
+
+    Order: generation settings, then media, then text length, so that samples that share images stand together
+    and a batch needs little padding. Padding requests are left out.
+    """
+
+    def settings_key(request: ChatRequest) -> str:
+        return json.dumps(dict(request.settings), sort_keys=True, default=str)
+
+    def key(request: ChatRequest) -> tuple[str, tuple[str, ...], int, str, str, int]:
+        return (
+            settings_key(request),
+            request.media,
+            len(request.prompt),
+            request.task,
+            request.sample_id,
+            request.repeat,
+        )
+
+    ordered = sorted((request for request in requests if not request.padding), key=key)
+    for _, alike in groupby(ordered, key=settings_key):
+        group = list(alike)
+        settings = read_settings(group[0].settings, max_new_tokens)
+        step = 1 if settings.sampling else size
+        for start in range(0, len(group), step):
+            yield settings, group[start : start + step]

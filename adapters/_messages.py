@@ -1,0 +1,109 @@
+"""Chat messages as a task gives them → what a chat template and an image processor take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+
+from medtasks.errors import DataError, MediaError, UsageError
+
+__all__ = ["Conversation", "PixelLimits", "fit_pixels", "read_messages"]
+
+_DEEP_MODES = ("I", "F")  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
+
+
+@dataclass(frozen=True)
+class PixelLimits:
+    """Least and most pixels per image (width times height); None sets no limit."""
+
+    least: int | None = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.least is not None and self.most is not None and self.least > self.most:
+            raise UsageError(f"min_pixels is {self.least}, which is more than max_pixels ({self.most}).")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages with image placeholders for the template, and the images they stand for, in the same order."""
+
+    messages: list[dict[str, Any]]
+    images: list[Image.Image]
+
+
+def fit_pixels(image: Image.Image, limits: PixelLimits) -> Image.Image:
+    """Scale ``image`` into ``limits`` (bicubic, aspect ratio kept as far as whole pixels allow)."""
+    width, height = image.size
+    pixels = width * height
+    if limits.most is not None and pixels > limits.most:
+        scale = math.sqrt(limits.most / pixels)
+        # A side can be as short as one pixel; the other must then make up for it.
+        short = max(1, math.floor(min(width, height) * scale))
+        long = max(1, min(math.floor(max(width, height) * scale), limits.most // short))
+        size = (long, short) if width >= height else (short, long)
+    elif limits.least is not None and pixels < limits.least:
+        scale = math.sqrt(limits.least / pixels)
+        size = (math.ceil(width * scale), math.ceil(height * scale))
+    else:
+        return image
+    return image.resize(size, Image.Resampling.BICUBIC)
+
+
+def read_messages(
+    given: Iterable[dict[str, Any]], limits: PixelLimits, system_prompt: str | None = None
+) -> Conversation:
+    """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
+
+    An image part holds a PIL image or the path of a file under ``url`` (or ``image``). ``system_prompt``
+    takes the place of the task's own system message.
+
+    Raises
+    ------
+    DataError
+        For a part of another type; a video has to come as frames.
+    MediaError
+        For an image that is missing, cannot be decoded, or has more than 8 bits per channel.
+    """
+    messages: list[dict[str, Any]] = []
+    images: list[Image.Image] = []
+    if system_prompt:
+        messages.append({"role": "system", "content": [{"type": "text", "text": system_prompt}]})
+    for message in given:
+        if system_prompt and message["role"] == "system":
+            continue
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        placed: list[dict[str, Any]] = []
+        for part in parts:
+            if part["type"] == "text":
+                placed.append({"type": "text", "text": part["text"]})
+            elif part["type"] == "image":
+                placed.append({"type": "image"})
+                images.append(fit_pixels(_open(part.get("url", part.get("image"))), limits))
+            else:
+                raise DataError(
+                    f"A message holds a part of type {part['type']!r}, but only text and images are taken; "
+                    "give a video as its frames."
+                )
+        messages.append({"role": message["role"], "content": placed})
+    return Conversation(messages, images)
+
+
+def _open(source: Any) -> Image.Image:
+    if isinstance(source, str):
+        try:
+            with Image.open(source) as opened:
+                opened.load()
+                source = opened
+        except (OSError, UnidentifiedImageError) as error:
+            raise MediaError(f"{source}: the image cannot be read ({error}).") from error
+    if not isinstance(source, Image.Image):
+        raise MediaError(f"An image part holds {type(source).__name__}, expected a PIL image or a file path.")
+    if source.mode.startswith(_DEEP_MODES):
+        raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
+    return source if source.mode == "RGB" else source.convert("RGB")

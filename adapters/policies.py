@@ -1,0 +1,134 @@
+"""Answering policies of the baselines: pure functions of one question, a seed and the policy's own settings.
+
+Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends on neither order,
+sharding, nor how many questions were asked before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from medtasks.errors import DataError, UsageError
+
+__all__ = [
+    "POLICIES",
+    "Policy",
+    "Question",
+    "abstain",
+    "constant",
+    "make_policy",
+    "noisy_oracle",
+    "oracle",
+    "uniform",
+]
+
+DEFAULT_LETTER = "A"
+DEFAULT_SENTENCE = "There is no abnormality in the image."
+DEFAULT_ACCURACY = 0.7
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a policy may know. ``choices`` are sorted letters, empty for an open question.
+
+    ``answers`` are the reference answers of all documents of the task, sorted, repeats included; only open
+    questions are answered from them.
+    """
+
+    sample_id: str
+    target: str
+    abstention: str | None = None
+    choices: tuple[str, ...] = ()
+    answers: Sequence[str] = ()
+
+
+Policy = Callable[[Question], str]
+
+
+def _draw(seed: int, question: Question, purpose: str) -> int:
+    """A 256-bit integer, uniform over seeds, samples and purposes."""
+    named = json.dumps([seed, question.sample_id, purpose]).encode()
+    return int.from_bytes(hashlib.sha256(named).digest(), "big")
+
+
+def _pick(options: Sequence[str], seed: int, question: Question, purpose: str) -> str:
+    return options[_draw(seed, question, purpose) % len(options)]
+
+
+def oracle(question: Question) -> str:
+    """The reference answer."""
+    return question.target
+
+
+def constant(question: Question, answer: str | None = None) -> str:
+    """Always ``answer``; without one, ``A`` for multiple choice and a fixed sentence otherwise."""
+    if answer is not None:
+        return answer
+    return DEFAULT_LETTER if question.choices else DEFAULT_SENTENCE
+
+
+def abstain(question: Question) -> str:
+    """What an abstaining model answers, as the task says; raises :class:`DataError` where it does not."""
+    if question.abstention is None:
+        raise DataError(f"{question.sample_id}: field 'abstention' is missing, which policy=abstain answers.")
+    return question.abstention
+
+
+def uniform(question: Question, seed: int = 0) -> str:
+    """One of the choices, all equally likely; an open question gets the answer of a random document."""
+    return _pick(question.choices or question.answers, seed, question, "choice")
+
+
+def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
+    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely.
+
+    Raises
+    ------
+    DataError
+        Where the task has no wrong answer to give.
+    """
+    if _draw(seed, question, "correct") < int(accuracy * 2**256):
+        return question.target
+    options = question.choices or question.answers
+    if all(option == question.target for option in options):
+        raise DataError(
+            f"{question.sample_id}: noisy_oracle needs an answer that differs from the reference, found none."
+        )
+    # Redrawing instead of filtering: a task can have thousands of documents.
+    attempt = 0
+    while (wrong := _pick(options, seed, question, f"wrong {attempt}")) == question.target:
+        attempt += 1
+    return wrong
+
+
+POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+    "oracle": (oracle, ()),
+    "constant": (constant, ("answer",)),
+    "uniform": (uniform, ("seed",)),
+    "abstain": (abstain, ()),
+    "noisy_oracle": (noisy_oracle, ("seed", "accuracy")),
+}
+
+
+def make_policy(
+    name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
+) -> Policy:
+    """The policy called ``name`` with its settings bound; None leaves a setting at its default.
+
+    Raises
+    ------
+    UsageError
+        For an unknown policy, or a setting that this policy does not have.
+    """
+    if name not in POLICIES:
+        raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
+    function, takes = POLICIES[name]
+    settings = {"seed": seed, "accuracy": accuracy, "answer": answer}
+    for setting in ("accuracy", "answer"):
+        if settings[setting] is not None and setting not in takes:
+            raise UsageError(f"policy={name} takes no {setting}; leave it out or choose another policy.")
+    return partial(function, **{key: settings[key] for key in takes if settings[key] is not None})

@@ -1,0 +1,210 @@
+"""A Qwen2.5-VL-architecture checkpoint with random weights, built on demand and never committed.
+
+It lets the demo and the tests run real multimodal inference on a machine that has nothing: the files are an
+ordinary transformers checkpoint directory that loads offline. :class:`TinyConfig` also describes models of
+realistic size, so that a benchmark can time real shapes without real weights.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import UsageError
+
+from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
+
+__all__ = ["RECIPE", "TinyConfig", "build_tiny_vlm", "tiny_checkpoint"]
+
+RECIPE = 1  # raise it whenever the files that build_tiny_vlm writes change
+
+
+@dataclass(frozen=True)
+class TinyConfig:
+    """Shapes of the checkpoint; the defaults give the tiny one.
+
+    ``vocab_size`` is the number of embedding rows (the tokenizer itself stays small where it is larger),
+    ``max_pixels``/``min_pixels`` are pixels per image after resizing (one token covers ``28 * 28`` pixels),
+    and ``end_gain`` makes the end-of-turn token likelier, since random weights alone would hardly ever stop.
+    """
+
+    vocab_size: int = 1024
+    hidden_size: int = 64
+    intermediate_size: int = 128
+    layers: int = 2
+    heads: int = 4
+    kv_heads: int = 2
+    vision_hidden_size: int = 32
+    vision_intermediate_size: int = 64
+    vision_depth: int = 2
+    vision_heads: int = 2
+    min_pixels: int = 56 * 56
+    max_pixels: int = 36 * 28 * 28
+    end_gain: float = 4.0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.heads or (self.hidden_size // self.heads) % 4:
+            raise UsageError(
+                f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a "
+                "multiple of 4."
+            )
+        if self.vocab_size < 512:
+            raise UsageError(
+                f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more."
+            )
+
+
+TOKENIZER_ENTRIES = 1024
+
+
+def build_tiny_vlm(
+    directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None
+) -> Path:
+    """Write a random-weight Qwen2.5-VL-architecture checkpoint into ``directory`` and return it.
+
+    The weights come from their own generator seeded with ``seed``; global random state is left as it was. The
+    same library versions give the same bytes.
+    """
+    import torch
+    from transformers import GenerationConfig, Qwen2_5_VLForConditionalGeneration
+
+    from ._progress import progress_bars
+
+    shape = config or TinyConfig()
+    target = Path(directory)
+    target.mkdir(parents=True, exist_ok=True)
+    tokenizer = train_tokenizer(min(TOKENIZER_ENTRIES, shape.vocab_size))
+    tokenizer.chat_template = CHAT_TEMPLATE
+    with torch.random.fork_rng(devices=[]):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(getattr(torch, shape.dtype))
+        try:
+            model = Qwen2_5_VLForConditionalGeneration(_model_config(shape, tokenizer))
+        finally:
+            torch.set_default_dtype(before)
+    _fill(model, seed, shape, tokenizer)
+    model.generation_config = GenerationConfig(
+        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
+    )
+    with progress_bars(False):
+        model.save_pretrained(target)
+        _processor(shape, tokenizer).save_pretrained(target)
+    return target
+
+
+def _model_config(shape: TinyConfig, tokenizer: Any) -> Any:
+    from transformers import Qwen2_5_VLConfig
+
+    rotary = shape.hidden_size // shape.heads // 2
+    temporal = rotary // 4
+    height = (rotary - temporal) // 2
+    identity = tokenizer.convert_tokens_to_ids
+    return Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": shape.vocab_size,
+            "hidden_size": shape.hidden_size,
+            "intermediate_size": shape.intermediate_size,
+            "num_hidden_layers": shape.layers,
+            "num_attention_heads": shape.heads,
+            "num_key_value_heads": shape.kv_heads,
+            "max_position_embeddings": 32768,
+            "rope_scaling": {
+                "type": "mrope",
+                "mrope_section": [temporal, height, rotary - temporal - height],
+            },
+            "bos_token_id": None,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+        },
+        vision_config={
+            "depth": shape.vision_depth,
+            "hidden_size": shape.vision_hidden_size,
+            "intermediate_size": shape.vision_intermediate_size,
+            "num_heads": shape.vision_heads,
+            "out_hidden_size": shape.hidden_size,
+            "fullatt_block_indexes": _full_attention(shape.vision_depth),
+        },
+        image_token_id=identity(IMAGE_TOKEN),
+        video_token_id=identity(VIDEO_TOKEN),
+        vision_start_token_id=identity("<|vision_start|>"),
+        vision_end_token_id=identity("<|vision_end|>"),
+        dtype=shape.dtype,
+    )
+
+
+def _full_attention(depth: int) -> list[int]:
+    """Blocks that look at the whole image instead of at windows: each quarter's last, as in Qwen2.5-VL."""
+    step = max(2, depth // 4)
+    return sorted({*range(step - 1, depth, step), depth - 1})
+
+
+def _fill(model: Any, seed: int, shape: TinyConfig, tokenizer: Any) -> None:
+    """Draw every matrix from N(0, 1 / fan-in), so that answers depend on image and text alike.
+
+    Output rows of tokens that are not readable text are zero: random answers then look like words, not like
+    bytes.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in sorted(model.named_parameters()):
+            if weight.ndim == 1:
+                weight.fill_(0.0 if name.endswith("bias") else 1.0)
+                continue
+            spread = 1.0 if "embed_tokens" in name else weight[0].numel() ** -0.5
+            weight.normal_(0.0, spread, generator=generator)
+        readable = [tokenizer.decode([token]) for token in range(len(tokenizer))]
+        special = set(tokenizer.all_special_ids)
+        gains = torch.zeros(shape.vocab_size, 1)
+        for token, text in enumerate(readable):
+            if text and text.isascii() and text.isprintable() and token not in special:
+                gains[token] = 1.0
+        gains[tokenizer.eos_token_id] = shape.end_gain
+        model.lm_head.weight.mul_(gains)
+
+
+def _processor(shape: TinyConfig, tokenizer: Any) -> Any:
+    from transformers import Qwen2_5_VLProcessor, Qwen2VLImageProcessor, Qwen2VLVideoProcessor
+
+    size = {"shortest_edge": shape.min_pixels, "longest_edge": shape.max_pixels}
+    return Qwen2_5_VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=size),
+        tokenizer=tokenizer,
+        video_processor=Qwen2VLVideoProcessor(size=size),
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def tiny_checkpoint() -> Path:
+    """Return the directory of the tiny checkpoint, building it in the user cache where it is not there yet.
+
+    The cache is ``$MEDTASKS_CACHE`` or the platform's user cache for ``medtasks``. A finished directory
+    appears by one rename, so processes that build at the same time cannot see each other's half-written
+    files.
+    """
+    import platformdirs
+    import transformers
+
+    root = Path(os.environ.get("MEDTASKS_CACHE") or platformdirs.user_cache_dir("medtasks"))
+    target = root / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"
+    if target.is_dir():
+        return target
+    root.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=root))
+    try:
+        build_tiny_vlm(partial)
+        partial.chmod(0o755)  # mkdtemp makes it private; a cache may be shared
+        try:
+            partial.rename(target)
+        except OSError:
+            if not target.is_dir():  # otherwise another process was first, with the same bytes
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target

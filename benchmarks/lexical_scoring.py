@@ -1,0 +1,332 @@
+"""Targets S1 and S2: lexical scoring of a Kvasir-VQA-x1-shaped test set, and its bootstrap intervals.
+
+In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew
+for all rows, each level and each class) and ``medtasks.metrics``. The values must agree before any time is
+printed.
+
+    python benchmarks/lexical_scoring.py [--rows N] [--seed S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
+
+from medtasks.metrics import LEXICAL, aggregate, get_metric, lexical_statistics, wordnet
+from medtasks.stats import cluster_bootstrap
+
+LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
+QUESTIONS_PER_IMAGE = 24
+TOLERANCE = 1e-9
+
+COLORS = ["pink", "red", "white", "yellow", "brown", "pink and red", "whitish", "violet", "green", "black"]
+PLACES = ["center", "upper-left", "upper-center", "upper-right", "center-left", "center-right", "lower-left"]
+PLACES += ["lower-center", "lower-right"]
+COUNTS = ["one", "two", "three", "four", "no", "several"]
+LANDMARKS = ["cecum", "ileum", "pylorus", "z-line", "no anatomical landmark"]
+TOOLS = ["biopsy forceps", "polyp snare", "metal clip", "tube", "injection needle", "no instrument"]
+FINDINGS = [
+    "a polyp",
+    "esophagitis",
+    "ulcerative colitis",
+    "Barrett's esophagus",
+    "hemorrhoids",
+    "no abnormality",
+]
+SIZES = ["less than 5 mm", "5 to 10 mm", "11 to 20 mm", "more than 20 mm"]
+POLYPS = ["Paris Ip", "Paris Is", "Paris IIa", "Paris IIa+c", "no polyp"]
+YES_NO = ["", "not "]
+
+# class slug -> (phrasings with one slot, values of the slot)
+CLASSES: dict[str, tuple[list[str], list[str]]] = {
+    "polyp_type": (["the polyp is classified as {}", "a polyp of type {} is visible"], POLYPS),
+    "polyp_removal_status": (["the polyps have {}been removed", "removal is {}complete"], YES_NO),
+    "text_presence": (["text is {}present in the image", "written text does {}appear on screen"], YES_NO),
+    "box_artifact_presence": (["a green and black box artifact is {}visible", "the box is {}shown"], YES_NO),
+    "landmark_presence": (["the landmark identified is the {}", "evidence of {} can be seen"], LANDMARKS),
+    "abnormality_color": (["the abnormality appears {}", "its color is predominantly {}"], COLORS),
+    "polyp_count": (["{} polyps were identified", "there are {} polyps in the image"], COUNTS),
+    "instrument_location": (["the instrument is located in the {}", "the tool lies {}"], PLACES),
+    "procedure_type": (
+        ["the image was taken during a {}", "the procedure is a {}"],
+        ["gastroscopy", "colonoscopy"],
+    ),
+    "instrument_presence": (["{} is present", "the image shows {}"], TOOLS),
+    "abnormality_presence": (["{} was detected", "findings consistent with {} are noted"], FINDINGS),
+    "finding_presence": (["the image does {}contain any finding", "findings are {}present"], YES_NO),
+    "finding_count": (["{} findings are present", "a total of {} findings were noted"], COUNTS),
+    "instrument_count": (["{} instruments are in view", "the image contains {} instruments"], COUNTS),
+    "abnormality_location": (["the abnormality is in the {} region", "it is found in the {}"], PLACES),
+    "landmark_color": (["the anatomical landmark is {}", "the landmark shows a {} color"], COLORS),
+    "landmark_location": (["the anatomical landmark lies in the {}", "it sits in the {} area"], PLACES),
+    "polyp_size": (["the polyp measures {}", "its estimated size is {}"], SIZES),
+}
+OPENINGS = [
+    "",
+    "On inspection, ",
+    "In this endoscopic view, ",
+    "The image shows that ",
+    "Evaluation reveals that ",
+]
+OPENINGS += ["As seen in the frame, ", "During the examination, ", "Upon review: ", "Here, "]
+LINKS = [", and ", "; ", ", while ", ". Additionally, ", ", with the note that "]
+SWAPS = {
+    "identified": "detected",
+    "present": "visible",
+    "image": "picture",
+    "located": "situated",
+    "shows": "displays",
+}
+SWAPS |= {
+    "polyp": "growth",
+    "polyps": "polyp",
+    "seen": "observed",
+    "detected": "found",
+    "contains": "includes",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scored sample."""
+
+    prediction: str
+    reference: str
+    level: int
+    classes: tuple[str, ...]
+    image: str
+
+
+def generate(rows: int, seed: int) -> list[Row]:
+    """Rows with the published share of levels; the prediction is the reference after a few random edits."""
+    draw = random.Random(seed)
+    total = sum(LEVEL_SIZES.values())
+    levels = [level for level, size in LEVEL_SIZES.items() for _ in range(round(size * rows / total))]
+    made = []
+    for number, level in enumerate((levels + [3] * rows)[:rows]):
+        names = [name for name in CLASSES if level == 1 or name != "finding_presence"]
+        classes = tuple(draw.choices(names, k=level))  # a class may be named twice, as in the data
+        clauses = [(draw.choice(CLASSES[name][0]), draw.choice(CLASSES[name][1]), name) for name in classes]
+        frame = draw.choice(OPENINGS), draw.choice(LINKS)
+        reference = sentence([text.format(value) for text, value, _ in clauses], *frame)
+        prediction = reference
+        if draw.random() > 0.15:
+            guesses = []
+            for text, value, name in clauses:
+                wrong = draw.random() < 0.35
+                phrasing = draw.choice(CLASSES[name][0]) if draw.random() < 0.4 else text
+                guesses.append(phrasing.format(draw.choice(CLASSES[name][1]) if wrong else value))
+            frame = (draw.choice(OPENINGS), draw.choice(LINKS)) if draw.random() < 0.5 else frame
+            words = sentence(guesses, *frame).split()
+            words = [SWAPS.get(word, word) if draw.random() < 0.4 else word for word in words]
+            prediction = " ".join(word for word in words if draw.random() > 0.04)
+        made.append(
+            Row(prediction, reference, level, classes, f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}")
+        )
+    return made
+
+
+def sentence(clauses: list[str], opening: str, link: str) -> str:
+    """The clauses as one capitalized answer."""
+    text = opening + link.join(clauses) + "."
+    return text[0].upper() + text[1:]
+
+
+def groups_of(rows: list[Row]) -> dict[str, list[int]]:
+    """Row numbers of all rows, each level and each class, by a readable key."""
+    groups: dict[str, list[int]] = {"overall": list(range(len(rows)))}
+    for number, row in enumerate(rows):
+        for key in {f"level {row.level}", *(f"class {name}" for name in row.classes)}:
+            groups.setdefault(key, []).append(number)
+    return groups
+
+
+Compute = Callable[[list[str], list[str]], dict[str, float]]
+
+
+def published_recipe() -> tuple[dict[str, Compute], str]:
+    """``evaluate`` metrics by name as functions of (predictions, references), and where they came from."""
+    import evaluate
+
+    def loaded(source: Callable[[str], str]) -> dict[str, Any]:
+        return {
+            name: evaluate.load(source(name)) for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")
+        }
+
+    try:
+        modules, origin = loaded(lambda name: name), "the hub's modules"
+    except Exception as error:  # whatever a missing hub raises: connection, cache and offline errors
+        local = Path(__file__).parent / "hf_metrics"
+        modules = loaded(lambda name: str(local / name))
+        origin = f"local modules of `benchmarks/hf_metrics` (the hub: {type(error).__name__})"
+
+    def rouge(aggregated: bool, predictions: list[str], references: list[str]) -> dict[str, float]:
+        types = ["rouge1", "rouge2", "rougeL"]
+        got = modules["rouge"].compute(
+            predictions=predictions, references=references, rouge_types=types, use_aggregator=aggregated
+        )
+        return {
+            name: float(sum(value) / len(value)) if not aggregated else value for name, value in got.items()
+        }
+
+    def single(
+        name: str, key: str, predictions: list[str], references: list[str], **options: Any
+    ) -> dict[str, float]:
+        module = modules["chrf" if name == "chrf++" else name]
+        return {name: float(module.compute(predictions=predictions, references=references, **options)[key])}
+
+    def exact(predictions: list[str], references: list[str]) -> dict[str, float]:
+        sides = ([text.strip().lower() for text in side] for side in (predictions, references))
+        return single("exact_match", "exact_match", *sides)
+
+    return {
+        "rouge": partial(rouge, True),
+        "rouge, no bootstrap": partial(rouge, False),
+        "meteor": partial(single, "meteor", "meteor"),
+        "chrf": partial(single, "chrf", "score"),
+        "chrf++": partial(single, "chrf++", "score", word_order=2),
+        "bleu": partial(single, "bleu", "bleu"),
+        "exact_match": exact,
+    }, origin
+
+
+def run_recipe(
+    rows: list[Row], recipe: dict[str, Compute]
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Values by metric and group, and seconds by recipe entry and group."""
+    values: dict[str, dict[str, float]] = {}
+    seconds: dict[str, dict[str, float]] = {}
+    for entry, compute in recipe.items():
+        for key, members in groups_of(rows).items():
+            predictions = [rows[i].prediction for i in members]
+            references = [rows[i].reference for i in members]
+            begin = time.perf_counter()
+            got = compute(predictions, references)
+            seconds.setdefault(entry, {})[key] = time.perf_counter() - begin
+            if entry != "rouge":  # a random value; the entry without bootstrap is compared instead
+                for name, value in got.items():
+                    values.setdefault(name, {})[key] = value
+    return values, seconds
+
+
+def run_ours(rows: list[Row], names: tuple[str, ...]) -> tuple[dict[str, dict[str, float]], float]:
+    """Values by metric and group, and seconds."""
+    begin = time.perf_counter()
+    statistics, _ = lexical_statistics(
+        [row.prediction for row in rows], [row.reference for row in rows], names
+    )
+    keys = [[f"level {row.level}", *(f"class {name}" for name in row.classes)] for row in rows]
+    values = {}
+    for name, table in statistics.items():
+        got = aggregate(get_metric(name), table, keys)
+        values[name] = {"overall": got.overall.score} | {
+            key: group.score for key, group in got.groups.items()
+        }
+    return values, time.perf_counter() - begin
+
+
+def run_bootstrap(rows: list[Row], statistics: dict[str, Any]) -> dict[str, float]:
+    """Seconds of 1,000 resamples by metric."""
+    images = [row.image for row in rows]
+    seconds = {}
+    for name, table in statistics.items():
+        begin = time.perf_counter()
+        cluster_bootstrap(table, images, get_metric(name).score, resamples=1000)
+        seconds[name] = time.perf_counter() - begin
+    return seconds
+
+
+def largest_difference(
+    ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]
+) -> dict[str, float]:
+    """Largest absolute difference over the groups, by metric; both sides must have the same groups."""
+    if {name: set(groups) for name, groups in ours.items()} != {
+        name: set(groups) for name, groups in theirs.items()
+    }:
+        sys.exit("the two sides scored different metrics or groups")
+    return {name: max(abs(ours[name][key] - theirs[name][key]) for key in ours[name]) for name in ours}
+
+
+def main() -> None:
+    """Run both sides and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=sum(LEVEL_SIZES.values()), help="fewer for a quick look")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rows = generate(options.rows, options.seed)
+    wordnet.corpus()  # makes Debian's WordNet readable for NLTK, on which the recipe relies too
+    recipe, origin = published_recipe()
+    warm = generate(50, options.seed + 1)
+    run_recipe(warm, recipe)  # dictionaries and modules are loaded before either side is timed
+    run_ours(warm, LEXICAL)
+
+    theirs, seconds = run_recipe(rows, recipe)
+    ours, total = run_ours(rows, LEXICAL)
+    differences = largest_difference(ours, theirs)
+    if max(differences.values()) > TOLERANCE:
+        sys.exit(f"the values disagree: {differences}")
+    alone = {name: run_ours(rows, (name,))[1] for name in LEXICAL}
+    report(rows, origin, seconds, total, alone, differences)
+    table, _ = lexical_statistics([row.prediction for row in rows], [row.reference for row in rows])
+    report_bootstrap(seconds, run_bootstrap(rows, table))
+
+
+def report(
+    rows: list[Row],
+    origin: str,
+    seconds: dict[str, dict[str, float]],
+    total: float,
+    alone: dict[str, float],
+    differences: dict[str, float],
+) -> None:
+    """Table S1."""
+    libraries = ["evaluate", "nltk", "numpy", "rouge-score", "sacrebleu"]
+    versions = ", ".join(f"{name} {version(name)}" for name in libraries)
+    pairs, texts = {(row.prediction, row.reference) for row in rows}, {row.prediction for row in rows}
+    texts |= {row.reference for row in rows}
+    print(f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(texts):,} distinct texts, ", end="")
+    print(f"{len(groups_of(rows))} groups; recipe from {origin}\n")
+    print(
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {versions}; ",
+        end="",
+    )
+    print(f"`{get_metric('meteor').signature}`\n")
+    print(
+        "| metric | recipe, s | medtasks alone, s | ratio | largest difference |\n|---|---:|---:|---:|---:|"
+    )
+    spent = {entry: sum(groups.values()) for entry, groups in seconds.items()}
+    rouge = [name for name in LEXICAL if name.startswith("rouge")]
+    lines = [("rouge1, rouge2, rougeL", spent["rouge"], sum(alone[name] for name in rouge), rouge)]
+    lines += [(name, spent[name], alone[name], [name]) for name in LEXICAL if name not in rouge]
+    for label, recipe, own, names in lines:
+        worst = max(differences[name] for name in names)
+        print(f"| {label} | {recipe:.2f} | {own:.2f} | {recipe / own:.1f} | {worst:.1e} |")
+    published = sum(value for entry, value in spent.items() if entry != "rouge, no bootstrap")
+    plain = sum(value for entry, value in spent.items() if entry != "rouge")
+    print(f"| **all, one call** | **{published:.2f}** | **{total:.2f}** | **{published / total:.1f}** | |")
+    print(f"| all, ROUGE without its bootstrap | {plain:.2f} | {total:.2f} | {plain / total:.1f} | |")
+
+
+def report_bootstrap(seconds: dict[str, dict[str, float]], spent: dict[str, float]) -> None:
+    """Table S2."""
+    once = sum(groups["overall"] for entry, groups in seconds.items() if entry != "rouge")
+    ours = sum(spent.values())
+    print("\n| 1,000 cluster-bootstrap resamples of all metrics | s |\n|---|---:|")
+    print(f"| recomputing per resample (1,000 × one measured pass of the recipe) | {1000 * once:,.0f} |")
+    print(f"| medtasks, on summed statistics | {ours:.2f} |\n| ratio | {1000 * once / ours:,.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Aggregation functions for ``metric_list``: corpus scores from the per-sample values of ``process_results``.
+
+They let the harness alone (``--include_path``, without our hook) print the right score per task. The hook then
+replaces these by the same scores with intervals, and adds the pooled ones of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from medtasks.metrics import aggregate, get_metric
+
+__all__ = [
+    "accuracy",
+    "bleu",
+    "chrf",
+    "chrf_plus_plus",
+    "exact_match",
+    "meteor",
+    "rouge1",
+    "rouge2",
+    "rougeL",
+    "sample_value",
+]
+
+
+def sample_value(metric: str, prediction: str, reference: str, cluster: str) -> dict[str, Any]:
+    """One sample's entry for one metric, as the harness collects it.
+
+    ``statistics`` are the metric's sufficient statistics, ``cluster`` serves clustered standard errors, and
+    mean-type metrics also state their ``score``; an unavailable metric states why instead.
+    """
+    known = get_metric(metric)
+    reason = known.unavailable()
+    if reason is not None:
+        return {"cluster": cluster, "unavailable": reason}
+    statistics = known.statistics(prediction, reference)
+    value: dict[str, Any] = {"cluster": cluster, "statistics": statistics.tolist()}
+    if known.width == 2:
+        value["score"] = float(known.score(statistics))
+    return value
+
+
+def _corpus_score(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+    def corpus_score(values: Sequence[Mapping[str, Any]]) -> float | str:
+        reasons = {value["unavailable"] for value in values if "unavailable" in value}
+        if reasons:
+            return f"not computed, because {min(reasons)}"
+        statistics = np.array([value["statistics"] for value in values], dtype=np.float64)
+        return aggregate(get_metric(metric), statistics).overall.score
+
+    corpus_score.__name__ = corpus_score.__qualname__ = metric
+    return corpus_score
+
+
+rouge1 = _corpus_score("rouge1")
+rouge2 = _corpus_score("rouge2")
+rougeL = _corpus_score("rougeL")  # noqa: N816 - the field's own spelling
+meteor = _corpus_score("meteor")
+chrf = _corpus_score("chrf")
+chrf_plus_plus = _corpus_score("chrf++")
+bleu = _corpus_score("bleu")
+exact_match = _corpus_score("exact_match")
+accuracy = _corpus_score("accuracy")

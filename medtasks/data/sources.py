@@ -1,0 +1,213 @@
+"""Rows of release files, each with its place: JSONL, parquet, and the hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtasks.data.manifest import Source
+from medtasks.data.records import Where
+from medtasks.errors import DataError, UsageError
+
+__all__ = [
+    "KVASIR_HUB",
+    "KVASIR_IMAGES_HUB",
+    "RowSource",
+    "SourceRow",
+    "hub_images",
+    "hub_rows",
+    "open_kvasir",
+    "read_jsonl",
+]
+
+KVASIR_HUB = "SimulaMet/Kvasir-VQA-x1"
+KVASIR_IMAGES_HUB = "SimulaMet-HOST/Kvasir-VQA"
+BY_HAND = (
+    "to go on without the hub, copy the dataset here and run: medtasks prepare kvasir_vqa_x1 --source DIR "
+    "(DIR holds test.jsonl or test*.parquet, and images/<img_id>.jpg)"
+)
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """One row with its place, and its picture's bytes where the source holds them."""
+
+    where: Where
+    row: Mapping[str, Any]
+    image: bytes | None = None
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """Rows, the folder of their pictures where those are files, and where both came from."""
+
+    rows: Iterator[SourceRow]
+    images: Path | None
+    source: Source
+    by_image_id: bool = field(default=False)  # pictures come from a second hub dataset, by img_id
+
+
+def read_jsonl(path: Path) -> Iterator[SourceRow]:
+    """Rows of a JSONL file; blank lines are skipped.
+
+    Raises:
+        DataError: the file is missing, empty, not UTF-8, or a line is no JSON object; names line and column.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    if not data.strip():
+        raise DataError(f"{path}: the file is empty, expected one JSON object per line; fetch it again.")
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        where = Where(path.name, number)
+        try:
+            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; save the file as UTF-8."
+            ) from error
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{where}, column {error.colno}: not JSON ({error.msg}), expected one object per line; mend the line."
+            ) from error
+        if not isinstance(row, dict):
+            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; mend the line.")
+        yield SourceRow(where, row)
+
+
+def _dataset_rows(dataset: Any, name: str) -> Iterator[SourceRow]:
+    from datasets import Image
+
+    if "image" in dataset.features:
+        dataset = dataset.cast_column("image", Image(decode=False))
+    for number, row in enumerate(dataset, start=1):
+        where = Where(name, number)
+        image = row.pop("image", None)
+        yield SourceRow(where, row, _image_bytes(image, where))
+
+
+def _image_bytes(image: Any, where: Where) -> bytes | None:
+    if image is None:
+        return None
+    if isinstance(image, dict):
+        if image.get("bytes") is not None:
+            return bytes(image["bytes"])
+        if image.get("path"):
+            try:
+                return Path(image["path"]).read_bytes()
+            except OSError as error:
+                raise DataError(
+                    f"{where}: field `image`: {image['path']} cannot be read; restore it."
+                ) from error
+    raise DataError(f"{where}: field `image` holds {type(image).__name__}, expected bytes or a path.")
+
+
+def _parquet_rows(paths: list[Path]) -> Iterator[SourceRow]:
+    from datasets import Dataset
+
+    for path in paths:
+        try:
+            dataset = Dataset.from_parquet(str(path), keep_in_memory=True)
+        except Exception as error:  # pyarrow and datasets each have their own families
+            raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
+        yield from _dataset_rows(dataset, path.name)
+
+
+def _resolve_revision(name: str, revision: str | None) -> str | None:
+    """The commit that ``revision`` means now; None where the hub is switched off and the local copy serves."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    try:
+        return HfApi().dataset_info(name, revision=revision, timeout=10).sha
+    except OfflineModeIsEnabled:
+        return revision
+    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client has many families
+        raise DataError(f"{name}: the hub cannot be reached ({type(error).__name__}); {BY_HAND}.") from error
+
+
+def hub_rows(
+    name: str = KVASIR_HUB, *, split: str = "test", revision: str | None = None
+) -> tuple[Iterator[SourceRow], bool, str | None]:
+    """Rows of ``split`` of a hub dataset (or of a local folder of the same layout), with their pictures.
+
+    Returns:
+        The rows; whether they hold pictures; the commit they came from (None for a local folder).
+
+    Raises:
+        DataError: the hub cannot be reached and there is no local copy; says how to go on by hand.
+    """
+    from datasets import load_dataset
+
+    commit = None if Path(name).is_dir() else _resolve_revision(name, revision)
+    try:
+        dataset = load_dataset(name, split=split, revision=commit)
+    except Exception as error:
+        raise DataError(
+            f"{name}: split {split!r} cannot be loaded ({type(error).__name__}: {error}); {BY_HAND}."
+        ) from error
+    return _dataset_rows(dataset, Path(name).name), "image" in dataset.features, commit
+
+
+def hub_images(wanted: set[str], name: str = KVASIR_IMAGES_HUB) -> Iterator[tuple[str, bytes]]:
+    """Pictures of a hub dataset (or a local folder of the same layout) whose ``img_id`` is wanted, each once.
+
+    Raises:
+        DataError: the hub cannot be reached and there is no local copy.
+    """
+    from datasets import Image, load_dataset
+
+    commit = None if Path(name).is_dir() else _resolve_revision(name, None)
+    try:
+        splits = load_dataset(name, revision=commit)
+    except Exception as error:
+        raise DataError(f"{name}: cannot be loaded ({type(error).__name__}: {error}); {BY_HAND}.") from error
+    missing = set(wanted)
+    for split, dataset in splits.items():
+        for number, img_id in enumerate(dataset["img_id"]):
+            if img_id in missing:
+                missing.discard(img_id)
+                row = dataset.select([number]).cast_column("image", Image(decode=False))[0]
+                data = _image_bytes(row["image"], Where(f"{Path(name).name}/{split}", number + 1))
+                if data is not None:
+                    yield img_id, data
+
+
+def open_kvasir(source: str, images: Path | None = None) -> RowSource:
+    """The rows that ``source`` names: ``hub``, a folder, a JSONL or a parquet file.
+
+    Raises:
+        UsageError: there is no such file or folder, or the folder holds no test rows.
+        DataError: the hub cannot be reached.
+    """
+    if source == "hub":
+        rows, embedded, commit = hub_rows()
+        return RowSource(rows, images, Source(kind="hub", name=KVASIR_HUB, revision=commit), not embedded)
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(path.glob("test*.jsonl")) or sorted(path.glob("**/test*.parquet"))
+        if not files:
+            raise UsageError(
+                f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does."
+            )
+        folder = images or path / "images"
+        return RowSource(_rows_of(files), folder, Source(kind="directory", name=files[0].name))
+    if path.is_file():
+        return RowSource(
+            _rows_of([path]), images or path.parent / "images", Source(kind="file", name=path.name)
+        )
+    raise UsageError(f"--source {source}: found neither file nor folder; give hub, a folder or a file.")
+
+
+def _rows_of(files: list[Path]) -> Iterator[SourceRow]:
+    if files[0].suffix == ".parquet":
+        yield from _parquet_rows(files)
+        return
+    for path in files:
+        yield from read_jsonl(path)

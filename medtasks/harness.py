@@ -1,0 +1,360 @@
+"""The only room that knows lmms-eval's internals.
+
+lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
+imported, before any task index exists. From there medtasks adds its task files to the index and, once the
+evaluator is loaded, wraps its two functions:
+
+- ``evaluate``: per-task numbers are replaced by ours, which do not depend on the number of processes, and groups
+  get scores pooled over all their samples;
+- ``simple_evaluate``: the run's folder (samples, scores, manifest) is written beside what the harness writes.
+
+Whatever fails in here is reported in one sentence, and the harness goes on without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import HarnessError, MedtasksError
+from medtasks.spec import TaskSpec, leaf_tasks, load_specs, task_directory, task_files
+
+__all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+
+SUPPORTED = ">=0.7.3,<0.8"
+FILTER = "medtasks"
+_MARK = "__medtasks__"
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_KEY = "medtasks"
+
+_MODELS = {
+    "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
+    "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
+    "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
+}
+
+
+def check_version(found: str) -> None:
+    """Refuse an lmms-eval that these internals were not read off.
+
+    Raises:
+        HarnessError: ``found`` lies outside :data:`SUPPORTED`; says what to install.
+    """
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
+
+    try:
+        fits = SpecifierSet(SUPPORTED).contains(found, prereleases=True)
+    except InvalidVersion:
+        fits = False
+    if not fits:
+        raise HarnessError(
+            f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
+            f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
+        )
+
+
+def model_manifests() -> list[Any]:
+    """Payload of the entry point: our back-ends' manifests, after our tasks were made known.
+
+    Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
+    """
+    try:
+        check_version(version("lmms-eval"))
+        _watch_task_manager()
+        from lmms_eval.models.registry_v2 import ModelManifest
+
+        return [ModelManifest(model_id=name, chat_class_path=path) for name, path in _MODELS.items()]
+    except Exception as error:
+        _step_aside(error)
+        return []
+
+
+def task_index() -> dict[str, dict[str, Any]]:
+    """Our entries of the harness's task index, made from the folder layout without parsing YAML."""
+    index: dict[str, dict[str, Any]] = {}
+    for name, kind, path in task_files():
+        index[name] = {"type": kind, "yaml_path": str(path)}
+        if kind == "group":
+            index[name]["task"] = -1  # the harness's sign for "read the members from the file"
+    return index
+
+
+def run_tasks(
+    model: str,
+    model_args: str,
+    tasks: list[str],
+    output: Path,
+    *,
+    limit: int | None = None,
+    gen_kwargs: str | None = None,
+    batch_size: int = 1,
+) -> Path:
+    """Evaluate ``tasks`` (all ours) with the real harness in this process, and return the run's folder.
+
+    The index holds our tasks alone, which saves the seconds that the harness's own two thousand take.
+    """
+    from lmms_eval import evaluator
+    from lmms_eval.loggers import EvaluationTracker
+    from lmms_eval.tasks import TaskManager
+
+    _wrap_evaluator()
+    results = evaluator.simple_evaluate(
+        model=model,
+        model_args=model_args,
+        tasks=tasks,
+        batch_size=batch_size,
+        limit=limit,
+        gen_kwargs=gen_kwargs,
+        log_samples=False,
+        bootstrap_iters=0,
+        evaluation_tracker=EvaluationTracker(output_path=str(output)),
+        task_manager=TaskManager(
+            "WARNING", include_path=str(task_directory()), include_defaults=False, model_name=model
+        ),
+        verbosity="WARNING",
+        datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),
+    )
+    return Path(results[_KEY]["folder"])
+
+
+def _step_aside(error: BaseException) -> None:
+    text = str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}"
+    print(f"medtasks: {text} (lmms-eval goes on without medtasks)", file=sys.stderr, flush=True)
+
+
+def _watch_task_manager() -> None:
+    from lmms_eval.tasks import TaskManager
+
+    original = TaskManager.initialize_tasks
+    if getattr(original, _MARK, False):
+        return
+
+    @functools.wraps(original)
+    def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
+        index = original(self, include_path=include_path, include_defaults=include_defaults)
+        try:
+            if include_defaults:
+                _add_tasks(index)
+            _wrap_evaluator()
+        except Exception as error:
+            _step_aside(error)
+        return index
+
+    setattr(initialize_tasks, _MARK, True)
+    TaskManager.initialize_tasks = initialize_tasks
+
+
+def _add_tasks(index: dict[str, Any]) -> None:
+    for name, entry in task_index().items():
+        taken = index.get(name)
+        if (
+            taken is not None
+            and Path(str(taken["yaml_path"])).resolve() != Path(entry["yaml_path"]).resolve()
+        ):
+            print(
+                f"medtasks: task {name} is already defined by {taken['yaml_path']}; that one is used, not "
+                f"{entry['yaml_path']}; rename one of them.",
+                file=sys.stderr,
+                flush=True,
+            )
+            continue
+        index[name] = entry
+
+
+def _wrap_evaluator() -> None:
+    """Wrap the evaluator's two functions where it is loaded; while it is still being imported, later."""
+    evaluator = sys.modules.get("lmms_eval.evaluator")
+    if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
+        return
+    if not getattr(evaluator.simple_evaluate, _MARK, False):
+        evaluator.evaluate = _with_our_scores(evaluator.evaluate)
+        evaluator.simple_evaluate = _with_run_folder(evaluator.simple_evaluate)
+
+
+def _our_tasks(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
+    """Name, specification and harness object of each of our leaf tasks in a (nested) task dictionary."""
+    specs = load_specs()
+    for key, value in task_dict.items():
+        if isinstance(value, Mapping):
+            yield from _our_tasks(value)
+        elif isinstance(key, str) and key in specs and _is_ours(value):
+            yield key, specs[key], value
+
+
+def _is_ours(task: Any) -> bool:
+    metadata = getattr(getattr(task, "config", None), "metadata", None)
+    return isinstance(metadata, dict) and "benchmark" in metadata
+
+
+def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
+    specs = load_specs()
+    for key, value in task_dict.items():
+        if isinstance(value, Mapping):
+            name = getattr(key, "group_name", key)
+            if name in specs:
+                yield name
+            yield from _our_groups(value)
+
+
+def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        task_dict = call.arguments["task_dict"]
+        ours = list(_our_tasks(task_dict))
+        if not ours:
+            return original(*args, **kwargs)
+        asked_for_samples = call.arguments["log_samples"]
+        # The raw responses are in the sample log alone; where the user did not ask for it, it is taken out again.
+        call.arguments["log_samples"] = True
+        results = original(*call.args, **call.kwargs)
+        model = _model_facts(call.arguments["lm"])
+        if results is None:  # not the first process
+            return None
+        from medtasks.results.run import collect_run
+
+        run = collect_run(
+            tasks=[
+                (
+                    spec,
+                    results["samples"][name],
+                    dict(task.config.generation_kwargs or {}),
+                    len(task.eval_docs),
+                )
+                for name, spec, task in ours
+            ],
+            groups={
+                name: [leaf for leaf in leaf_tasks(name) if leaf in results["samples"]]
+                for name in dict.fromkeys(_our_groups(task_dict))
+            },
+            model=model,
+        )
+        _replace_numbers(results, run)
+        if not asked_for_samples:
+            del results["samples"]
+        results[_KEY] = run
+        return results
+
+    setattr(evaluate, _MARK, True)
+    return evaluate
+
+
+def _with_run_folder(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+        results = original(*args, **kwargs)
+        if results is None or _KEY not in results:
+            return results
+        from medtasks.results.run import finish_run
+        from medtasks.results.summary import summary
+
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        tracker = call.arguments["evaluation_tracker"]
+        directory = None
+        if tracker is not None and tracker.output_path:
+            stamp = str(call.arguments["datetime_str"]).replace(":", "-")
+            model_folder = tracker.general_config_tracker.model_name_sanitized or ""
+            directory = Path(tracker.output_path) / model_folder / f"{stamp}_medtasks"
+        run = results[_KEY]
+        settings = _settings(results["config"], call.arguments)
+        # From here on `results` is what the harness dumps as JSON: keep it small.
+        results[_KEY] = {"folder": str(directory) if directory else None, "intervals": run.intervals()}
+        try:
+            finished = finish_run(run, settings, directory, created=_now())
+        except (MedtasksError, OSError) as error:
+            print(f"medtasks: the run's folder could not be written: {error}", file=sys.stderr, flush=True)
+            raise SystemExit(1) from error
+        print(summary(finished, directory), flush=True)
+        return results
+
+    setattr(simple_evaluate, _MARK, True)
+    return simple_evaluate
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _settings(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked of the harness, secrets redacted by it; paths of this machine stay out."""
+    kept = ("model", "model_args", "model_backend", "batch_size", "device", "limit", "offset", "gen_kwargs")
+    seeds = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+    return {
+        **{key: config.get(key) for key in (*kept, *seeds)},
+        "system_instruction": arguments.get("system_instruction"),
+        "apply_chat_template": arguments.get("apply_chat_template"),
+        "num_fewshot": arguments.get("num_fewshot"),
+        "repeats": arguments.get("repeats"),
+        "predict_only": arguments.get("predict_only"),
+    }
+
+
+def _model_facts(lm: Any) -> dict[str, Any]:
+    """What the back-end says of itself, with the counts of all replicas added up."""
+    import os
+
+    import torch
+
+    own = lm.describe() if hasattr(lm, "describe") else {"model": type(lm).__name__}
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    replicas = [own]
+    if processes > 1 and torch.distributed.is_initialized():
+        replicas = [None] * processes
+        torch.distributed.all_gather_object(replicas, own)
+    finish: dict[str, int] = {}
+    for replica in replicas:
+        for kind, count in (replica or {}).get("finish", {}).items():
+            finish[kind] = finish.get(kind, 0) + count
+    return {**own, **({"finish": finish} if finish else {}), "processes": processes}
+
+
+def _replace_numbers(results: dict[str, Any], run: Any) -> None:
+    """Put our scores where the harness prints and saves its own, and add the pooled ones of groups.
+
+    Its own add floating-point numbers in the order in which the processes happened to deliver them.
+    """
+    for name, scores in run.tasks.items():
+        entry = results["results"][name]
+        for key in [key for key in entry if key.endswith(f",{FILTER}")]:
+            del entry[key]
+        entry.update(_numbers(scores, run.standard_errors[name]))
+        results["configs"][name] = _without_addresses(results["configs"][name])
+    for name, scores in run.groups.items():
+        entry = results["results"].setdefault(name, {"alias": name})
+        entry.pop(" ", None)
+        entry.update({**_numbers(scores, run.standard_errors[name]), "samples": scores.samples})
+        results.setdefault("groups", {})[name] = dict(entry)
+
+
+def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {}
+    for metric, score in scores.metrics.items():
+        numbers[f"{metric},{FILTER}"] = "not computed" if score.value is None else score.value
+        error = standard_errors.get(metric)
+        numbers[f"{metric}_stderr,{FILTER}"] = "N/A"
+        numbers[f"{metric}_stderr_clt,{FILTER}"] = "N/A"
+        numbers[f"{metric}_stderr_clustered,{FILTER}"] = "N/A" if error is None else error
+    return numbers
+
+
+def _without_addresses(value: Any) -> Any:
+    """``value`` with functions named instead of printed with their memory address, which differs by run."""
+    if isinstance(value, Mapping):
+        return {key: _without_addresses(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_addresses(item) for item in value]
+    if isinstance(value, str):
+        return _ADDRESS.sub("", value)
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    return value

@@ -1,0 +1,95 @@
+"""Clipped n-gram matches of many text pairs at once, by sorting integers instead of counting tuples.
+
+An n-gram becomes one integer, built from that of its first n-1 symbols and its last symbol. With the number
+of the pair in front and the number of its earlier occurrences in the same text behind, every occurrence is a
+distinct integer, and the clipped matches of a pair are the integers that both its sides hold. The counts are
+exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["matched_ngrams"]
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+LARGEST_KEY = 2**63 - 1
+
+
+def matched_ngrams(
+    predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]], max_order: int
+) -> Integers:
+    """Counts of every pair and order: n-grams of the prediction, of the reference, and clipped matches.
+
+    Args:
+        predictions: one sequence of symbols (a string, or a list of words) per pair.
+        references: as many, in the same order.
+        max_order: the longest n-gram, at least 1.
+
+    Returns:
+        int64 of shape ``(pairs, max_order, 3)``.
+    """
+    pairs = len(predictions)
+    counts = np.zeros((pairs, max_order, 3), dtype=np.int64)
+    sides = (predictions, references)
+    lengths = np.array([[len(text) for text in side] for side in sides], dtype=np.int64).reshape(2, pairs)
+    for order in range(max_order):
+        counts[:, order, :2] = np.maximum(lengths - order, 0).T
+    if not lengths.sum():
+        return counts
+
+    symbols, size = _symbols(sides)
+    alphabet = size
+    ends = np.cumsum(lengths.ravel())
+    text = np.repeat(np.arange(2 * pairs), lengths.ravel())  # texts are numbered predictions first
+    after = ends[text] - np.arange(len(symbols))  # symbols from here to the end of the text
+    repeats = int(lengths.max())
+    start = np.arange(len(symbols))
+    codes = symbols
+    for order in range(max_order):
+        if order:
+            longer = after[start] > order
+            start, codes = start[longer], codes[longer]
+            codes, size = codes * alphabet + symbols[start + order], size * alphabet
+        if size * max(pairs * repeats, alphabet) > LARGEST_KEY:  # neither these keys nor the next codes fit
+            size, codes = _dense(codes)
+        owner = text[start]
+        predicted = owner < pairs
+        ours = _occurrences(owner[predicted] * size + codes[predicted], repeats)
+        theirs = _occurrences((owner[~predicted] - pairs) * size + codes[~predicted], repeats)
+        shared = _common(ours, theirs) // (size * repeats)
+        counts[:, order, 2] = np.bincount(shared, minlength=pairs)
+    return counts
+
+
+def _symbols(sides: Iterable[Sequence[Sequence[Hashable]]]) -> tuple[Integers, int]:
+    """All texts end to end as small integers, and how many different symbols there are."""
+    numbers: dict[Hashable, int] = {}
+    row = [numbers.setdefault(symbol, len(numbers)) for side in sides for text in side for symbol in text]
+    return np.array(row, dtype=np.int64), len(numbers)
+
+
+def _dense(codes: Integers) -> tuple[int, Integers]:
+    """The same n-grams, renumbered from 0 without gaps."""
+    values, dense = np.unique(codes, return_inverse=True)
+    return len(values), dense.astype(np.int64, copy=False)
+
+
+def _occurrences(keys: Integers, repeats: int) -> Integers:
+    """Distinct integers ``key * repeats + earlier occurrences of that key``, ascending."""
+    keys = np.sort(keys)
+    place = np.arange(len(keys))
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[1:] != keys[:-1]
+    return keys * repeats + (place - np.maximum.accumulate(np.where(first, place, 0)))
+
+
+def _common(ours: Integers, theirs: Integers) -> Integers:
+    """The integers in both, where neither holds one twice."""
+    both = np.sort(np.concatenate([ours, theirs]))
+    shared: Integers = both[1:][both[1:] == both[:-1]]
+    return shared

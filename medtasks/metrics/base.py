@@ -1,0 +1,94 @@
+"""What a metric is: sufficient statistics per sample, then a score of their sum.
+
+The cut is the one sacrebleu makes (``sacrebleu/metrics/base.py``): corpus scores, scores per group, bootstrap
+intervals and paired tests all start from the same per-sample vectors, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from medtasks.errors import MedtasksError
+
+__all__ = ["Array", "MeanMetric", "Metric", "MetricUnavailableError"]
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+class MetricUnavailableError(MedtasksError):
+    """A metric was asked to score although its model or data are absent; the message says how to get them."""
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A stateless, thread-safe metric. Statistics reduce by ``sum``, across samples and processes alike."""
+
+    @property
+    def name(self) -> str:
+        """The column name, e.g. ``rougeL``."""
+
+    @property
+    def width(self) -> int:
+        """Length of one statistics vector."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a larger score is a better one."""
+
+    @property
+    def signature(self) -> str:
+        """Every choice that can move the score, as ``name|key:value|…``."""
+
+    def unavailable(self) -> str | None:
+        """Why the metric cannot be computed here and the command that mends it; None where it can."""
+
+    def statistics(self, prediction: str, reference: str) -> Array:
+        """Sufficient statistics of one sample, float64 of shape ``(width,)``."""
+
+    def score(self, totals: Array) -> Array:
+        """Corpus scores ``(...)`` of summed statistics ``(..., width)``."""
+
+
+class MeanMetric:
+    """Common half of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
+
+    The score of totals that count no sample is NaN, never 0: nothing was measured.
+    """
+
+    width = 2
+    higher_is_better = True
+
+    def unavailable(self) -> str | None:
+        """None: these metrics need nothing beyond the installed packages."""
+        return None
+
+    def score(self, totals: Array) -> Array:
+        """Mean score ``(...)`` of totals ``(..., 2)``."""
+        totals = np.asarray(totals, dtype=np.float64)
+        count = totals[..., 1]
+        mean: Array = np.divide(totals[..., 0], count, out=np.full(count.shape, np.nan), where=count > 0)
+        return mean
+
+
+def mean_statistics(value: float) -> Array:
+    """The statistics ``(value, 1)`` of one sample of a mean-type metric."""
+    return np.array([value, 1.0])
+
+
+def package_version(package: str) -> str:
+    """The installed version of a distribution, for signatures."""
+    from importlib.metadata import version
+
+    return version(package)
+
+
+def sign(name: str, **choices: Any) -> str:
+    """``name|key:value|…`` in the order given.
+
+    >>> sign("bleu", tok="13a", smooth="none")
+    'bleu|tok:13a|smooth:none'
+    """
+    return "|".join([name, *(f"{key.replace('_', '-')}:{value}" for key, value in choices.items())])

@@ -1,0 +1,9 @@
+"""Result folders: complete sample lines, scores with intervals, and the manifest that makes them repeatable."""
+
+from __future__ import annotations
+
+from medtasks.results.folder import RunRecord, write_run
+from medtasks.results.samples import Sample
+from medtasks.results.scoring import Scores, score_samples
+
+__all__ = ["RunRecord", "Sample", "Scores", "score_samples", "write_run"]

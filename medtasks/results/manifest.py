@@ -1,0 +1,114 @@
+"""The manifest of a run: all that is needed to repeat it, and to tell whether two results are comparable."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+import medtasks
+from medtasks.filters import FILTER_VERSIONS
+from medtasks.metrics import get_metric
+from medtasks.prompts import HASH_LENGTH
+from medtasks.results.files import canonical_json
+from medtasks.spec import TaskSpec
+
+__all__ = ["DataFacts", "RunManifest", "TaskFacts", "protocol_hash", "task_facts", "versions"]
+
+PACKAGES = (
+    "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
+    "rouge-score", "sacrebleu", "nltk", "numpy", "pillow",
+)  # fmt: skip
+
+
+class DataFacts(BaseModel):
+    """Which data the samples came from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fingerprint: str
+    mini: bool
+    records: int
+    excluded: dict[str, int]
+
+
+class TaskFacts(BaseModel):
+    """One task's protocol and what became of its documents."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: float
+    benchmark: str
+    template: str
+    prompt_hash: str
+    yaml_hash: str
+    protocol_hash: str
+    filters: dict[str, str]
+    generation: dict[str, Any]
+    asked: int
+    answered: int
+    status: dict[str, int]
+
+
+class RunManifest(BaseModel):
+    """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change."""
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int = 1
+    created: str
+    processes: int
+    versions: dict[str, str]
+    model: dict[str, Any]
+    settings: dict[str, Any]
+    tasks: dict[str, TaskFacts]
+    groups: dict[str, tuple[str, ...]]
+    data: dict[str, DataFacts]
+    judge: dict[str, Any] | None = None
+
+
+def versions() -> dict[str, str]:
+    """Versions of medtasks and of every installed package that can move a score."""
+    found = {"medtasks": medtasks.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def protocol_hash(spec: TaskSpec, generation: dict[str, Any]) -> str:
+    """Hash of everything that can move a score, model and data apart.
+
+    Covers the merged YAML, the prompt with all it includes, the filters' versions, the metrics' signatures and
+    the generation settings in force.
+    """
+    parts = {
+        "yaml": spec.yaml_hash,
+        "prompt": spec.prompt_hash,
+        "filters": {name: FILTER_VERSIONS[name] for name in spec.filters},
+        "metrics": {name: get_metric(name).signature for name in spec.metrics},
+        "generation": generation,
+    }
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:HASH_LENGTH]
+
+
+def task_facts(spec: TaskSpec, generation: dict[str, Any], asked: int, statuses: Sequence[str]) -> TaskFacts:
+    """Facts of one task whose samples ended with ``statuses``, out of ``asked`` documents."""
+    return TaskFacts(
+        version=spec.metadata.version,
+        benchmark=spec.metadata.benchmark,
+        template=spec.template or "",
+        prompt_hash=spec.prompt_hash or "",
+        yaml_hash=spec.yaml_hash,
+        protocol_hash=protocol_hash(spec, generation),
+        filters={name: FILTER_VERSIONS[name] for name in spec.filters},
+        generation=generation,
+        asked=asked,
+        answered=len(statuses),
+        status={name: statuses.count(name) for name in sorted(set(statuses))},
+    )

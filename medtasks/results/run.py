@@ -1,0 +1,155 @@
+"""From the harness's sample log to a finished run: complete samples, scores, manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.data.store import open_prepared
+from medtasks.errors import MedtasksError
+from medtasks.metrics import get_metric
+from medtasks.results.folder import RunRecord, write_run
+from medtasks.results.manifest import DataFacts, RunManifest, TaskFacts, task_facts, versions
+from medtasks.results.samples import Sample, duplicate_ids, status_of
+from medtasks.results.scoring import Scores, score_samples
+from medtasks.spec import TaskSpec, load_spec
+from medtasks.stats import clustered_standard_error
+
+__all__ = ["CollectedRun", "collect_run", "finish_run"]
+
+LoggedTask = tuple[TaskSpec, Sequence[Mapping[str, Any]], dict[str, Any], int]
+"""Specification, the harness's sample log, generation settings in force, number of documents."""
+
+
+@dataclass(frozen=True)
+class CollectedRun:
+    """Scored samples of a run whose manifest is still missing what only the end of the run knows."""
+
+    samples: dict[str, list[Sample]]
+    tasks: dict[str, Scores]
+    groups: dict[str, Scores]
+    facts: dict[str, TaskFacts]
+    members: dict[str, tuple[str, ...]]
+    model: dict[str, Any]
+    standard_errors: dict[str, dict[str, float | None]] = field(default_factory=dict)
+
+    def intervals(self) -> dict[str, dict[str, Any]]:
+        """Value and interval per task or group and metric, as plain JSON."""
+        return {
+            name: {
+                metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
+                for metric, score in scores.metrics.items()
+            }
+            for name, scores in {**self.tasks, **self.groups}.items()
+        }
+
+
+def collect_run(
+    tasks: Sequence[LoggedTask], groups: Mapping[str, Sequence[str]], model: dict[str, Any]
+) -> CollectedRun:
+    """Samples and scores of one harness run; ``groups`` maps a group to those of its tasks that were run.
+
+    Raises:
+        MedtasksError: a document was answered twice (a wrong sharding), so no score can be trusted.
+    """
+    samples: dict[str, list[Sample]] = {}
+    facts: dict[str, TaskFacts] = {}
+    for spec, logged, generation, asked in tasks:
+        samples[spec.name] = [_sample(spec, entry) for entry in logged]
+        repeated = duplicate_ids(samples[spec.name])
+        if repeated:
+            raise MedtasksError(
+                f"{spec.name}: {len(repeated)} documents were answered more than once, {repeated[0]} among "
+                "them; the back-end shards by something else than the global rank."
+            )
+        statuses = [sample.status for sample in samples[spec.name]]
+        facts[spec.name] = task_facts(spec, generation, asked, statuses)
+    pooled = {
+        name: [sample for member in members for sample in samples[member]] for name, members in groups.items()
+    }
+    return CollectedRun(
+        samples=samples,
+        tasks={name: _scores(name, members) for name, members in samples.items()},
+        groups={name: _scores(name, members) for name, members in pooled.items()},
+        facts=facts,
+        members={name: tuple(members) for name, members in groups.items()},
+        model=model,
+        standard_errors={name: _standard_errors(members) for name, members in {**samples, **pooled}.items()},
+    )
+
+
+def finish_run(
+    run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str
+) -> RunRecord:
+    """Add the manifest, and write the folder where there is a ``directory``."""
+    benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
+    model = {key: value for key, value in run.model.items() if key != "processes"}
+    manifest = RunManifest(
+        created=created,
+        processes=run.model.get("processes", 1),
+        versions=versions(),
+        model=model,
+        settings=settings,
+        tasks=run.facts,
+        groups=run.members,
+        data={name: _data_facts(name) for name in benchmarks},
+    )
+    record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups)
+    if directory is not None:
+        write_run(directory, record)
+    return record
+
+
+def _data_facts(benchmark: str) -> DataFacts:
+    manifest = open_prepared(benchmark).manifest
+    return DataFacts(
+        fingerprint=manifest.fingerprint,
+        mini=manifest.mini,
+        records=manifest.counts.rows,
+        excluded=dict(manifest.excluded),
+    )
+
+
+def _scores(name: str, samples: list[Sample]) -> Scores:
+    spec = load_spec(name)
+    return score_samples(samples, get_benchmark(spec.metadata.benchmark), spec.metadata.breakdowns)
+
+
+def _standard_errors(samples: list[Sample]) -> dict[str, float | None]:
+    """Clustered standard errors of the mean-type metrics."""
+    errors: dict[str, float | None] = {}
+    for name in samples[0].scores if samples else ():
+        if get_metric(name).width == 2 and all(name in sample.statistics for sample in samples):
+            statistics = np.array([sample.statistics[name] for sample in samples], dtype=np.float64)
+            errors[name] = clustered_standard_error(statistics, [sample.cluster for sample in samples])
+    return errors
+
+
+def _sample(spec: TaskSpec, logged: Mapping[str, Any]) -> Sample:
+    document = dict(logged["doc"])
+    filtered = logged["filtered_resps"][0]
+    filtered = filtered if isinstance(filtered, str) else filtered[0]
+    raw = logged["resps"][0]
+    values = {metric: logged[metric] for metric in spec.metrics if metric in logged}
+    return Sample(
+        sample_id=document.pop("sample_id"),
+        task=spec.name,
+        cluster=document.pop("cluster"),
+        media=tuple(document.pop("media")),
+        prompt_hash=spec.prompt_hash or "",
+        prompt=logged["arguments"][0],
+        target=document["target"],
+        responses=(raw,) if isinstance(raw, str) else tuple(raw),
+        filtered=filtered,
+        status=status_of(filtered, get_benchmark(spec.metadata.benchmark).options),
+        scores={metric: value.get("score") for metric, value in values.items()},
+        statistics={
+            metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value
+        },
+        document=document,
+    )

@@ -1,0 +1,158 @@
+"""What a task file says: the typed view of our YAML files, read without importing the functions they name."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import medtasks.tasks
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.prompts import HASH_LENGTH, template_hash
+
+__all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs", "task_directory", "task_files"]
+
+
+class Metadata(BaseModel):
+    """The ``metadata`` block of a task or group file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: float
+    benchmark: str
+    title: str
+    breakdowns: tuple[str, ...] = ()
+
+
+class TaskSpec(BaseModel):
+    """One task or group as its YAML file (with its includes) states it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: Literal["task", "group"]
+    path: Path
+    metadata: Metadata
+    members: tuple[str, ...] = Field((), description="names of a group's tasks and groups")
+    template: str | None = None
+    metrics: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+    generation: dict[str, Any] = {}
+    cluster_key: str | None = None
+    resolved: dict[str, Any] = Field({}, repr=False, description="the YAML with its includes merged")
+
+    @property
+    def prompt_hash(self) -> str | None:
+        """Hash of the template and all it includes; None for a group."""
+        return template_hash(self.template) if self.template else None
+
+    @property
+    def yaml_hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count)."""
+        text = json.dumps(self.resolved, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which ``!function a.b`` stays the text ``a.b``."""
+
+
+_Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))  # type: ignore[arg-type]
+
+
+def task_directory() -> Path:
+    """The folder of our task files, as ``medtasks path`` prints it and ``--include_path`` wants it."""
+    return Path(medtasks.tasks.__path__[0])
+
+
+def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
+    """Name, kind and file of every task and group, by name, from the folder layout alone.
+
+    A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
+    the harness can be told what there is without parsing any YAML (target S6).
+    """
+    directory = task_directory()
+    found: list[tuple[str, Literal["task", "group"], Path]] = []
+    for path in directory.glob("*/*.yaml"):
+        if not path.name.startswith("_"):
+            found.append((path.stem, "task", path))
+    for path in directory.glob("*/groups/*.yaml"):
+        found.append((path.stem, "group", path))
+    yield from sorted(found)
+
+
+def _merged(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise MedtasksError(f"{path}: not a readable YAML file ({error}); mend or restore it.") from error
+    if not isinstance(content, dict):
+        raise MedtasksError(f"{path}: holds {type(content).__name__}, expected a mapping of task keys.")
+    include = content.pop("include", None)
+    base = _merged(path.parent / include) if include else {}
+    return {**base, **content}
+
+
+@functools.cache
+def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
+    content = _merged(path)
+    name = content.get(kind)
+    if name != path.stem:
+        raise MedtasksError(f"{path}: `{kind}` is {name!r}, expected {path.stem!r}, the name of the file.")
+    try:
+        return TaskSpec(
+            name=name,
+            kind=kind,
+            path=path,
+            metadata=content.get("metadata"),
+            members=tuple(content["task"]) if kind == "group" else (),
+            template=(content.get("lmms_eval_specific_kwargs") or {}).get("template"),
+            metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),
+            filters=tuple(
+                step["function"].rpartition(".")[2]
+                for pipeline in content.get("filter_list", ())
+                for step in pipeline["filter"]
+            ),
+            generation=content.get("generation_kwargs") or {},
+            cluster_key=content.get("cluster_key"),
+            resolved={key: value for key, value in content.items() if key != "dataset_kwargs"},
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise MedtasksError(f"{path}: field `{field}`: {first['msg']}.") from error
+
+
+def load_specs() -> dict[str, TaskSpec]:
+    """All shipped tasks and groups by name.
+
+    Raises:
+        MedtasksError: a file breaks the schema; names file and field.
+    """
+    return {name: _load(path, kind) for name, kind, path in task_files()}
+
+
+def load_spec(name: str) -> TaskSpec:
+    """The task or group called ``name``.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    for found, kind, path in task_files():
+        if found == name:
+            return _load(path, kind)
+    raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
+
+
+def leaf_tasks(name: str) -> tuple[str, ...]:
+    """Names of the tasks that ``name`` stands for: itself, or a group's, in order, each once."""
+    spec = load_spec(name)
+    if spec.kind == "task":
+        return (name,)
+    return tuple(dict.fromkeys(leaf for member in spec.members for leaf in leaf_tasks(member)))

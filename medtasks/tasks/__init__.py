@@ -1,0 +1,1 @@
+"""The task files: one YAML per subtask, one per group, shared parts in ``_*.yaml``."""

@@ -1,0 +1,1 @@
+"""Prompt templates (Jinja), one folder per benchmark; rendered by :mod:`medtasks.prompts`."""

@@ -1,0 +1,104 @@
+"""The small pure parts of the VLM adapter: pixel limits, stop strings, settings, batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from adapter_bench import Bench
+from hypothesis import given
+from hypothesis import strategies as st
+from medtasks.adapters._batches import plan_batches
+from medtasks.adapters._generation import GenerationSettings, cut_at_stop, read_settings, sample_seed
+from medtasks.adapters._messages import PixelLimits, fit_pixels
+from medtasks.adapters._requests import read_requests
+from PIL import Image
+
+sides = st.integers(1, 400)
+
+
+@given(width=sides, height=sides, most=st.integers(1, 50_000))
+def test_scaling_down_keeps_the_limit_and_the_shape(width: int, height: int, most: int) -> None:
+    image = Image.new("L", (width, height))
+    fitted = fit_pixels(image, PixelLimits(most=most))
+
+    assert fitted.width * fitted.height <= most
+    if width * height <= most:
+        assert fitted is image
+    else:
+        scale = (most / (width * height)) ** 0.5
+        assert abs(fitted.width - width * scale) < 1 or min(fitted.size) == 1
+        assert abs(fitted.height - height * scale) < 1 or min(fitted.size) == 1
+
+
+@given(width=sides, height=sides, least=st.integers(1, 50_000))
+def test_scaling_up_reaches_the_limit(width: int, height: int, least: int) -> None:
+    fitted = fit_pixels(Image.new("L", (width, height)), PixelLimits(least=least))
+
+    assert fitted.width * fitted.height >= min(least, width * height)
+    assert fitted.width * fitted.height >= least or (width, height) == fitted.size
+
+
+def test_a_paper_sized_image_is_scaled_as_by_hand() -> None:
+    # 1350 x 1080 pixels into 432,000: factor sqrt(432000 / 1458000) = 0.54433, so 734.8 x 587.9 rounded down
+    assert fit_pixels(Image.new("RGB", (1350, 1080)), PixelLimits(most=432_000)).size == (734, 587)
+
+
+@given(st.text("abc\n", max_size=30), st.lists(st.text("abc\n", min_size=1, max_size=3), max_size=3))
+def test_no_stop_string_survives_and_nothing_else_is_cut(text: str, until: list[str]) -> None:
+    cut = cut_at_stop(text, until)
+
+    assert text.startswith(cut)
+    assert not any(stop in cut for stop in until)
+    assert cut == text or any(text[len(cut) :].startswith(stop) for stop in until)
+
+
+@pytest.mark.parametrize("until", [None, [], "", [""], ()])
+def test_an_empty_until_stops_nothing(until: Any) -> None:
+    assert read_settings({"until": until}).until == ()
+
+
+def test_defaults_are_greedy_with_512_tokens() -> None:
+    assert read_settings({}) == GenerationSettings(max_new_tokens=512, temperature=0, num_beams=1, until=())
+    assert not read_settings({"temperature": 0, "top_p": 0.9}).sampling
+    assert read_settings({"do_sample": True}).temperature == 1
+    assert read_settings({"temperature": 0.7}).sampling
+    assert read_settings({"max_new_tokens": 9}, max_new_tokens=3).max_new_tokens == 3
+    assert read_settings({"until": "\n"}).until == ("\n",)
+
+
+def test_seeds_differ_by_each_of_their_parts() -> None:
+    named = {sample_seed(*key) for key in [(0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1), (0, "a0", 0)]}
+
+    assert len(named) == 5
+    assert sample_seed(0, "a", 0) == 7_756_895_851_570_414_870
+
+
+def test_batches_keep_settings_apart_and_shared_images_together(bench: Bench) -> None:
+    docs = [{"sample_id": f"s{i}", "media": [f"{i % 3}.png"], "question": "?" * (9 - i)} for i in range(7)]
+    requests = bench.task("long", docs, max_new_tokens=9) + bench.task("short", docs[:2], max_new_tokens=3)
+    requests += bench.task("drawn", docs[:2], temperature=1.0)
+    read = read_requests(requests[::-1], bench.task_dict)
+
+    batches = [
+        (settings.max_new_tokens, [(request.task, request.sample_id) for request in batch])
+        for settings, batch in plan_batches(read, size=3)
+    ]
+
+    assert batches == [
+        (3, [("short", "s0"), ("short", "s1")]),
+        (9, [("long", "s6"), ("long", "s3"), ("long", "s0")]),
+        (9, [("long", "s4"), ("long", "s1"), ("long", "s5")]),
+        (9, [("long", "s2")]),
+        (512, [("drawn", "s0")]),
+        (512, [("drawn", "s1")]),
+    ]
+
+
+def test_documents_without_ids_are_named_after_task_and_place(bench: Bench) -> None:
+    [first, second] = read_requests(
+        bench.task("foreign", [{"question": "a"}, {"question": "b"}]), bench.task_dict
+    )
+
+    assert (first.sample_id, second.sample_id) == ("foreign-0", "foreign-1")
+    assert first.media != second.media

@@ -1,0 +1,310 @@
+"""The VLM adapter answers each request on its own terms, whatever stands beside it in the batch."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adapter_bench import Bench, draw, questions, show_and_ask, texts
+
+Create = Callable[..., Any]
+
+
+def test_answers_come_in_the_order_of_the_requests(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("polyps", questions(7))
+    model = vlm(batch_size=3)
+    shuffled = random.Random(3).sample(requests, len(requests))
+
+    straight = dict(zip(map(id, requests), texts(model.generate_until(requests)), strict=True))
+    mixed = dict(zip(map(id, shuffled), texts(model.generate_until(shuffled)), strict=True))
+
+    assert straight == mixed
+    assert len(set(straight.values())) > 4, (
+        "the questions must have different answers for this test to see anything"
+    )
+
+
+def test_batches_do_not_change_greedy_answers(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("one", questions(7)) + bench.task("five", questions(3, images=5))
+
+    alone = vlm(batch_size=1).generate_until(requests)
+    together = vlm(batch_size=4).generate_until(requests)
+
+    assert texts(alone) == texts(together)
+    assert [result.token_counts for result in alone] == [result.token_counts for result in together]
+
+
+def test_each_request_uses_the_messages_of_its_own_task(bench: Bench, vlm: Create) -> None:
+    def shout(doc: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": [{"type": "text", "text": doc["question"].upper()}]}]
+
+    docs = questions(2)
+    plain, loud = bench.task("plain", docs), bench.task("loud", docs, to_messages=shout)
+    model = vlm(batch_size=4)
+    apart = texts(model.generate_until(plain)) + texts(model.generate_until(loud))
+
+    assert texts(model.generate_until(plain + loud)) == apart
+    assert apart[:2] != apart[2:]
+
+
+def test_text_alone_and_five_images_are_counted_in_the_prompt(bench: Bench, vlm: Create) -> None:
+    docs = [{**questions(1, images=count)[0], "question": "Which?"} for count in (0, 1, 5)]
+    none, one, five = vlm(batch_size=3).generate_until(bench.task("mixed", docs))
+
+    image = 36 + 2  # one placeholder per 28 x 28 pixels, a start and an end
+    assert one.token_counts.input_tokens == none.token_counts.input_tokens + image
+    assert five.token_counts.input_tokens == none.token_counts.input_tokens + 5 * image
+
+
+def test_images_matter(bench: Bench, vlm: Create) -> None:
+    docs = [{**doc, "question": "What is seen?"} for doc in questions(12)[::2]]
+
+    assert len(set(texts(vlm().generate_until(bench.task("images", docs))))) > 3
+
+
+def test_images_live_no_longer_than_their_batch(bench: Bench, vlm: Create) -> None:
+    alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+    most = 0
+
+    def watched(doc: dict[str, Any]) -> list[dict[str, Any]]:
+        nonlocal most
+        messages = show_and_ask(doc)
+        alive.update({id(part["url"]): part["url"] for part in messages[0]["content"] if "url" in part})
+        most = max(most, len(alive))
+        return messages
+
+    vlm(batch_size=2).generate_until(bench.task("many", questions(8), to_messages=watched))
+
+    assert most <= 4  # this batch and, at most, the one just finished
+
+
+def test_padding_requests_are_answered_without_looking(bench: Bench, vlm: Create) -> None:
+    def untouchable(doc: dict[str, Any]) -> list[dict[str, Any]]:
+        raise AssertionError(doc)
+
+    [request] = bench.task("padding", questions(1), to_messages=untouchable)
+    request.metadata["__padding_only__"] = True
+    model = vlm()
+
+    assert texts(model.generate_until([request])) == [""]
+    assert model.describe()["finish"] == {"stop": 0, "length": 0}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_an_answer_ends_before_its_first_stop_string(bench: Bench, vlm: Create, batch_size: int) -> None:
+    docs = questions(6)
+    model = vlm(batch_size=batch_size)
+    free = texts(model.generate_until(bench.task("free", docs, until=[])))
+    stop = free[0][3:5]
+    cut = model.generate_until(bench.task("cut", docs, until=[stop, "\n\n"]))
+
+    assert stop in free[0]
+    assert texts(cut) == [text.split(stop)[0] for text in free]
+    assert model.finish["cut"]["s00"] == ["stop"]
+
+
+def test_answers_cut_off_by_the_limit_are_counted(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("short", questions(5), max_new_tokens=200)
+    model = vlm(max_new_tokens=2, batch_size=5)
+    results = model.generate_until(requests)
+    ended = [model.finish["short"][doc["sample_id"]] for doc in questions(5)]
+
+    assert max(result.token_counts.output_tokens for result in results) == 2
+    assert model.describe()["finish"] == {"stop": ended.count(["stop"]), "length": ended.count(["length"])}
+    assert ["length"] in ended
+
+
+def test_the_adapter_limit_wins_over_the_task_and_the_task_over_the_default(
+    bench: Bench, vlm: Create
+) -> None:
+    requests = bench.task("limit", questions(4), max_new_tokens=3)
+    own = [result.token_counts.output_tokens for result in vlm(max_new_tokens=None).generate_until(requests)]
+
+    assert max(own) == 3
+
+
+def test_more_pixels_are_scaled_away_before_the_processor(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("large", questions(1))
+    full, small = (
+        vlm(max_pixels=pixels).generate_until(requests)[0].token_counts.input_tokens
+        for pixels in (None, 112 * 112)
+    )
+
+    assert full - small == 36 - 16
+
+
+def test_samples_are_drawn_by_seed_id_and_repeat_alone(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("draws", questions(4), repeats=3, temperature=1.5, top_p=0.9)
+    rows = texts(vlm(batch_size=4).generate_until(requests))
+    by_sample = [rows[start : start + 3] for start in range(0, 12, 3)]
+    shard = texts(vlm(batch_size=1).generate_until(requests[6:]))
+
+    assert shard == rows[6:]
+    assert all(len(set(answers)) > 1 for answers in by_sample), "repeats must be different draws"
+    assert texts(vlm(seed=1).generate_until(requests)) != rows
+
+
+def test_do_sample_false_is_greedy_and_says_what_it_ignores(bench: Bench, vlm: Create) -> None:
+    docs = questions(3)
+    greedy = bench.task("greedy", docs, temperature=0)
+    off = bench.task("off", docs, do_sample=False, temperature=0.8, image_aspect_ratio="pad")
+    model = vlm()
+
+    assert texts(model.generate_until(greedy)) == texts(model.generate_until(off))
+    assert model.describe()["ignored_generation_settings"] == ["image_aspect_ratio", "temperature"]
+
+
+@pytest.fixture
+def opinionated(tiny: Path, tmp_path: Path) -> str:
+    """The tiny checkpoint with sampling settings of its own, of the kind that published checkpoints ship."""
+    directory = shutil.copytree(tiny, tmp_path / "opinionated")
+    path = directory / "generation_config.json"
+    own = {"do_sample": True, "temperature": 1e-6, "top_k": 1, "min_p": 0.9, "max_length": 20}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **own}))
+    return str(directory)
+
+
+def test_a_checkpoints_own_sampling_settings_never_count(bench: Bench, vlm: Create, opinionated: str) -> None:
+    greedy = bench.task("greedy", questions(3))
+    drawn = bench.task("drawn", questions(3), temperature=1.5)
+
+    for requests in (greedy, drawn):
+        assert vlm(pretrained=opinionated).generate_until(requests) == vlm().generate_until(requests)
+
+
+def test_greedy_runs_warn_of_nothing(
+    bench: Bench,
+    vlm: Create,
+    opinionated: str,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from transformers.utils import logging
+
+    requests = bench.task(
+        "quiet", questions(2), temperature=0, do_sample=False, top_p=None, num_beams=1, until=[]
+    )
+    model = vlm(pretrained=opinionated)
+    capfd.readouterr()
+    logging.enable_propagation()
+    try:
+        model.generate_until(requests)
+    finally:
+        logging.disable_propagation()
+
+    assert caplog.messages == []
+    assert capfd.readouterr().err.count("medtasks_vlm") >= 1, "only the progress bar is written"
+
+
+def test_beams_give_one_answer_a_request(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("beams", questions(3), num_beams=2)
+
+    assert texts(vlm(batch_size=3).generate_until(requests)) == texts(
+        vlm(batch_size=1).generate_until(requests)
+    )
+
+
+def test_a_system_prompt_replaces_the_tasks_own(bench: Bench, vlm: Create) -> None:
+    def with_system(doc: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"role": "system", "content": doc["system"]}, *show_and_ask(doc)]
+
+    docs = [{**doc, "system": "One sentence."} for doc in questions(1)]
+    requests = bench.task("system", docs, to_messages=with_system)
+    [task_own], [longer] = (vlm(system_prompt=p).generate_until(requests) for p in (None, "One letter. " * 9))
+    [same] = vlm(system_prompt="One sentence.").generate_until(requests)
+
+    assert longer.token_counts.input_tokens > task_own.token_counts.input_tokens
+    assert same == task_own
+
+
+def test_half_precision_runs(bench: Bench, vlm: Create) -> None:
+    model = vlm(dtype="bfloat16")
+
+    assert model.describe()["dtype"] == "bfloat16"
+    assert len(model.generate_until(bench.task("half", questions(1)))) == 1
+
+
+def test_a_lora_adapter_changes_the_answers(bench: Bench, vlm: Create, tiny: Path, tmp_path: Path) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForImageTextToText
+
+    base = AutoModelForImageTextToText.from_pretrained(tiny)
+    adapted = get_peft_model(base, LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            if "lora_B" in name:
+                weight.fill_(0.2)
+    adapted.save_pretrained(tmp_path)
+    requests = bench.task("lora", questions(4))
+    model = vlm(peft=str(tmp_path))
+
+    assert texts(model.generate_until(requests)) != texts(vlm().generate_until(requests))
+    assert model.describe()["peft"]["fingerprint"]
+
+
+def test_the_description_is_json_and_does_not_depend_on_where_the_files_lie(
+    vlm: Create, tiny: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(tiny, tmp_path / "moved")
+    (moved / "README.md").write_text("Not part of the model.")
+    here, there = vlm().describe(), vlm(pretrained=str(moved)).describe()
+    (moved / "generation_config.json").write_text('{"eos_token_id": 2, "pad_token_id": 0}')
+
+    assert json.loads(json.dumps(here)) == here
+    assert here["architecture"] == "Qwen2_5_VLForConditionalGeneration"
+    assert (here["device"], here["dtype"], here["parameters"]) == ("cpu", "float32", 288992)
+    assert here["fingerprint"] == there["fingerprint"]
+    assert vlm(pretrained=str(moved)).describe()["fingerprint"] != here["fingerprint"]
+
+
+def test_the_description_survives_the_harness_freeing_the_model(vlm: Create) -> None:
+    model = vlm()
+    before = model.describe()
+    model.clean()
+
+    assert model.describe() == before
+
+
+def test_the_harness_creates_it_from_a_string(tiny: Path) -> None:  # noqa: ARG001
+    from medtasks.adapters.vlm import MedtasksVLM
+
+    harness = {"batch_size": "1", "max_batch_size": None, "device": "cpu"}
+    model = MedtasksVLM.create_from_arg_string("pretrained=tiny,batch_size=4,max_pixels=432000", harness)
+
+    assert (model.batch_size, model.rank, model.world_size, str(model.device)) == (4, 0, 1, "cpu")
+    assert model.describe()["max_pixels"] == 432000
+    assert model.describe()["pretrained"] == "tiny"
+    assert not model.is_simple
+
+
+def test_other_kinds_of_request_are_refused(vlm: Create) -> None:
+    model = vlm()
+    with pytest.raises(NotImplementedError, match="log-likelihood"):
+        model.loglikelihood([])
+    with pytest.raises(NotImplementedError, match="multi-round"):
+        model.generate_until_multi_round([])
+
+
+def test_an_image_can_be_a_file(bench: Bench, vlm: Create, tmp_path: Path) -> None:
+    draw("image-0-0.png").save(tmp_path / "image.png")
+
+    def from_file(doc: dict[str, Any]) -> list[dict[str, Any]]:
+        parts = [
+            {"type": "image", "url": str(tmp_path / "image.png")},
+            {"type": "text", "text": doc["question"]},
+        ]
+        return [{"role": "user", "content": parts}]
+
+    docs = questions(1)
+    model = vlm()
+
+    assert model.generate_until(bench.task("file", docs, to_messages=from_file)) == model.generate_until(
+        bench.task("drawn", docs)
+    )

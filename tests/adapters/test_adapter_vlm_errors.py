@@ -1,0 +1,165 @@
+"""Whatever is wrong with arguments, checkpoint or media ends in one sentence and exit code 1."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from adapter_bench import Bench, questions
+from PIL import Image
+
+Create = Callable[..., Any]
+
+
+def sentence(capsys: pytest.CaptureFixture[str], failing: Callable[[], Any]) -> str:
+    """Run ``failing``, which must exit with 1, and return the one line it printed."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        failing()
+    assert ended.value.code == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("medtasks: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"pretrained": None}, "pretrained is missing"),
+        ({"pretrained": "./nowhere"}, "./nowhere: neither a checkpoint directory nor a hub id"),
+        ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the configuration cannot be loaded"),
+        ({"dtype": "int8"}, "dtype is 'int8', expected one of auto, float32"),
+        ({"device": "tpu"}, "device is 'tpu', expected auto, cpu, cuda or cuda:N"),
+        ({"batch_size": "auto"}, "batch_size is 'auto', expected an integer"),
+        ({"batch_size": 0}, "batch_size is 0, expected an integer of at least 1"),
+        ({"max_pixels": 100, "min_pixels": 200}, "min_pixels is 200, which is more than max_pixels (100)"),
+        ({"trust_remote_code": "yes"}, "trust_remote_code is 'yes', expected true or false"),
+        ({"peft": "./nowhere"}, "./nowhere: no such PEFT adapter directory"),
+        ({"attn_implementation": "telepathy"}, "the model cannot be loaded"),
+        ({"pretraind": "x"}, "unknown argument pretraind; known are pretrained"),
+    ],
+)
+def test_wrong_arguments(
+    vlm: Create, capsys: pytest.CaptureFixture[str], arguments: dict[str, Any], expected: str
+) -> None:
+    assert expected in sentence(capsys, lambda: vlm(**arguments))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_that_is_not_there(vlm: Create, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "torch sees no GPU here; use device=cpu" in sentence(capsys, lambda: vlm(device="cuda"))
+
+
+def test_one_gpu_for_several_processes(
+    vlm: Create, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    message = sentence(capsys, lambda: vlm(device="cuda:0"))
+
+    assert "device=cuda" in message
+
+
+def test_a_directory_without_a_checkpoint(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert "no config.json" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
+
+
+def test_a_language_model_without_eyes(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+
+    assert "type 'qwen2'" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
+
+
+def test_no_chat_template(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(tiny, tmp_path / "broken")
+    (broken / "chat_template.jinja").unlink()
+
+    assert "no chat template" in sentence(capsys, lambda: vlm(pretrained=str(broken)))
+
+
+def test_missing_weights_are_not_filled_with_noise(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    broken = shutil.copytree(tiny, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+
+    assert "1 weight(s) missing" in sentence(capsys, lambda: vlm(pretrained=str(broken)))
+
+
+def test_truncated_weights(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(tiny, tmp_path / "broken")
+    content = (broken / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(content[: len(content) // 2])
+
+    assert "the model cannot be loaded" in sentence(capsys, lambda: vlm(pretrained=str(broken)))
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"type": "video", "url": "film.mp4"}, "a part of type 'video'"),
+        ({"type": "image", "url": "nowhere.png"}, "nowhere.png: the image cannot be read"),
+        ({"type": "image", "url": Image.new("I;16", (8, 8))}, "mode 'I;16'"),
+        ({"type": "image", "url": 5}, "an image part holds int".capitalize()),
+    ],
+)
+def test_media_that_cannot_be_shown(
+    bench: Bench, vlm: Create, capsys: pytest.CaptureFixture[str], part: dict[str, Any], expected: str
+) -> None:
+    requests = bench.task("media", questions(1), to_messages=lambda _: [{"role": "user", "content": [part]}])
+    model = vlm()
+
+    assert expected in sentence(capsys, lambda: model.generate_until(requests))
+
+
+def test_an_image_that_the_processor_refuses(
+    bench: Bench, vlm: Create, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sliver = {"type": "image", "url": Image.new("RGB", (900, 2))}
+    requests = bench.task(
+        "sliver", questions(1), to_messages=lambda _: [{"role": "user", "content": [sliver]}]
+    )
+    model = vlm()
+
+    message = sentence(capsys, lambda: model.generate_until(requests))
+    assert "The model cannot take sample(s) s00: absolute aspect ratio" in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"temperature": -1}, "temperature is -1"),
+        ({"top_p": 2}, "top_p is 2, expected a number from 0 to 1"),
+        ({"num_beams": 1.5}, "num_beams is 1.5"),
+        ({"until": [3]}, "until holds 3, expected stop strings"),
+    ],
+)
+def test_settings_out_of_range(
+    bench: Bench, vlm: Create, capsys: pytest.CaptureFixture[str], settings: dict[str, Any], expected: str
+) -> None:
+    requests = bench.task("settings", questions(1), **settings)
+    model = vlm()
+
+    assert expected in sentence(capsys, lambda: model.generate_until(requests))
+
+
+def test_model_args_that_are_no_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    from medtasks.adapters.vlm import MedtasksVLM
+
+    assert "must be key=value pairs" in sentence(capsys, lambda: MedtasksVLM.create_from_arg_string("tiny"))

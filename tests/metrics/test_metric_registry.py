@@ -1,0 +1,51 @@
+"""The public surface of the metrics room."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from medtasks import metrics
+from medtasks.errors import UsageError
+from medtasks.metrics import LEXICAL, Metric, get_metric
+
+
+@pytest.mark.parametrize("name", [*LEXICAL, "accuracy"])
+def test_every_metric_keeps_the_protocol(name: str) -> None:
+    metric = get_metric(name)
+    assert isinstance(metric, Metric)
+    assert metric.name == name
+    assert metric.higher_is_better
+    assert metric.signature.split("|")[0] == name
+    assert all(":" in part or part == "f1" for part in metric.signature.split("|")[1:])
+
+
+def test_table_order() -> None:
+    assert LEXICAL == ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
+
+
+def test_unknown_metric_lists_the_known() -> None:
+    with pytest.raises(UsageError, match="'blue' is unknown; choose from rouge1"):
+        get_metric("blue")
+
+
+def test_the_public_list_is_importable() -> None:
+    assert all(hasattr(metrics, name) for name in metrics.__all__)
+
+
+def test_import_loads_no_heavy_library() -> None:
+    heavy = {"torch", "nltk", "datasets"}
+    script = f"import medtasks.metrics, medtasks.stats, sys; print(sorted({heavy} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["base", "rouge", "exact_match", "accuracy", "_lcs"])
+def test_doctests(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"medtasks.metrics.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,128 @@
+"""Cluster bootstrap against a loop that resamples rows, and coverage where the truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from medtasks.errors import DataError, UsageError
+from medtasks.metrics import get_metric, lexical_statistics
+from medtasks.stats import cluster_bootstrap, clustered_standard_error
+
+MEAN = get_metric("accuracy").score
+
+
+def answers(clusters: int, each: int, seed: int) -> tuple[np.ndarray, list[str]]:
+    """Right and wrong answers whose rate differs between clusters; the expected rate is one half."""
+    draw = np.random.default_rng(seed)
+    rates = draw.beta(2, 2, size=clusters).repeat(each)
+    right = (draw.random(clusters * each) < rates).astype(float)
+    return np.column_stack([right, np.ones(len(right))]), [
+        f"image{i // each:03d}" for i in range(clusters * each)
+    ]
+
+
+def test_equals_resampling_the_rows_with_the_same_counts() -> None:
+    predictions = [f"polyp {i % 7} in the upper left of the image" for i in range(60)]
+    references = [f"polyp {i % 5} in the upper right of the image" for i in range(60)]
+    clusters = [f"c{i // 6}" for i in range(60)]
+    for name in ("bleu", "chrf", "rougeL"):
+        metric = get_metric(name)
+        statistics = lexical_statistics(predictions, references, [name])[0][name]
+        drawn = np.random.Generator(np.random.PCG64(7)).multinomial(10, [0.1] * 10, size=50)
+        scores = []
+        for counts in drawn:
+            rows = [
+                row
+                for cluster, count in enumerate(counts)
+                for row in [*range(6 * cluster, 6 * cluster + 6)] * count
+            ]
+            scores.append(metric.score(statistics[rows].sum(axis=0)))
+        found = cluster_bootstrap(statistics, clusters, metric.score, resamples=50, seed=7)
+        assert [found.low, found.high] == pytest.approx(np.quantile(scores, [0.025, 0.975]), abs=1e-12)
+
+
+def test_agrees_with_scipy_on_cluster_means() -> None:
+    statistics, clusters = answers(clusters=200, each=5, seed=1)
+    found = cluster_bootstrap(statistics, clusters, MEAN, resamples=4000)
+    means = statistics[:, 0].reshape(200, 5).mean(axis=1)
+    expected = scipy_stats.bootstrap(
+        (means,), np.mean, n_resamples=4000, method="percentile", random_state=np.random.default_rng(3)
+    ).confidence_interval
+    assert [found.low, found.high] == pytest.approx([expected.low, expected.high], abs=0.005)
+
+
+def test_covers_the_truth_at_about_its_level() -> None:
+    hits, narrow = 0, 0
+    for seed in range(200):
+        statistics, clusters = answers(clusters=50, each=8, seed=seed)
+        found = cluster_bootstrap(statistics, clusters, MEAN, resamples=300, seed=seed)
+        ignoring = cluster_bootstrap(statistics, [str(i) for i in range(400)], MEAN, resamples=300, seed=seed)
+        hits += found.low <= 0.5 <= found.high  # type: ignore[operator]
+        narrow += ignoring.low <= 0.5 <= ignoring.high  # type: ignore[operator]
+    assert 0.88 <= hits / 200 <= 0.99
+    assert narrow < hits  # taking samples for independent is too sure of itself
+
+
+def test_rows_may_come_in_any_order() -> None:
+    statistics, clusters = answers(clusters=30, each=4, seed=2)
+    statistics[:, 0] *= 0.1
+    order = np.random.default_rng(0).permutation(len(clusters))
+    expected = cluster_bootstrap(statistics, clusters, MEAN, seed=5)
+    assert cluster_bootstrap(statistics[order], [clusters[i] for i in order], MEAN, seed=5) == expected
+
+
+def test_blocks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics, clusters = answers(clusters=30, each=4, seed=2)
+    expected = cluster_bootstrap(statistics, clusters, MEAN, resamples=100)
+    monkeypatch.setattr("medtasks.stats.bootstrap.BLOCK", 70)
+    assert cluster_bootstrap(statistics, clusters, MEAN, resamples=100) == expected
+
+
+def test_paired_difference_by_stacking() -> None:
+    statistics, clusters = answers(clusters=30, each=4, seed=2)
+    paired = np.hstack([statistics, statistics])
+    found = cluster_bootstrap(paired, clusters, lambda t: MEAN(t[..., :2]) - MEAN(t[..., 2:]))
+    assert (found.low, found.high) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("clusters", [["only"] * 3, []])
+def test_fewer_than_two_clusters_have_no_interval(clusters: list[str]) -> None:
+    found = cluster_bootstrap(np.ones((len(clusters), 2)), clusters, MEAN)
+    assert (found.low, found.high) == (None, None)
+    assert "at least 2" in str(found.reason)
+    assert clustered_standard_error(np.ones((len(clusters), 2)), clusters) is None
+
+
+def test_an_undefined_resample_withholds_the_interval() -> None:
+    found = cluster_bootstrap(np.array([[0.0, 0.0], [1.0, 1.0]]), ["a", "b"], MEAN)
+    assert found.low is None
+    assert "undefined" in str(found.reason)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    rows = np.ones((2, 2))
+    with pytest.raises(UsageError, match="resamples is 0"):
+        cluster_bootstrap(rows, ["a", "b"], MEAN, resamples=0)
+    with pytest.raises(UsageError, match=r"confidence is 95"):
+        cluster_bootstrap(rows, ["a", "b"], MEAN, confidence=95)
+    with pytest.raises(UsageError, match="1 cluster names"):
+        cluster_bootstrap(rows, ["a"], MEAN)
+    with pytest.raises(DataError, match="nan"):
+        cluster_bootstrap(rows * np.nan, ["a", "b"], MEAN)
+
+
+def test_standard_error_of_single_sample_clusters_is_the_textbook_one() -> None:
+    values = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    found = clustered_standard_error(np.column_stack([values, np.ones(5)]), list("abcde"))
+    assert found == pytest.approx(values.std(ddof=1) / math.sqrt(5))
+
+
+def test_standard_error_agrees_with_the_bootstrap() -> None:
+    statistics, clusters = answers(clusters=200, each=6, seed=4)
+    interval = cluster_bootstrap(statistics, clusters, MEAN, resamples=4000)
+    width = interval.high - interval.low  # type: ignore[operator]
+    assert clustered_standard_error(statistics, clusters) == pytest.approx(width / (2 * 1.96), rel=0.06)
