@@ -21,9 +21,7 @@ def read_integer(name: str, value: object, *, least: int) -> int:
     return int(number)
 
 
-def read_number(
-    name: str, value: object, *, least: float, most: float = float("inf"), kind: str = "a number"
-) -> float:
+def read_number(name: str, value: object, *, least: float, most: float = float("inf"), kind: str = "a number") -> float:
     """``value`` as a finite number in ``[least, most]``; raises :class:`UsageError` naming ``name``."""
     expected = f"{kind} of at least {least}" if most == float("inf") else f"{kind} from {least} to {most}"
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):

@@ -11,9 +11,8 @@ from lmms_eval import utils
 from lmms_eval.api.model import lmms
 from loguru import logger
 
-from medtasks.errors import UsageError
-
 from medtasks.border import at_border
+from medtasks.errors import UsageError
 
 __all__ = ["MedtasksAdapter", "refuse_unknown"]
 
@@ -65,9 +64,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
         if self.accelerator.num_processes != replicas:
             joined = self.accelerator.num_processes
-            raise UsageError(
-                f"{replicas} processes were launched, but accelerate joined {joined}; use torchrun."
-            )
+            raise UsageError(f"{replicas} processes were launched, but accelerate joined {joined}; use torchrun.")
         _warn_of_lone_process(replicas)
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
@@ -89,9 +86,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Refused: no medtasks task asks for likelihoods."""
-        raise NotImplementedError(
-            f"{type(self).__name__} generates text; log-likelihood requests are not supported."
-        )
+        raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
         """Refused for now."""
@@ -103,9 +98,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 def refuse_unknown(model: str, known: tuple[str, ...], unknown: dict[str, Any]) -> None:
     """Raise :class:`UsageError` where ``unknown`` holds an argument; harness-wide ones may be None."""
     if unknown:
-        raise UsageError(
-            f"{model}: unknown argument {', '.join(sorted(unknown))}; known are {', '.join(known)}."
-        )
+        raise UsageError(f"{model}: unknown argument {', '.join(sorted(unknown))}; known are {', '.join(known)}.")
 
 
 def _warn_of_lone_process(replicas: int) -> None:
@@ -115,9 +108,7 @@ def _warn_of_lone_process(replicas: int) -> None:
     """
     forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
     if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:
-        logger.warning(
-            "accelerate launch --cpu started one process only; for several use torchrun --nproc_per_node N"
-        )
+        logger.warning("accelerate launch --cpu started one process only; for several use torchrun --nproc_per_node N")
 
 
 def _read_device(device: str) -> tuple[str, int | None]:
@@ -137,6 +128,4 @@ def _check_device(device: str, kind: str, index: int | None, replicas: int) -> N
             f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
         )
     if index >= torch.cuda.device_count():
-        raise UsageError(
-            f"device={device} was asked for, but torch sees {torch.cuda.device_count()} GPU(s) here."
-        )
+        raise UsageError(f"device={device} was asked for, but torch sees {torch.cuda.device_count()} GPU(s) here.")

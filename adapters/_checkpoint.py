@@ -68,9 +68,7 @@ def load_checkpoint(
     if choice.revision:
         common["revision"] = choice.revision
     with progress_bars(progress):
-        config = _attempt(
-            choice.pretrained, "configuration", lambda: AutoConfig.from_pretrained(source, **common)
-        )
+        config = _attempt(choice.pretrained, "configuration", lambda: AutoConfig.from_pretrained(source, **common))
         _check_kind(choice, config)
         processor = _load_processor(choice, source, common)
         model = _load_model(choice, source, common, device)
@@ -119,9 +117,7 @@ def _check_kind(choice: CheckpointChoice, config: Any) -> None:
 
 
 def _load_processor(choice: CheckpointChoice, source: str, common: dict[str, Any]) -> Any:
-    processor = _attempt(
-        choice.pretrained, "processor", lambda: AutoProcessor.from_pretrained(source, **common)
-    )
+    processor = _attempt(choice.pretrained, "processor", lambda: AutoProcessor.from_pretrained(source, **common))
     if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
         raise MedtasksError(f"{choice.pretrained}: its processor takes no images, expected a vision model.")
     if not getattr(processor, "chat_template", None):

@@ -6,11 +6,11 @@ from typing import Any
 
 from lmms_eval.api.instance import GenerationResult
 
+from medtasks.border import at_border
 from medtasks.errors import DataError
 
 from ._arguments import read_integer, read_number, read_text
 from ._base import MedtasksAdapter, refuse_unknown
-from medtasks.border import at_border
 from ._requests import ChatRequest, light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 

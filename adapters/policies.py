@@ -114,9 +114,7 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 }
 
 
-def make_policy(
-    name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
-) -> Policy:
+def make_policy(name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None) -> Policy:
     """The policy called ``name`` with its settings bound; None leaves a setting at its default.
 
     Raises

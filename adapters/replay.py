@@ -9,10 +9,10 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult
 from loguru import logger
 
+from medtasks.border import at_border
 from medtasks.errors import DataError, UsageError
 
 from ._base import MedtasksAdapter, refuse_unknown
-from medtasks.border import at_border
 from ._recording import read_recording
 from ._requests import ChatRequest, light_rows, read_requests
 
@@ -96,9 +96,7 @@ class MedtasksReplay(MedtasksAdapter):
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=empty."
             )
         if lacking:
-            logger.warning(
-                f"medtasks_replay: {len(lacking)} of {len(wanted)} samples have no row, answered empty"
-            )
+            logger.warning(f"medtasks_replay: {len(lacking)} of {len(wanted)} samples have no row, answered empty")
         self._counts["missing"] += len(lacking)
         self._counts["answered"] += len(wanted) - len(lacking)
         return [GenerationResult(found or "") for found in responses]
@@ -112,7 +110,5 @@ class MedtasksReplay(MedtasksAdapter):
             documents.setdefault(task, set()).update(map(str, ids))
         unmatched = self._recording.count_outside(documents)
         if unmatched and self.rank == 0:
-            logger.warning(
-                f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run"
-            )
+            logger.warning(f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run")
         return unmatched

@@ -50,21 +50,16 @@ class TinyConfig:
     def __post_init__(self) -> None:
         if self.hidden_size % self.heads or (self.hidden_size // self.heads) % 4:
             raise UsageError(
-                f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a "
-                "multiple of 4."
+                f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a multiple of 4."
             )
         if self.vocab_size < 512:
-            raise UsageError(
-                f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more."
-            )
+            raise UsageError(f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more.")
 
 
 TOKENIZER_ENTRIES = 1024
 
 
-def build_tiny_vlm(
-    directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None
-) -> Path:
+def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None) -> Path:
     """Write a random-weight Qwen2.5-VL-architecture checkpoint into ``directory`` and return it.
 
     The weights come from their own generator seeded with ``seed``; global random state is left as it was. The

@@ -11,15 +11,15 @@ import torch
 from jinja2 import TemplateError
 from lmms_eval.api.instance import GenerationResult, TokenCounts
 from loguru import logger
-from tqdm import tqdm  # type: ignore[import-untyped]
+from tqdm import tqdm
 from transformers import StoppingCriteriaList
 
+from medtasks.border import at_border
 from medtasks.errors import DataError, MedtasksError, UsageError
 
 from ._arguments import read_flag, read_integer, read_text
 from ._base import MedtasksAdapter, refuse_unknown
 from ._batches import plan_batches
-from medtasks.border import at_border
 from ._checkpoint import CheckpointChoice, load_checkpoint
 from ._generation import GenerationSettings, StopAtText, cut_at_stop, sample_seed
 from ._messages import Conversation, PixelLimits, read_messages
@@ -188,12 +188,9 @@ class MedtasksVLM(MedtasksAdapter):
         self.finish[request.task].setdefault(request.sample_id, []).append(answer.finish)
         self._finish_counts[answer.finish] += 1
 
-    def _answer(
-        self, batch: Sequence[ChatRequest], settings: GenerationSettings
-    ) -> list[tuple[ChatRequest, Answer]]:
+    def _answer(self, batch: Sequence[ChatRequest], settings: GenerationSettings) -> list[tuple[ChatRequest, Answer]]:
         conversations = [
-            read_messages(request.messages(self.task_dict), self._limits, self._system_prompt)
-            for request in batch
+            read_messages(request.messages(self.task_dict), self._limits, self._system_prompt) for request in batch
         ]
         answered: list[tuple[ChatRequest, Answer]] = []
         # Processors disagree about rows without images beside rows with images, so they never share a batch.
@@ -209,9 +206,7 @@ class MedtasksVLM(MedtasksAdapter):
                 answered += [(batch[i], answer) for i, answer in zip(rows, answers, strict=True)]
         return answered
 
-    def _generate(
-        self, conversations: Sequence[Conversation], settings: GenerationSettings, seed: int
-    ) -> list[Answer]:
+    def _generate(self, conversations: Sequence[Conversation], settings: GenerationSettings, seed: int) -> list[Answer]:
         try:
             inputs = self._encode(conversations)
             prompt_length = inputs["input_ids"].shape[1]
@@ -231,9 +226,7 @@ class MedtasksVLM(MedtasksAdapter):
             ) from error
         prompt_tokens = inputs["attention_mask"].sum(dim=1).tolist()
         rows = output[:, prompt_length:].tolist()
-        return [
-            self._read_row(row, tokens, settings) for row, tokens in zip(rows, prompt_tokens, strict=True)
-        ]
+        return [self._read_row(row, tokens, settings) for row, tokens in zip(rows, prompt_tokens, strict=True)]
 
     def _encode(self, conversations: Sequence[Conversation]) -> Any:
         tokenizer = self._processor.tokenizer

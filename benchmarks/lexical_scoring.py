@@ -132,9 +132,7 @@ def generate(rows: int, seed: int) -> list[Row]:
             words = sentence(guesses, *frame).split()
             words = [SWAPS.get(word, word) if draw.random() < 0.4 else word for word in words]
             prediction = " ".join(word for word in words if draw.random() > 0.04)
-        made.append(
-            Row(prediction, reference, level, classes, f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}")
-        )
+        made.append(Row(prediction, reference, level, classes, f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}"))
     return made
 
 
@@ -161,9 +159,7 @@ def published_recipe() -> tuple[dict[str, Compute], str]:
     import evaluate
 
     def loaded(source: Callable[[str], str]) -> dict[str, Any]:
-        return {
-            name: evaluate.load(source(name)) for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")
-        }
+        return {name: evaluate.load(source(name)) for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")}
 
     try:
         modules, origin = loaded(lambda name: name), "the hub's modules"
@@ -177,13 +173,9 @@ def published_recipe() -> tuple[dict[str, Compute], str]:
         got = modules["rouge"].compute(
             predictions=predictions, references=references, rouge_types=types, use_aggregator=aggregated
         )
-        return {
-            name: float(sum(value) / len(value)) if not aggregated else value for name, value in got.items()
-        }
+        return {name: float(sum(value) / len(value)) if not aggregated else value for name, value in got.items()}
 
-    def single(
-        name: str, key: str, predictions: list[str], references: list[str], **options: Any
-    ) -> dict[str, float]:
+    def single(name: str, key: str, predictions: list[str], references: list[str], **options: Any) -> dict[str, float]:
         module = modules["chrf" if name == "chrf++" else name]
         return {name: float(module.compute(predictions=predictions, references=references, **options)[key])}
 
@@ -224,16 +216,12 @@ def run_recipe(
 def run_ours(rows: list[Row], names: tuple[str, ...]) -> tuple[dict[str, dict[str, float]], float]:
     """Values by metric and group, and seconds."""
     begin = time.perf_counter()
-    statistics, _ = lexical_statistics(
-        [row.prediction for row in rows], [row.reference for row in rows], names
-    )
+    statistics, _ = lexical_statistics([row.prediction for row in rows], [row.reference for row in rows], names)
     keys = [[f"level {row.level}", *(f"class {name}" for name in row.classes)] for row in rows]
     values = {}
     for name, table in statistics.items():
         got = aggregate(get_metric(name), table, keys)
-        values[name] = {"overall": got.overall.score} | {
-            key: group.score for key, group in got.groups.items()
-        }
+        values[name] = {"overall": got.overall.score} | {key: group.score for key, group in got.groups.items()}
     return values, time.perf_counter() - begin
 
 
@@ -248,13 +236,9 @@ def run_bootstrap(rows: list[Row], statistics: dict[str, Any]) -> dict[str, floa
     return seconds
 
 
-def largest_difference(
-    ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]
-) -> dict[str, float]:
+def largest_difference(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, float]:
     """Largest absolute difference over the groups, by metric; both sides must have the same groups."""
-    if {name: set(groups) for name, groups in ours.items()} != {
-        name: set(groups) for name, groups in theirs.items()
-    }:
+    if {name: set(groups) for name, groups in ours.items()} != {name: set(groups) for name, groups in theirs.items()}:
         sys.exit("the two sides scored different metrics or groups")
     return {name: max(abs(ours[name][key] - theirs[name][key]) for key in ours[name]) for name in ours}
 
@@ -303,9 +287,7 @@ def report(
         end="",
     )
     print(f"`{get_metric('meteor').signature}`\n")
-    print(
-        "| metric | recipe, s | medtasks alone, s | ratio | largest difference |\n|---|---:|---:|---:|---:|"
-    )
+    print("| metric | recipe, s | medtasks alone, s | ratio | largest difference |\n|---|---:|---:|---:|---:|")
     spent = {entry: sum(groups.values()) for entry, groups in seconds.items()}
     rouge = [name for name in LEXICAL if name.startswith("rouge")]
     lines = [("rouge1, rouge2, rougeL", spent["rouge"], sum(alone[name] for name in rouge), rouge)]

@@ -155,10 +155,7 @@ def _watch_task_manager() -> None:
 def _add_tasks(index: dict[str, Any]) -> None:
     for name, entry in task_index().items():
         taken = index.get(name)
-        if (
-            taken is not None
-            and Path(str(taken["yaml_path"])).resolve() != Path(entry["yaml_path"]).resolve()
-        ):
+        if taken is not None and Path(str(taken["yaml_path"])).resolve() != Path(entry["yaml_path"]).resolve():
             print(
                 f"medtasks: task {name} is already defined by {taken['yaml_path']}; that one is used, not "
                 f"{entry['yaml_path']}; rename one of them.",
@@ -171,7 +168,7 @@ def _add_tasks(index: dict[str, Any]) -> None:
 
 def _wrap_evaluator() -> None:
     """Wrap the evaluator's two functions where it is loaded; while it is still being imported, later."""
-    evaluator = sys.modules.get("lmms_eval.evaluator")
+    evaluator: Any = sys.modules.get("lmms_eval.evaluator")
     if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
         return
     if not getattr(evaluator.simple_evaluate, _MARK, False):
@@ -307,7 +304,7 @@ def _model_facts(lm: Any) -> dict[str, Any]:
 
     own = lm.describe() if hasattr(lm, "describe") else {"model": type(lm).__name__}
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    replicas = [own]
+    replicas: list[Any] = [own]
     if processes > 1 and torch.distributed.is_initialized():
         replicas = [None] * processes
         torch.distributed.all_gather_object(replicas, own)

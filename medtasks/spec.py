@@ -110,7 +110,7 @@ def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
             name=name,
             kind=kind,
             path=path,
-            metadata=content.get("metadata"),
+            metadata=Metadata.model_validate(content.get("metadata")),
             members=tuple(content["task"]) if kind == "group" else (),
             template=(content.get("lmms_eval_specific_kwargs") or {}).get("template"),
             metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),

@@ -19,7 +19,9 @@ def get_benchmark(name: str) -> Benchmark:
     """
     from medtasks.benchmarks import kvasir_vqa_x1, mi_cxr
 
-    known = {module.BENCHMARK.name: module.BENCHMARK for module in (kvasir_vqa_x1, mi_cxr)}
+    known: dict[str, Benchmark] = {
+        benchmark.name: benchmark for benchmark in (kvasir_vqa_x1.BENCHMARK, mi_cxr.BENCHMARK)
+    }
     if name not in known:
         raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(BENCHMARKS)}.")
     return known[name]

@@ -58,7 +58,7 @@ def _corpus_score(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float 
 
 rouge1 = _corpus_score("rouge1")
 rouge2 = _corpus_score("rouge2")
-rougeL = _corpus_score("rougeL")  # noqa: N816 - the field's own spelling
+rougeL = _corpus_score("rougeL")
 meteor = _corpus_score("meteor")
 chrf = _corpus_score("chrf")
 chrf_plus_plus = _corpus_score("chrf++")

@@ -7,6 +7,8 @@ Chat back-ends get one user turn: the media, then one text part. Simple back-end
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,53 +16,68 @@ from medtasks.benchmarks.base import Document
 from medtasks.border import at_border
 from medtasks.data.media import default_cache
 from medtasks.data.store import Prepared, open_prepared
-from medtasks.errors import MediaError
+from medtasks.errors import DataError, MediaError
 from medtasks.prompts import render
+from medtasks.spec import load_spec
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from PIL.Image import Image
 
-__all__ = ["doc_to_messages", "doc_to_text", "doc_to_visual", "documents", "rows"]
+__all__ = ["Rows", "doc_to_messages", "doc_to_text", "doc_to_visual", "task_documents"]
 
 
-def documents(benchmark: str, keep: Callable[[Document], bool] = lambda document: True) -> list[Document]:
-    """Documents of the prepared records for which ``keep`` is true, in prepared order.
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one subtask; as ``process_docs`` they take the place of the task file's placeholder."""
 
-    Raises:
-        NotPreparedError: the benchmark has not been prepared; the message holds the command.
-        MediaError: a file that a kept record needs vanished or changed size since it was prepared.
-        DataError: no record is kept.
-    """
-    from medtasks.benchmarks import get_benchmark
+    benchmark: str
+    keep: Callable[[Document], bool]
 
-    module = _module(benchmark)
-    prepared = open_prepared(benchmark)
-    chosen = [
-        document
-        for document in ({"benchmark": benchmark, **module.document(record)} for record in prepared.records())
-        if keep(document)
-    ]
-    _refuse_missing(prepared, chosen, get_benchmark(benchmark).prepare)
-    return chosen
+    def documents(self) -> list[Document]:
+        """Documents of the prepared records that belong to this subtask, in prepared order.
 
+        Raises:
+            NotPreparedError: the benchmark has not been prepared; the message holds the command.
+            MediaError: a file that a document needs vanished or changed size since it was prepared.
+            DataError: the prepared data hold no row for this subtask.
+        """
+        from medtasks.benchmarks import get_benchmark
 
-def rows(
-    benchmark: str, keep: Callable[[Document], bool] = lambda document: True
-) -> Callable[[Any], Dataset]:
-    """A ``process_docs`` that puts the prepared documents in the place of the task file's placeholder."""
+        to_document = import_module(f"medtasks.benchmarks.{self.benchmark}").document
+        prepared = open_prepared(self.benchmark)
+        chosen = [
+            document
+            for document in ({"benchmark": self.benchmark, **to_document(record)} for record in prepared.records())
+            if self.keep(document)
+        ]
+        command = get_benchmark(self.benchmark).prepare
+        if not chosen:
+            raise DataError(
+                f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
+                f"some: {command}"
+            )
+        _refuse_missing(prepared, chosen, command)
+        return chosen
 
     @at_border
-    def process_docs(placeholder: Dataset) -> Dataset:
+    def __call__(self, placeholder: Dataset) -> Dataset:
+        """The documents as a dataset, whatever the placeholder holds."""
         from datasets import Dataset
 
         del placeholder
-        chosen = documents(benchmark, keep)
-        if not chosen:
-            _stop_without_rows(benchmark)
-        return Dataset.from_list(chosen)
+        return Dataset.from_list(self.documents())
 
-    return process_docs
+
+def task_documents(task: str) -> list[Document]:
+    """Documents of the task called ``task``, as the harness will see them.
+
+    Raises:
+        MedtasksError: as :meth:`Rows.documents`.
+    """
+    module, _, name = load_spec(task).resolved["process_docs"].rpartition(".")
+    rows: Rows = getattr(import_module(module), name)
+    return rows.documents()
 
 
 @at_border
@@ -84,36 +101,16 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
 
 
 @at_border
-def doc_to_messages(
-    doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One user turn: every image in order, then the text of :func:`doc_to_text`."""
     content: list[dict[str, Any]] = [{"type": "image", "url": image} for image in doc_to_visual(doc)]
     content.append({"type": "text", "text": doc_to_text(doc, lmms_eval_specific_kwargs)})
     return [{"role": "user", "content": content}]
 
 
-def _module(benchmark: str) -> Any:
-    from importlib import import_module
-
-    return import_module(f"medtasks.benchmarks.{benchmark}")
-
-
-def _stop_without_rows(benchmark: str) -> None:
-    from medtasks.benchmarks import get_benchmark
-    from medtasks.errors import DataError
-
-    raise DataError(
-        f"the prepared data of {benchmark} hold no row for this task; prepare a source that has some: "
-        f"{get_benchmark(benchmark).prepare}"
-    )
-
-
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
     needed = {name for document in chosen for name in document["media"]}
-    missing: list[Path] = sorted(
-        prepared.media_path(name) for name in prepared.missing_media() if name in needed
-    )
+    missing: list[Path] = sorted(prepared.media_path(name) for name in prepared.missing_media() if name in needed)
     if missing:
         rest = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MediaError(

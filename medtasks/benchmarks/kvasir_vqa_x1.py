@@ -7,7 +7,7 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
-from medtasks.benchmarks.documents import rows
+from medtasks.benchmarks.documents import Rows
 from medtasks.data.records import KvasirRecord
 from medtasks.metrics import LEXICAL
 
@@ -47,9 +47,9 @@ BENCHMARK = Benchmark(
     breakdowns={"complexity": _complexity, "question_class": _question_class},
 )
 
-level1 = rows("kvasir_vqa_x1", lambda row: row["complexity"] == 1)
-level2 = rows("kvasir_vqa_x1", lambda row: row["complexity"] == 2)
-level3 = rows("kvasir_vqa_x1", lambda row: row["complexity"] == 3)
+level1 = Rows("kvasir_vqa_x1", lambda row: row["complexity"] == 1)
+level2 = Rows("kvasir_vqa_x1", lambda row: row["complexity"] == 2)
+level3 = Rows("kvasir_vqa_x1", lambda row: row["complexity"] == 3)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
-from medtasks.benchmarks.documents import rows
+from medtasks.benchmarks.documents import Rows
 from medtasks.data.records import MiCxrRecord
 
 __all__ = [
@@ -75,8 +75,8 @@ BENCHMARK = Benchmark(
 )
 
 
-def _subtask(name: str) -> Any:
-    return rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name])
+def _subtask(name: str) -> Rows:
+    return Rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name])
 
 
 tel_single = _subtask("tel_single")
@@ -85,7 +85,7 @@ tel_ordered = _subtask("tel_ordered")
 icr = _subtask("icr")
 gts_single = _subtask("gts_single")
 gts_multi = _subtask("gts_multi")
-icr_variant = rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
+icr_variant = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -51,11 +51,11 @@ def decode_image(data: bytes, name: str) -> Image:
         with _DECODING:  # the switch is global to Pillow, so it is turned under a lock and turned back
             lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
             try:
-                image = Image.open(io.BytesIO(data))
-                image.load()
+                opened = Image.open(io.BytesIO(data))
+                opened.load()
             finally:
                 ImageFile.LOAD_TRUNCATED_IMAGES = lenient
-        image = ImageOps.exif_transpose(image)
+        image = ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise MediaError(f"{name}: not a whole image ({error}); fetch or copy the file again.") from error
     if image.mode.startswith("I") or image.mode == "F":

@@ -123,8 +123,7 @@ def _kvasir_records(opened: RowSource, place: Workplace) -> tuple[list[Record], 
             for img_id, data in hub_images({record.cluster for record in records})
         }
         records = [
-            record.model_copy(update={"media": (names.get(record.cluster, record.media[0]),)})
-            for record in records
+            record.model_copy(update={"media": (names.get(record.cluster, record.media[0]),)}) for record in records
         ]
     return records, embedded
 

@@ -278,25 +278,19 @@ def _normal(question: str) -> str:
 _CLASS_OF = {_normal(question): name for question, name in ATOMIC_QUESTIONS.items()}
 
 
-def _question_classes(
-    row: Mapping[str, Any], original: tuple[AtomicPair, ...], where: Where
-) -> tuple[str, ...]:
+def _question_classes(row: Mapping[str, Any], original: tuple[AtomicPair, ...], where: Where) -> tuple[str, ...]:
     given = row.get("question_class")
     if given is None:
         derived = []
         for number, pair in enumerate(original):
             name = _CLASS_OF.get(_normal(pair.q))
             if name is None:
-                raise _wrong(
-                    where, f"original[{number}].q", pair.q, "one of the 18 atomic questions of the card"
-                )
+                raise _wrong(where, f"original[{number}].q", pair.q, "one of the 18 atomic questions of the card")
             derived.append(name)
         return tuple(derived)
     if not isinstance(given, list) or not given:
         raise _wrong(where, "question_class", given, "a list of class names")
     for number, name in enumerate(given):
         if name not in QUESTION_CLASSES:
-            raise _wrong(
-                where, f"question_class[{number}]", name, f"one of {', '.join(sorted(QUESTION_CLASSES))}"
-            )
+            raise _wrong(where, f"question_class[{number}]", name, f"one of {', '.join(sorted(QUESTION_CLASSES))}")
     return tuple(given)

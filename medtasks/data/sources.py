@@ -70,7 +70,8 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
             row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; save the file as UTF-8."
+                f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; "
+                "save the file as UTF-8."
             ) from error
         except json.JSONDecodeError as error:
             raise DataError(
@@ -102,9 +103,7 @@ def _image_bytes(image: Any, where: Where) -> bytes | None:
             try:
                 return Path(image["path"]).read_bytes()
             except OSError as error:
-                raise DataError(
-                    f"{where}: field `image`: {image['path']} cannot be read; restore it."
-                ) from error
+                raise DataError(f"{where}: field `image`: {image['path']} cannot be read; restore it.") from error
     raise DataError(f"{where}: field `image` holds {type(image).__name__}, expected bytes or a path.")
 
 
@@ -193,15 +192,11 @@ def open_kvasir(source: str, images: Path | None = None) -> RowSource:
     if path.is_dir():
         files = sorted(path.glob("test*.jsonl")) or sorted(path.glob("**/test*.parquet"))
         if not files:
-            raise UsageError(
-                f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does."
-            )
+            raise UsageError(f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does.")
         folder = images or path / "images"
         return RowSource(_rows_of(files), folder, Source(kind="directory", name=files[0].name))
     if path.is_file():
-        return RowSource(
-            _rows_of([path]), images or path.parent / "images", Source(kind="file", name=path.name)
-        )
+        return RowSource(_rows_of([path]), images or path.parent / "images", Source(kind="file", name=path.name))
     raise UsageError(f"--source {source}: found neither file nor folder; give hub, a folder or a file.")
 
 

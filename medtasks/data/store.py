@@ -67,7 +67,7 @@ class Prepared:
 
     def media_path(self, name: str) -> Path:
         """The file of the medium ``name``."""
-        return self.directory / self.manifest.media_root / name
+        return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
         """Names of media whose file is gone, or has another size than when it was verified, sorted."""

@@ -81,9 +81,7 @@ _FINAL_LINE = re.compile(
 )
 
 _LABELS = (
-    re.compile(
-        rf"^[\s>•*-]*{_OPENING}(?P<letter>[A-Za-z]){_CLOSING}[\s.:]*$", re.MULTILINE
-    ),  # alone on its line
+    re.compile(rf"^[\s>•*-]*{_OPENING}(?P<letter>[A-Za-z]){_CLOSING}[\s.:]*$", re.MULTILINE),  # alone on its line
     re.compile(r"^[\s>•*-]*[\(\[\{]?(?P<letter>[A-Za-z])[\)\]\}]?[.:\)](?=\s)(?!\s+coli\b)", re.MULTILINE),
     re.compile(r"^[\s>•*-]*(?P<letter>[A-Z])(?:,|\s+[-–—])(?=\s)", re.MULTILINE),
     re.compile(  # first of a bare hedge: "A or B", "B/C"
@@ -216,6 +214,4 @@ def _names_thing(text: str, match: re.Match[str]) -> bool:
     if letter.islower() and _WORD_AFTER.match(text, end) and letter not in "bcde":
         return True
     before = text[max(0, begin - 24) : begin]
-    return bool(
-        _DENIED_AFTER.match(text, end) or _DENIED_BEFORE.search(before) or _NAMED_BEFORE.search(before)
-    )
+    return bool(_DENIED_AFTER.match(text, end) or _DENIED_BEFORE.search(before) or _NAMED_BEFORE.search(before))

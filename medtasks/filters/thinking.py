@@ -25,9 +25,7 @@ def strip_thinking(text: str) -> str:
     depth, position = 0, 0
     while position < len(text):
         opening, closing = _OPEN.search(text, position), _CLOSE.search(text, position)
-        tag = min(
-            (match for match in (opening, closing) if match), key=lambda match: match.start(), default=None
-        )
+        tag = min((match for match in (opening, closing) if match), key=lambda match: match.start(), default=None)
         end = tag.start() if tag else len(text)
         if depth == 0:
             kept.append(text[position:end])

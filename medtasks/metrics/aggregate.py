@@ -30,9 +30,7 @@ class Aggregate:
     groups: dict[str, GroupScore]
 
 
-def aggregate(
-    metric: Metric, statistics: Array, groups: Sequence[str | Iterable[str]] | None = None
-) -> Aggregate:
+def aggregate(metric: Metric, statistics: Array, groups: Sequence[str | Iterable[str]] | None = None) -> Aggregate:
     """Score the pooled samples, and each group's: always of summed statistics, never a mean of scores.
 
     Args:
@@ -46,18 +44,14 @@ def aggregate(
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     if statistics.ndim != 2 or statistics.shape[1] != metric.width:
-        raise UsageError(
-            f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})"
-        )
+        raise UsageError(f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})")
     if not len(statistics):
         raise UsageError(f"{metric.name}: there is no sample to score, expected at least one")
     overall = _score(metric, statistics)
     if groups is None:
         return Aggregate(overall, {})
     if len(groups) != len(statistics):
-        raise UsageError(
-            f"{metric.name}: {len(groups)} group entries for {len(statistics)} samples, expected as many"
-        )
+        raise UsageError(f"{metric.name}: {len(groups)} group entries for {len(statistics)} samples, expected as many")
     members: dict[str, list[int]] = {}
     for row, keys in enumerate(groups):
         for key in {keys} if isinstance(keys, str) else set(keys):
@@ -77,9 +71,7 @@ def totals(statistics: Array) -> Array:
     statistics = np.asarray(statistics, dtype=np.float64)
     if not np.isfinite(statistics).all():
         row, column = np.argwhere(~np.isfinite(statistics))[0]
-        raise DataError(
-            f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number"
-        )
+        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
     largest = np.abs(statistics).max(axis=0, initial=0.0) * len(statistics)
     whole = (statistics == np.floor(statistics)).all(axis=0) & (largest < 2**53)
     columns = zip(statistics.T, whole, strict=True)

@@ -51,9 +51,7 @@ def lexical_statistics(
             below 1.
     """
     if len(predictions) != len(references):
-        raise UsageError(
-            f"found {len(predictions)} predictions and {len(references)} references, expected as many"
-        )
+        raise UsageError(f"found {len(predictions)} predictions and {len(references)} references, expected as many")
     if workers < 1:
         raise UsageError(f"workers is {workers}, expected 1 or more")
     unknown = [name for name in metrics if name not in LEXICAL]
@@ -117,9 +115,7 @@ def _rouge(pairs: list[tuple[str, str]], wanted: set[str]) -> dict[str, Array]:
     if "rougeL" in wanted:
         lengths = map(lcs_length, references, predictions)
         sizes = ((len(left), len(right)) for left, right in zip(predictions, references, strict=True))
-        counts = np.array(
-            [(*size, length) for size, length in zip(sizes, lengths, strict=True)], dtype=np.int64
-        )
+        counts = np.array([(*size, length) for size, length in zip(sizes, lengths, strict=True)], dtype=np.int64)
         found["rougeL"] = _mean_f1(counts)
     return found
 
@@ -135,9 +131,7 @@ def _mean_f1(counts: Integers) -> Array:
 
 def _chrf(pairs: list[tuple[str, str]], wanted: set[str]) -> dict[str, Array]:
     squeezed = {text: "".join(text.split()) for pair in pairs for text in pair}
-    counts = matched_ngrams(
-        [squeezed[left] for left, _ in pairs], [squeezed[right] for _, right in pairs], CHAR_ORDER
-    )
+    counts = matched_ngrams([squeezed[left] for left, _ in pairs], [squeezed[right] for _, right in pairs], CHAR_ORDER)
     found = {"chrf": _chrf_rows(counts)}
     if "chrf++" in wanted:
         words = matched_ngrams(*_sides(pairs, chrf_words), max_order=2)

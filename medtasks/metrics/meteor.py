@@ -75,9 +75,7 @@ def token_score(prediction: list[str], reference: list[str]) -> float:
     """NLTK's METEOR of two token lists, 0..1. NLTK lower-cases the tokens."""
     scorer, stemmer, synonyms = _nltk_parts()
     wordnet.corpus_key()  # an absent dictionary is an error even for a pair that would not look a word up
-    return float(
-        scorer(reference, prediction, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA)
-    )
+    return float(scorer(reference, prediction, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA))
 
 
 def word_tokens(text: str) -> list[str]:

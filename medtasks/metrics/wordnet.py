@@ -188,9 +188,7 @@ def _adopted(folder: Path) -> Any:
 
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        raise MetricUnavailableError(
-            f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing); {MEND}"
-        )
+        raise MetricUnavailableError(f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing); {MEND}")
     facts = [(name, (folder / name).stat().st_size, (folder / name).stat().st_mtime_ns) for name in FILES]
     key = hashlib.sha256(repr((str(folder.resolve()), facts)).encode()).hexdigest()[:12]
     data = user_cache_path("medtasks") / "nltk_data" / key
@@ -230,7 +228,6 @@ def _copy(folder: Path, target: Path) -> None:
 def lexnames() -> str:
     """NLTK's ``lexnames`` file: number, name and syntactic category of each lexicographer file."""
     rows = (
-        f"{number:02d}\t{name}\t{CATEGORIES[name.split('.')[0]]}\n"
-        for number, name in enumerate(LEXICOGRAPHER_FILES)
+        f"{number:02d}\t{name}\t{CATEGORIES[name.split('.')[0]]}\n" for number, name in enumerate(LEXICOGRAPHER_FILES)
     )
     return "".join(rows)

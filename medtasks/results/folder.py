@@ -33,9 +33,7 @@ def write_run(directory: Path, run: RunRecord) -> Path:
         UsageError: the folder exists; finished results are never overwritten.
     """
     if directory.exists():
-        raise UsageError(
-            f"{directory}: exists already; results are never overwritten, choose another folder."
-        )
+        raise UsageError(f"{directory}: exists already; results are never overwritten, choose another folder.")
     directory.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
     try:

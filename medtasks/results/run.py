@@ -69,9 +69,7 @@ def collect_run(
             )
         statuses = [sample.status for sample in samples[spec.name]]
         facts[spec.name] = task_facts(spec, generation, asked, statuses)
-    pooled = {
-        name: [sample for member in members for sample in samples[member]] for name, members in groups.items()
-    }
+    pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
     return CollectedRun(
         samples=samples,
         tasks={name: _scores(name, members) for name, members in samples.items()},
@@ -83,9 +81,7 @@ def collect_run(
     )
 
 
-def finish_run(
-    run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str
-) -> RunRecord:
+def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str) -> RunRecord:
     """Add the manifest, and write the folder where there is a ``directory``."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
     model = {key: value for key, value in run.model.items() if key != "processes"}
@@ -148,8 +144,6 @@ def _sample(spec: TaskSpec, logged: Mapping[str, Any]) -> Sample:
         filtered=filtered,
         status=status_of(filtered, get_benchmark(spec.metadata.benchmark).options),
         scores={metric: value.get("score") for metric, value in values.items()},
-        statistics={
-            metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value
-        },
+        statistics={metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value},
         document=document,
     )

@@ -113,9 +113,7 @@ def _score(name: str, samples: Sequence[Sample], benchmark: Benchmark, resamples
     if without:
         known = metric.unavailable() or "the run that made these samples could not compute it"
         reason = known if without == len(samples) else f"{without} of {len(samples)} samples lack it: {known}"
-        return MetricScore(
-            value=None, interval=None, samples=len(samples), signature=metric.signature, reason=reason
-        )
+        return MetricScore(value=None, interval=None, samples=len(samples), signature=metric.signature, reason=reason)
     statistics = np.array([sample.statistics[name] for sample in samples], dtype=np.float64)
     value = aggregate(metric, statistics).overall.score
     interval = cluster_bootstrap(

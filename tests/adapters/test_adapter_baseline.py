@@ -60,9 +60,7 @@ def test_each_task_is_answered_from_its_own_documents(bench: Bench) -> None:
 def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> None:
     docs = mcq(9) + open_docs(8)
     whole = baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs))
-    shards = [
-        baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs)[r::3]) for r in range(3)
-    ]
+    shards = [baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs)[r::3]) for r in range(3)]
     turned = baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs[::-1]))
 
     assert [shards[i % 3][i // 3] for i in range(len(docs))] == whole
@@ -80,9 +78,7 @@ def test_a_dataset_answers_as_a_list_does(bench: Bench) -> None:
 
 def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
     docs = [{**doc, "choices": {"A": "yes", "B": "no"}} for doc in mcq(2)] + [{**mcq(1)[0], "sample_id": "z"}]
-    requests = bench.task(
-        "t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])]
-    )
+    requests = bench.task("t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])])
     bench.task_dict["t"]["test"] = Dataset.from_list(bench.task_dict["t"]["test"])
 
     assert set(texts(baseline(bench, policy="uniform").generate_until(requests[:60]))) == {"A", "B"}
@@ -120,9 +116,7 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
         ("policy=uniform,seed=x", "seed is 'x', expected an integer"),
     ],
 )
-def test_wrong_arguments_end_in_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: str, expected: str
-) -> None:
+def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
     with pytest.raises(SystemExit) as ended:
         MedtasksBaseline.create_from_arg_string(arguments)
 

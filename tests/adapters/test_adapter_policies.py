@@ -18,9 +18,7 @@ def choice(number: int, target: str = "B") -> Question:
 
 
 def open_question(number: int, target: str = "a polyp", answers: tuple[str, ...] = ()) -> Question:
-    return Question(
-        f"q{number}", target, "I cannot tell.", answers=answers or ("a polyp", "an ulcer", "text", "text")
-    )
+    return Question(f"q{number}", target, "I cannot tell.", answers=answers or ("a polyp", "an ulcer", "text", "text"))
 
 
 def within(hits: int, asked: int, probability: float) -> bool:

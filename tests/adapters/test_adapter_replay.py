@@ -56,9 +56,7 @@ def test_a_row_that_names_the_task_goes_first(bench: Bench, tmp_path: Path) -> N
     assert texts(replay(bench, path).generate_until(requests)) == ["plain", "any", "any", "any"]
 
 
-def test_rows_are_counted_when_repeated_or_unmatched_but_never_by_replica(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_rows_are_counted_when_repeated_or_unmatched_but_never_by_replica(bench: Bench, tmp_path: Path) -> None:
     rows = [row(f"s{i}", "x") for i in range(4)] + [
         row("s1", "x"),
         row("other", "y"),

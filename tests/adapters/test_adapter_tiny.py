@@ -15,9 +15,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_weights(
-    tiny: Path, tmp_path: Path
-) -> None:
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_weights(tiny: Path, tmp_path: Path) -> None:
     again = contents(build_tiny_vlm(tmp_path / "again"))
     other = contents(build_tiny_vlm(tmp_path / "other", seed=1))
 
@@ -57,9 +55,7 @@ def test_an_image_becomes_a_few_dozen_tokens(tiny: Path) -> None:
     text = processor.apply_chat_template(messages, add_generation_prompt=True)
     inputs = processor(text=[text], images=[draw("a")], return_tensors="pt")
 
-    assert text.startswith(
-        "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What is it?<|im_end|>"
-    )
+    assert text.startswith("<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What is it?<|im_end|>")
     assert text.endswith("<|im_start|>assistant\n")
     assert (inputs["input_ids"] == processor.image_token_id).sum() == 36
 
@@ -75,9 +71,7 @@ def test_the_cache_is_used_again_and_holds_nothing_half_built(tiny: Path, cache:
 def test_shapes_can_be_chosen(tmp_path: Path) -> None:
     from transformers import AutoConfig
 
-    shape = TinyConfig(
-        vocab_size=2048, hidden_size=96, heads=6, kv_heads=3, layers=3, vision_depth=5, dtype="bfloat16"
-    )
+    shape = TinyConfig(vocab_size=2048, hidden_size=96, heads=6, kv_heads=3, layers=3, vision_depth=5, dtype="bfloat16")
     config = AutoConfig.from_pretrained(build_tiny_vlm(tmp_path, config=shape))
 
     assert config.dtype == torch.bfloat16

@@ -25,9 +25,7 @@ def test_answers_come_in_the_order_of_the_requests(bench: Bench, vlm: Create) ->
     mixed = dict(zip(map(id, shuffled), texts(model.generate_until(shuffled)), strict=True))
 
     assert straight == mixed
-    assert len(set(straight.values())) > 4, (
-        "the questions must have different answers for this test to see anything"
-    )
+    assert len(set(straight.values())) > 4, "the questions must have different answers for this test to see anything"
 
 
 def test_batches_do_not_change_greedy_answers(bench: Bench, vlm: Create) -> None:
@@ -120,9 +118,7 @@ def test_answers_cut_off_by_the_limit_are_counted(bench: Bench, vlm: Create) -> 
     assert ["length"] in ended
 
 
-def test_the_adapter_limit_wins_over_the_task_and_the_task_over_the_default(
-    bench: Bench, vlm: Create
-) -> None:
+def test_the_adapter_limit_wins_over_the_task_and_the_task_over_the_default(bench: Bench, vlm: Create) -> None:
     requests = bench.task("limit", questions(4), max_new_tokens=3)
     own = [result.token_counts.output_tokens for result in vlm(max_new_tokens=None).generate_until(requests)]
 
@@ -132,8 +128,7 @@ def test_the_adapter_limit_wins_over_the_task_and_the_task_over_the_default(
 def test_more_pixels_are_scaled_away_before_the_processor(bench: Bench, vlm: Create) -> None:
     requests = bench.task("large", questions(1))
     full, small = (
-        vlm(max_pixels=pixels).generate_until(requests)[0].token_counts.input_tokens
-        for pixels in (None, 112 * 112)
+        vlm(max_pixels=pixels).generate_until(requests)[0].token_counts.input_tokens for pixels in (None, 112 * 112)
     )
 
     assert full - small == 36 - 16
@@ -187,9 +182,7 @@ def test_greedy_runs_warn_of_nothing(
 ) -> None:
     from transformers.utils import logging
 
-    requests = bench.task(
-        "quiet", questions(2), temperature=0, do_sample=False, top_p=None, num_beams=1, until=[]
-    )
+    requests = bench.task("quiet", questions(2), temperature=0, do_sample=False, top_p=None, num_beams=1, until=[])
     model = vlm(pretrained=opinionated)
     capfd.readouterr()
     logging.enable_propagation()
@@ -205,9 +198,7 @@ def test_greedy_runs_warn_of_nothing(
 def test_beams_give_one_answer_a_request(bench: Bench, vlm: Create) -> None:
     requests = bench.task("beams", questions(3), num_beams=2)
 
-    assert texts(vlm(batch_size=3).generate_until(requests)) == texts(
-        vlm(batch_size=1).generate_until(requests)
-    )
+    assert texts(vlm(batch_size=3).generate_until(requests)) == texts(vlm(batch_size=1).generate_until(requests))
 
 
 def test_a_system_prompt_replaces_the_tasks_own(bench: Bench, vlm: Create) -> None:

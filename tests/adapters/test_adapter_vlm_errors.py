@@ -64,23 +64,17 @@ def test_one_gpu_for_several_processes(
     assert "device=cuda" in message
 
 
-def test_a_directory_without_a_checkpoint(
-    vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_directory_without_a_checkpoint(vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "no config.json" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
 
 
-def test_a_language_model_without_eyes(
-    vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_language_model_without_eyes(vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
 
     assert "type 'qwen2'" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
 
 
-def test_no_chat_template(
-    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
-) -> None:
+def test_no_chat_template(vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(tiny, tmp_path / "broken")
     (broken / "chat_template.jinja").unlink()
 
@@ -100,9 +94,7 @@ def test_missing_weights_are_not_filled_with_noise(
     assert "1 weight(s) missing" in sentence(capsys, lambda: vlm(pretrained=str(broken)))
 
 
-def test_truncated_weights(
-    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
-) -> None:
+def test_truncated_weights(vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(tiny, tmp_path / "broken")
     content = (broken / "model.safetensors").read_bytes()
     (broken / "model.safetensors").write_bytes(content[: len(content) // 2])
@@ -128,13 +120,9 @@ def test_media_that_cannot_be_shown(
     assert expected in sentence(capsys, lambda: model.generate_until(requests))
 
 
-def test_an_image_that_the_processor_refuses(
-    bench: Bench, vlm: Create, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_image_that_the_processor_refuses(bench: Bench, vlm: Create, capsys: pytest.CaptureFixture[str]) -> None:
     sliver = {"type": "image", "url": Image.new("RGB", (900, 2))}
-    requests = bench.task(
-        "sliver", questions(1), to_messages=lambda _: [{"role": "user", "content": [sliver]}]
-    )
+    requests = bench.task("sliver", questions(1), to_messages=lambda _: [{"role": "user", "content": [sliver]}])
     model = vlm()
 
     message = sentence(capsys, lambda: model.generate_until(requests))

@@ -47,12 +47,13 @@ REFUSED = {
         "A small effusion is seen.", "a small effusion", "A small effusion", "A new opacity appears at T3.",
         "Between T1 and T2 the effusion grows.", "T1", "T2 → T3", "T1 → T2, then T4 → T5", "I see A-lines.",
         "Low vitamin D.", "Known hepatitis B.", "Image A is darker.", "A C-shaped lesion.", "E. coli infection",
-        "Patient A improved.", "A type B aortic dissection.", "a new opacity", "The effusion resolves.",
+        "Patient A improved.", 
+        "A type B aortic dissection.", "a new opacity", "The effusion resolves.",
         "I cannot tell.", "It is not B.", "B is incorrect.", "Option B is wrong.", "The answer is a new opacity.",
         "The answer is A small effusion on the left.", "The answer is unclear.", "?", "42", "None of the above",
         "there is no interval", "Answer:", "The answer is:", "Neither B nor C.", "The answer is I think unclear.",
-        "X-ray shows nothing", "D-dimer was raised.", "e.g. an effusion", "i.e. nothing changed", "It's C's turn"
-        " to be a curve.", "The patient has a B-cell lymphoma.", "Grade C disease.", "as seen in figure B",
+        "X-ray shows nothing", "D-dimer was raised.", "e.g. an effusion", "i.e. nothing changed", "It\'s C\'s turn.",
+        "The patient has a B-cell lymphoma.", "Grade C disease.", "as seen in figure B",
     ],
     "multiple": [
         "A or B", "B and C", "B/C", "A, B", "Answer: B or C", "Answer: A and B", "The answer is B or C.",
@@ -88,8 +89,34 @@ ENVELOPES = (
 )  # fmt: skip
 PROSE = st.lists(
     st.sampled_from(
-        "a the small effusion grows resolves between T1 T2 and T3 lung opacity new no I see left right "
-        "A-line vitamin is not unclear image stable".split()
+        [
+            "a",
+            "the",
+            "small",
+            "effusion",
+            "grows",
+            "resolves",
+            "between",
+            "T1",
+            "T2",
+            "and",
+            "T3",
+            "lung",
+            "opacity",
+            "new",
+            "no",
+            "I",
+            "see",
+            "left",
+            "right",
+            "A-line",
+            "vitamin",
+            "is",
+            "not",
+            "unclear",
+            "image",
+            "stable",
+        ]
     ),
     min_size=2,
     max_size=20,

@@ -26,9 +26,7 @@ def test_groups_equal_a_recomputation_of_their_samples() -> None:
         expected = sacrebleu.CHRF().corpus_score(PREDICTIONS[group::3], [REFERENCES[group::3]]).score
         assert found.groups[f"level {group}"].score == pytest.approx(expected, abs=1e-11)
         assert found.groups[f"level {group}"].samples == len(PREDICTIONS[group::3])
-    assert found.overall.score == pytest.approx(
-        sacrebleu.CHRF().corpus_score(PREDICTIONS, [REFERENCES]).score
-    )
+    assert found.overall.score == pytest.approx(sacrebleu.CHRF().corpus_score(PREDICTIONS, [REFERENCES]).score)
 
 
 def test_a_sample_counts_once_in_each_class_it_names() -> None:

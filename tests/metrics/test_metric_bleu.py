@@ -54,9 +54,7 @@ def test_is_sacrebleu_without_smoothing(rows: list[tuple[str, str]]) -> None:
 def test_hand_worked() -> None:
     # 5 of 6 unigrams, 3 of 5 bigrams, 2 of 4 trigrams, 1 of 3 fourgrams; six tokens for six
     expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
-    assert corpus([("one small red polyp is here", "one small red polyp was here")]) == pytest.approx(
-        expected
-    )
+    assert corpus([("one small red polyp is here", "one small red polyp was here")]) == pytest.approx(expected)
 
 
 def test_short_prediction_pays_the_brevity_penalty() -> None:

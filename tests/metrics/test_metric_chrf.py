@@ -35,10 +35,7 @@ def test_sentence_score_is_sacrebleu(prediction: str, reference: str) -> None:
 @given(texts, texts)
 def test_chrf_is_the_character_part_of_chrf_plus_plus(prediction: str, reference: str) -> None:
     plain, plus = get_metric("chrf"), get_metric("chrf++")
-    assert (
-        plain.statistics(prediction, reference).tolist()
-        == plus.statistics(prediction, reference)[:18].tolist()
-    )
+    assert plain.statistics(prediction, reference).tolist() == plus.statistics(prediction, reference)[:18].tolist()
 
 
 def test_hand_worked() -> None:

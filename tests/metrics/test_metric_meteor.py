@@ -36,26 +36,20 @@ def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:
     assert lexical_statistics([prediction], [reference], ["meteor"])[0]["meteor"].tolist() == [expected]
 
 
-fragments = st.sampled_from(
-    ["polyp", "IIa", "5", "3.5", "lower-left", "cannot", "re-gonna-x", "e.g.", "don't", "A"]
-)
+fragments = st.sampled_from(["polyp", "IIa", "5", "3.5", "lower-left", "cannot", "re-gonna-x", "e.g.", "don't", "A"])
 marks = st.sampled_from(["", "", "", ",", ";", ":", ".", "..", ",.", "-", "--", "%", "'"])
 gaps = st.sampled_from([" ", " ", " ", "", "  ", "\n"])
 
 
 @settings(max_examples=500)
-@given(
-    st.lists(st.tuples(fragments, marks, gaps), max_size=8).map(lambda parts: "".join(map("".join, parts)))
-)
+@given(st.lists(st.tuples(fragments, marks, gaps), max_size=8).map(lambda parts: "".join(map("".join, parts))))
 def test_tokens_are_nltks_for_plain_and_other_text(text: str) -> None:
     assert word_tokens(text) == word_tokenize(text, preserve_line=sentence_splitter() == "none")
 
 
 def test_hand_worked_with_a_stem_and_a_synonym() -> None:
     # "autos"/"car" by a synonym of the stem, "polyps"/"polyp" by stem: 3 of 3 words, in one chunk
-    assert Meteor().statistics("autos red polyps", "car red polyp").tolist() == pytest.approx(
-        [1 - 0.5 / 27, 1]
-    )
+    assert Meteor().statistics("autos red polyps", "car red polyp").tolist() == pytest.approx([1 - 0.5 / 27, 1])
 
 
 @pytest.mark.parametrize(("prediction", "reference"), [("", "a polyp"), ("a polyp", ""), ("", "")])

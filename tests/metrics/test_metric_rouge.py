@@ -21,14 +21,10 @@ NAMES = ("rouge1", "rouge2", "rougeL")
     ],
 )
 def test_hand_worked(name: str, expected: float) -> None:
-    assert Rouge(name).statistics("Red polyp, lower left", "red polyp left").tolist() == pytest.approx(
-        [expected, 1]
-    )
+    assert Rouge(name).statistics("Red polyp, lower left", "red polyp left").tolist() == pytest.approx([expected, 1])
 
 
-@pytest.mark.parametrize(
-    ("prediction", "reference"), [("", "a polyp"), ("a polyp", ""), ("", ""), ("漢字", "漢字")]
-)
+@pytest.mark.parametrize(("prediction", "reference"), [("", "a polyp"), ("a polyp", ""), ("", ""), ("漢字", "漢字")])
 def test_text_without_tokens_scores_zero(prediction: str, reference: str) -> None:
     assert [Rouge(name).statistics(prediction, reference).tolist() for name in NAMES] == [[0.0, 1.0]] * 3
 

@@ -42,9 +42,7 @@ def test_a_named_dictionary_is_used() -> None:
     assert wordnet.synonyms("saw") == {"see", "observe"}
     assert wordnet.synonyms("unheard") == frozenset()
     # one chunk of three matched words: two synonyms and one exact
-    assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx(
-        [1 - 0.5 / 27, 1]
-    )
+    assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx([1 - 0.5 / 27, 1])
 
 
 def test_the_copy_is_made_once_and_complete(tiny: Path, cache: Path) -> None:
@@ -66,9 +64,7 @@ def test_the_copy_is_readable_by_nltk_itself() -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_copy_is_not_taken_for_a_corpus_of_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_is_not_taken_for_a_corpus_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wordnet.corpus()
     monkeypatch.setattr(nltk.data, "path", nltk.data.path[-1:])  # the copy alone
     monkeypatch.setattr(wordnet, "DEBIAN_FOLDER", tmp_path / "absent")
@@ -116,9 +112,7 @@ def test_debians_folder_comes_last(tmp_path: Path, cache: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_incomplete_dictionary_names_the_missing_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_dictionary_names_the_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_tiny_wordnet(tmp_path / "dict")
     (folder / "index.sense").unlink()
     monkeypatch.setenv("MEDTASKS_WORDNET", str(folder))
@@ -139,9 +133,7 @@ def test_a_cache_that_cannot_be_written_is_a_reason(cache: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_the_fingerprint_follows_the_words_not_the_glosses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fingerprint_follows_the_words_not_the_glosses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = wordnet.fingerprint()
 
     def changed(name: str, old: str, new: str) -> str:

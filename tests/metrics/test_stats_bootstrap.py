@@ -20,9 +20,7 @@ def answers(clusters: int, each: int, seed: int) -> tuple[np.ndarray, list[str]]
     draw = np.random.default_rng(seed)
     rates = draw.beta(2, 2, size=clusters).repeat(each)
     right = (draw.random(clusters * each) < rates).astype(float)
-    return np.column_stack([right, np.ones(len(right))]), [
-        f"image{i // each:03d}" for i in range(clusters * each)
-    ]
+    return np.column_stack([right, np.ones(len(right))]), [f"image{i // each:03d}" for i in range(clusters * each)]
 
 
 def test_equals_resampling_the_rows_with_the_same_counts() -> None:
@@ -36,9 +34,7 @@ def test_equals_resampling_the_rows_with_the_same_counts() -> None:
         scores = []
         for counts in drawn:
             rows = [
-                row
-                for cluster, count in enumerate(counts)
-                for row in [*range(6 * cluster, 6 * cluster + 6)] * count
+                row for cluster, count in enumerate(counts) for row in [*range(6 * cluster, 6 * cluster + 6)] * count
             ]
             scores.append(metric.score(statistics[rows].sum(axis=0)))
         found = cluster_bootstrap(statistics, clusters, metric.score, resamples=50, seed=7)

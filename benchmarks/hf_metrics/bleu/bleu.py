@@ -11,9 +11,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 def ngrams(tokens, max_order):
     """Counts of all n-grams up to ``max_order``, as tuples."""
     return Counter(
-        tuple(tokens[i : i + order])
-        for order in range(1, max_order + 1)
-        for i in range(len(tokens) - order + 1)
+        tuple(tokens[i : i + order]) for order in range(1, max_order + 1) for i in range(len(tokens) - order + 1)
     )
 
 

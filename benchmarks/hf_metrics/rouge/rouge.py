@@ -16,9 +16,7 @@ class Rouge(evaluate.Metric):
             features=datasets.Features({"predictions": text, "references": text}),
         )
 
-    def _compute(
-        self, predictions, references, rouge_types=("rouge1", "rouge2", "rougeL"), use_aggregator=True
-    ):
+    def _compute(self, predictions, references, rouge_types=("rouge1", "rouge2", "rougeL"), use_aggregator=True):
         scorer = rouge_scorer.RougeScorer(list(rouge_types), use_stemmer=False)
         scores = [scorer.score(ref, pred) for ref, pred in zip(references, predictions, strict=True)]
         if not use_aggregator:

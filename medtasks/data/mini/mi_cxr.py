@@ -136,9 +136,8 @@ def _ordered(window: Window, finding: str) -> Iterator[_Question]:
         if pair is not None and pair not in pairs:
             continue
         answer = LETTERS[pairs.index(pair)] if pair else "E"
-        text = (
-            f"At which visits is the {first} and then the {second} of the {finding} first seen (first event, second event)?"
-        )
+        text = f"At which visits is the {first} and then the {second} of the {finding} first seen "
+            "(first event, second event)?"
         yield _Question(window, f"{first}_to_{second}", text, (*pairs, "There is no such order of events"), answer)
 
 
@@ -264,10 +263,9 @@ def _spread(candidates: list[_Question], number: int) -> list[_Question]:
 
 def mi_cxr_rows(seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Main rows and ICR-variant rows, in the release's format; every sixth row says ``qid``, as the authors' README."""
-    variants = []
-    for index, (window, finding) in enumerate(
-        (window, finding) for window in windows() for finding in TIMELINES[window.patient]
-    ):
+    variants: list[_Question] = []
+    pairs = [(window, finding) for window in windows() for finding in TIMELINES[window.patient]]
+    for index, (window, finding) in enumerate(pairs):
         if index % 4 == 0 and len(variants) < VARIANT_ROWS:
             variants.append(_variant(window, finding, index // 4 % 4))
     return _rows(_questions(seed)), _rows(variants)

@@ -49,7 +49,9 @@ def draw_radiograph(patient: str, visit: int, severities: Mapping[str, int], see
         light = np.maximum(light, _effusion(rows, columns, middle, severities.get(f"{side} pleural effusion", 0)))
     opacity = severities.get("right upper zone opacity", 0)
     if opacity:
-        light = np.maximum(light, (0.36 + 0.10 * opacity) * _ellipse(rows, columns, 105, 100, 13 + 6 * opacity, 15 + 6 * opacity))
+        light = np.maximum(
+            light, (0.36 + 0.10 * opacity) * _ellipse(rows, columns, 105, 100, 13 + 6 * opacity, 15 + 6 * opacity)
+        )
     light += pose.normal(0, 0.012, light.shape)
     picture = Image.fromarray(np.clip(light * 255, 0, 255).astype(np.uint8))
     return picture.filter(ImageFilter.GaussianBlur(1.1))
@@ -63,7 +65,8 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 def _ellipse(rows: Field, columns: Field, y: float, x: float, tall: float, wide: float) -> Field:
     """1 inside, 0 outside, with a soft edge."""
     distance = np.hypot((rows - y) / tall, (columns - x) / wide)
-    return np.clip((1.04 - distance) / 0.08, 0, 1)
+    inside: Field = np.clip((1.04 - distance) / 0.08, 0, 1)
+    return inside
 
 
 def _effusion(rows: Field, columns: Field, middle: float, severity: int) -> Field:
@@ -72,4 +75,5 @@ def _effusion(rows: Field, columns: Field, middle: float, severity: int) -> Fiel
         return np.zeros_like(rows)
     level = 236 - 17 * severity - 10 * np.abs((columns - middle) / 58) ** 2
     inside = _ellipse(rows, columns, 150, middle, 106, 60)
-    return 0.64 * inside * np.clip((rows - level) / 6, 0, 1)
+    fluid: Field = 0.64 * inside * np.clip((rows - level) / 6, 0, 1)
+    return fluid

@@ -1,0 +1,41 @@
+"""``medtasks``: the commands, and the one place where errors become sentences and exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from medtasks.cli import console, demo, doctor, prepare, tasks
+from medtasks.errors import MedtasksError, UsageError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="medtasks",
+    help="Medical vision-language benchmarks as task plug-ins for lmms-eval.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("path")(tasks.path)
+app.command("list")(tasks.list_tasks)
+app.command("show")(tasks.show)
+app.add_typer(prepare.app, name="prepare")
+app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage."""
+    try:
+        app()
+    except UsageError as error:
+        console.fail(error)
+        sys.exit(2)
+    except MedtasksError as error:
+        console.fail(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        console.fail("stopped; what was finished is kept, the same command goes on")
+        sys.exit(1)

@@ -1,0 +1,74 @@
+"""What a user sees: tables and progress on a terminal, plain lines where the output is piped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["fail", "progress", "table", "write"]
+
+
+def write(text: str) -> None:
+    """Print ``text`` as it is."""
+    print(text, flush=True)
+
+
+def fail(error: object) -> None:
+    """Print an error as one plain line on standard error."""
+    print(f"medtasks: {error}", file=sys.stderr, flush=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Print a table: ruled on a terminal, tab-separated where piped, so that other programs can read it."""
+    if not sys.stdout.isatty():
+        if title:
+            print(title)
+        for row in (columns, *rows):
+            print("\t".join(row))
+        return
+    drawn = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        drawn.add_row(*row)
+    Console().print(drawn)
+
+
+class _Bar:
+    """A progress bar that can be told (done, total)."""
+
+    def __init__(self, label: str) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task(label, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def start(self) -> None:
+        self._progress.start()
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+@contextmanager
+def progress(label: str) -> Iterator[_Bar]:
+    """A progress bar on standard error while the block runs; silent where that is no terminal."""
+    bar = _Bar(label)
+    bar.start()
+    try:
+        yield bar
+    finally:
+        bar.stop()

@@ -1,0 +1,122 @@
+"""``medtasks demo``: first contact. Miniature data, real inference on CPU, scores with intervals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from medtasks.cli.console import progress, table, write
+
+__all__ = ["demo"]
+
+TASKS = ("kvasir_vqa_x1", "mi_cxr")
+SHOWN = {"kvasir_vqa_x1": ("exact_match", "rougeL", "meteor", "chrf", "bleu"), "mi_cxr": ("accuracy",)}
+
+
+@dataclass(frozen=True)
+class _Contestant:
+    label: str
+    folder: str
+    model: str
+    model_args: str
+    gen_kwargs: str | None = None
+
+
+CONTESTANTS = (
+    # A random-weight model rambles to the limit, so the demo gives it a short one.
+    _Contestant(
+        "tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu", "max_new_tokens=16"
+    ),
+    _Contestant("oracle", "oracle", "medtasks_baseline", "policy=oracle"),
+    _Contestant("uniform guessing", "uniform", "medtasks_baseline", "policy=uniform,seed=0"),
+)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for results and logs.")] = Path("medtasks-demo"),
+) -> None:
+    """Evaluate a tiny vision-language model and two baselines on the miniature data, through lmms-eval."""
+    os.environ["MEDTASKS_DATA"] = "mini"
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    write("medtasks demo: two benchmarks in miniature, a real vision-language model with random weights, on CPU.")
+    out.mkdir(parents=True, exist_ok=True)
+    folders: dict[str, Path] = {}
+    with progress("starting") as bar:
+        for number, contestant in enumerate(CONTESTANTS):
+            bar(number, len(CONTESTANTS))
+            write(f"  running {contestant.label} …")
+            folders[contestant.label] = _run(contestant, out)
+        bar(len(CONTESTANTS), len(CONTESTANTS))
+    _report(folders, out)
+
+
+def _run(contestant: _Contestant, out: Path) -> Path:
+    folder = out / contestant.folder
+    folder.mkdir(exist_ok=True)
+    with _harness_output_in(folder / "harness.log"):
+        from medtasks.harness import run_tasks
+
+        return run_tasks(contestant.model, contestant.model_args, list(TASKS), folder, gen_kwargs=contestant.gen_kwargs)
+
+
+@contextlib.contextmanager
+def _harness_output_in(log: Path) -> Iterator[None]:
+    """The harness prints hundreds of lines; they go into a file, whose end is shown where the run fails."""
+    try:
+        with (
+            log.open("w", encoding="utf-8") as stream,
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+        ):
+            yield
+    except BaseException:
+        sys.stderr.write("\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]) + "\n")
+        raise
+
+
+def _report(folders: dict[str, Path], out: Path) -> None:
+    scores = {label: json.loads((folder / "scores.json").read_text()) for label, folder in folders.items()}
+    for group, metrics in SHOWN.items():
+        for metric in metrics:
+            rows = _rows(scores, group, metric)
+            table(("", *folders), rows, title=f"\n{group}: {metric}, 95 % cluster-bootstrap interval")
+    _show_sample(next(iter(folders.values())) / "samples" / "mi_cxr_tel_single.jsonl")
+    write(f"\nMiniature data: a demonstration, not a benchmark result. Files in {out}:")
+    for label, folder in folders.items():
+        write(f"  {label}: {folder} (manifest.json, scores.json, samples/)")
+
+
+def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
+    from medtasks.spec import leaf_tasks, load_spec
+
+    names = [group, *(m for m in load_spec(group).members if m not in leaf_tasks(group)), *leaf_tasks(group)]
+    rows = []
+    for name in names:
+        cells = []
+        for one in scores.values():
+            entry = {**one["tasks"], **one["groups"]}[name]["metrics"][metric]
+            cells.append(_cell(entry))
+        rows.append([name, *cells])
+    return rows
+
+
+def _cell(entry: dict[str, Any]) -> str:
+    from medtasks.results.scoring import MetricScore
+    from medtasks.results.summary import format_score
+
+    return format_score(MetricScore.model_validate(entry))
+
+
+def _show_sample(path: Path) -> None:
+    sample = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    write(f"\nOne line of the sample log ({path}):")
+    for key in ("sample_id", "cluster", "responses", "filtered", "status", "target", "scores"):
+        write(f"  {key}: {json.dumps(sample[key], ensure_ascii=False)}")

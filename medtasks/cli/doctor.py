@@ -1,0 +1,98 @@
+"""``medtasks doctor``: what is installed, which data are prepared, what is missing and the command for it."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import table, write
+
+__all__ = ["doctor"]
+
+Check = dict[str, str]
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Check the installation; exit code 1 where lmms-eval could not run our tasks."""
+    checks = [*_harness(), *_packages(), *_metrics(), *_data()]
+    if as_json:
+        write(json.dumps(checks, indent=1, ensure_ascii=False))
+    else:
+        rows = [(check["what"], check["state"], check["found"], check["fix"]) for check in checks]
+        table(("what", "state", "found", "fix"), rows)
+    if any(check["state"] == "broken" for check in checks):
+        raise typer.Exit(1)
+
+
+def _check(what: str, state: str, found: str, fix: str = "") -> Check:
+    return {"what": what, "state": state, "found": found, "fix": fix}
+
+
+def _harness() -> list[Check]:
+    from medtasks.errors import HarnessError
+    from medtasks.harness import SUPPORTED, check_version
+
+    fix = f'pip install "lmms-eval{SUPPORTED}"'
+    try:
+        found = version("lmms-eval")
+        check_version(found)
+    except PackageNotFoundError:
+        return [_check("lmms-eval", "broken", "absent", fix)]
+    except HarnessError:
+        return [_check("lmms-eval", "broken", f"{found}, expected {SUPPORTED}", fix)]
+    hooks = [point for point in entry_points(group="lmms_eval.models") if point.name == "medtasks"]
+    hook = _check("task hook", "ok", "lmms_eval lists our tasks by itself")
+    if not hooks:
+        hook = _check("task hook", "broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
+    return [_check("lmms-eval", "ok", found), hook]
+
+
+def _packages() -> list[Check]:
+    checks = []
+    for name, use in (("torch", ""), ("transformers", ""), ("bert-score", "learned metrics")):
+        try:
+            checks.append(_check(name, "ok", version(name)))
+        except PackageNotFoundError:
+            fix = 'pip install "medtasks[learned]"' if use else f"pip install {name}"
+            checks.append(_check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
+    return checks
+
+
+def _metrics() -> list[Check]:
+    from medtasks.metrics import get_metric
+
+    meteor = get_metric("meteor")
+    reason = meteor.unavailable()
+    if reason is None:
+        return [_check("METEOR", "ok", meteor.signature)]
+    return [_check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
+
+
+def _data() -> list[Check]:
+    from medtasks.benchmarks import BENCHMARKS, get_benchmark
+    from medtasks.data.store import data_root, is_mini, open_prepared
+    from medtasks.errors import DataError, NotPreparedError
+
+    where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
+    checks = [_check("data folder", "ok", where)]
+    for name in BENCHMARKS:
+        command = get_benchmark(name).prepare
+        try:
+            prepared = open_prepared(name)
+            gone = prepared.missing_media()
+        except NotPreparedError:
+            checks.append(_check(name, "missing", "not prepared", command))
+            continue
+        except (DataError, OSError) as error:
+            checks.append(_check(name, "missing", str(error), command))
+            continue
+        counts = prepared.manifest.counts
+        found = f"{counts.rows:,} rows, {counts.media:,} pictures, {prepared.manifest.fingerprint[:16]}"
+        if gone:
+            checks.append(_check(name, "missing", f"{found}; {len(gone)} pictures gone or changed", command))
+        else:
+            checks.append(_check(name, "ok", found))
+    return checks

@@ -1,0 +1,81 @@
+"""``medtasks prepare``: validated records, verified media and a manifest out of release files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtasks.cli.console import progress, write
+
+if TYPE_CHECKING:
+    from medtasks.data.store import Prepared
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Prepare a benchmark's data; nothing is evaluated on data that were not prepared.")
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder to prepare into (default: below MEDTASKS_DATA).", show_default=False),
+]
+Missing = Annotated[
+    bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures, counted in the manifest.")
+]
+Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 picks a number.", min=0)]
+
+
+@app.command("kvasir_vqa_x1")
+def kvasir_vqa_x1(
+    source: Annotated[str, typer.Option("--source", help="hub, a folder, or a JSONL or parquet file.")],
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Folder of <img_id>.jpg (default: images/ beside the rows).")
+    ] = None,
+    out: Out = None,
+    allow_missing_media: Missing = False,
+    workers: Workers = 0,
+) -> None:
+    """Prepare Kvasir-VQA-x1."""
+    from medtasks.data.prepare import prepare_kvasir
+
+    with progress("verifying pictures") as bar:
+        prepared = prepare_kvasir(
+            source, out, images=images, allow_missing_media=allow_missing_media, workers=workers, progress=bar
+        )
+    report(prepared)
+
+
+@app.command("mi_cxr")
+def mi_cxr(
+    rows: Annotated[list[Path], typer.Option("--rows", help="Row file; repeat it for the ICR variant's.")],
+    images: Annotated[Path, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.")],
+    out: Out = None,
+    allow_missing_media: Missing = False,
+    workers: Workers = 0,
+) -> None:
+    """Prepare MI-CXR."""
+    from medtasks.data.prepare import prepare_mi_cxr
+
+    with progress("verifying pictures") as bar:
+        prepared = prepare_mi_cxr(
+            rows, images, out, allow_missing_media=allow_missing_media, workers=workers, progress=bar
+        )
+    report(prepared)
+
+
+def report(prepared: Prepared) -> None:
+    """Print what was prepared, and where it differs from the paper."""
+    manifest = prepared.manifest
+    counts = manifest.counts
+    write(
+        f"prepared {manifest.benchmark}: {counts.rows:,} rows, {counts.media:,} pictures, {counts.clusters:,} "
+        f"clusters, fingerprint {manifest.fingerprint[:16]}"
+    )
+    for kind, number in counts.by_kind.items():
+        write(f"  {kind}: {number:,}")
+    for difference in manifest.differences:
+        write(f"  differs from the paper: {difference}")
+    for reason, number in manifest.excluded.items():
+        write(f"  excluded: {number:,} rows ({reason})")
+    write(f"  in {prepared.directory}")

@@ -1,0 +1,89 @@
+"""``medtasks path``, ``list`` and ``show``: what tasks there are, and what exactly each asks a model."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import table, write
+
+__all__ = ["list_tasks", "path", "show"]
+
+
+def path() -> None:
+    """Print the folder of the task files, for lmms_eval --include_path."""
+    from medtasks.spec import task_directory
+
+    write(str(task_directory()))
+
+
+def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List every task and group."""
+    from medtasks.spec import load_specs
+
+    specs = load_specs().values()
+    if as_json:
+        entries = [
+            {
+                "name": spec.name,
+                "kind": spec.kind,
+                "benchmark": spec.metadata.benchmark,
+                "title": spec.metadata.title,
+                "version": spec.metadata.version,
+                "members": list(spec.members),
+                "metrics": list(spec.metrics),
+                "prompt_hash": spec.prompt_hash,
+            }
+            for spec in specs
+        ]
+        write(json.dumps(entries, indent=1, ensure_ascii=False))
+        return
+    rows = [(spec.name, spec.kind, str(spec.metadata.version), spec.metadata.title) for spec in specs]
+    table(("name", "kind", "version", "title"), rows)
+
+
+def show(
+    task: Annotated[str, typer.Argument(help="Name of a task or group.")],
+    doc: Annotated[int, typer.Option("--doc", help="Number of the document to render, from 0.", min=0)] = 0,
+) -> None:
+    """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
+    from medtasks.spec import load_spec
+
+    spec = load_spec(task)
+    write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
+    if spec.kind == "group":
+        write("members: " + ", ".join(spec.members))
+    else:
+        _show_document(task, doc)
+    write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
+    if spec.template:
+        from medtasks.prompts import template_directory, template_source
+
+        write(f"\n--- {template_directory() / spec.template} (prompt hash {spec.prompt_hash})")
+        write(template_source(spec.template).rstrip())
+
+
+def _show_document(task: str, number: int) -> None:
+    from medtasks.benchmarks.documents import task_documents
+    from medtasks.data.store import open_prepared
+    from medtasks.errors import UsageError
+    from medtasks.prompts import render
+    from medtasks.spec import load_spec
+
+    documents = task_documents(task)
+    if number >= len(documents):
+        raise UsageError(f"--doc {number}: {task} has {len(documents)} documents, 0 to {len(documents) - 1}.")
+    document = documents[number]
+    spec = load_spec(task)
+    prepared = open_prepared(spec.metadata.benchmark)
+    from medtasks.benchmarks import get_benchmark
+
+    visible = get_benchmark(spec.metadata.benchmark).visible_fields
+    assert spec.template is not None
+    write(f"\n--- document {number} of {len(documents)}: {document['sample_id']} (cluster {document['cluster']})")
+    for medium in document["media"]:
+        write(f"<image: {prepared.media_path(medium)}>")
+    write(render(spec.template, **{key: document[key] for key in sorted(visible)}))
+    write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
