@@ -136,8 +136,10 @@ def _ordered(window: Window, finding: str) -> Iterator[_Question]:
         if pair is not None and pair not in pairs:
             continue
         answer = LETTERS[pairs.index(pair)] if pair else "E"
-        text = f"At which visits is the {first} and then the {second} of the {finding} first seen "
+        text = (
+            f"At which visits is the {first} and then the {second} of the {finding} first seen "
             "(first event, second event)?"
+        )
         yield _Question(window, f"{first}_to_{second}", text, (*pairs, "There is no such order of events"), answer)
 
 
