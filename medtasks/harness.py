@@ -329,7 +329,7 @@ def _replace_numbers(results: dict[str, Any], run: Any) -> None:
     for name, scores in run.groups.items():
         entry = results["results"].setdefault(name, {"alias": name})
         entry.pop(" ", None)
-        entry.update({**_numbers(scores, run.standard_errors[name]), "samples": scores.samples})
+        entry.update(_numbers(scores, run.standard_errors[name]))
         results.setdefault("groups", {})[name] = dict(entry)
 
 

@@ -1,0 +1,46 @@
+"""One cache for the whole test run, no hub, the miniature data unless a test says otherwise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEDTASKS_CACHE", str(folder / "medtasks"))
+        patch.setenv("MEDTASKS_DATA", "mini")
+        patch.setenv("LMMS_EVAL_DATASETS_CACHE", str(folder / "datasets"))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setenv("TOKENIZERS_PARALLELISM", "false")
+        yield
+
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Command:
+    """Run this interpreter in a process of its own, outside the checkout."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            timeout=400,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,52 @@
+"""Runs of the real harness in this process, and what they left in their folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtasks.harness import run_tasks
+from medtasks.spec import load_specs
+
+ALL_GROUPS = ["kvasir_vqa_x1", "mi_cxr", "mi_cxr_cot", "mi_cxr_icr_variant", "mi_cxr_icr_variant_cot"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A result folder, read back from disk."""
+
+    folder: Path
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """Scores of tasks and groups by name."""
+        scores = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
+        return {**scores["tasks"], **scores["groups"]}
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
+        return manifest
+
+    def samples(self, task: str) -> list[dict[str, Any]]:
+        lines = (self.folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def files(self) -> dict[str, bytes]:
+        """Bytes of every file but the manifest, which holds the time."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and path.name != "manifest.json"
+        }
+
+
+def baseline(policy: str, tasks: list[str], output: Path, **settings: Any) -> Run:
+    """One run of ``medtasks_baseline``."""
+    return Run(run_tasks("medtasks_baseline", f"policy={policy}", tasks, output, **settings))
+
+
+def leaf_names() -> list[str]:
+    return [name for name, spec in load_specs().items() if spec.kind == "task"]

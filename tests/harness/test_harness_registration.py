@@ -1,0 +1,84 @@
+"""How lmms-eval gets to know our tasks and models, and what happens when it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from medtasks import harness
+from medtasks.errors import HarnessError
+from medtasks.spec import load_specs, task_directory
+
+
+@pytest.mark.subprocess_run
+def test_the_plain_command_line_lists_our_tasks(python: Any) -> None:
+    listing = python("-m", "lmms_eval", "--tasks", "list")
+    missing = [name for name in load_specs() if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"]
+    assert not missing
+
+
+def test_the_folder_layout_says_what_the_harness_reads_out_of_the_files() -> None:
+    from lmms_eval.tasks import TaskManager
+
+    scanned = TaskManager(include_path=str(task_directory()), include_defaults=False).task_index
+    assert {name: dict(entry) for name, entry in scanned.items()} == harness.task_index()
+
+
+def test_include_path_alone_knows_every_task() -> None:
+    from lmms_eval.tasks import TaskManager
+
+    manager = TaskManager(include_path=str(task_directory()), include_defaults=False)
+    assert set(manager.all_tasks) == set(load_specs())
+
+
+def test_our_back_ends_are_known() -> None:
+    from lmms_eval.models import list_available_models
+
+    assert {"medtasks_vlm", "medtasks_baseline", "medtasks_replay"} <= set(list_available_models())
+
+
+@pytest.mark.parametrize("found", ["0.7.2", "0.8.0", "1.0", "something"])
+def test_another_harness_version_is_refused_in_one_sentence(found: str) -> None:
+    with pytest.raises(HarnessError, match=rf"works with lmms-eval >=0\.7\.3,<0\.8, but {found} is installed"):
+        harness.check_version(found)
+
+
+@pytest.mark.parametrize("found", ["0.7.3", "0.7.9"])
+def test_versions_inside_the_range_pass(found: str) -> None:
+    harness.check_version(found)
+
+
+def test_a_failure_inside_the_hook_is_reported_and_steps_aside(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(harness, "version", lambda name: "0.6.1")
+    assert harness.model_manifests() == []
+    assert "but 0.6.1 is installed" in capsys.readouterr().err
+
+
+def test_a_broken_task_folder_leaves_the_harness_its_own_tasks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lmms_eval.tasks import TaskManager
+
+    def broken() -> None:
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(harness, "task_index", broken)
+    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda self, folder: {"mmmu": {"type": "group"}})
+    assert TaskManager().all_tasks == ["mmmu"]
+    assert "disk on fire" in capsys.readouterr().err
+
+
+def test_a_taken_name_is_reported_and_stays_with_its_owner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lmms_eval.tasks import TaskManager
+
+    theirs = {"mi_cxr": {"type": "task", "yaml_path": "elsewhere/mi_cxr.yaml"}}
+    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda self, folder: dict(theirs))
+    index = TaskManager().task_index
+    assert index["mi_cxr"] == theirs["mi_cxr"]
+    assert "kvasir_vqa_x1" in index
+    assert "mi_cxr is already defined by elsewhere/mi_cxr.yaml" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""What a run leaves: complete sample lines, a manifest, scores that agree with the reference libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from runs import Run, baseline
+
+from medtasks.prompts import render
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    output = tmp_path_factory.mktemp("folder")
+    return baseline("noisy_oracle,accuracy=0.5", ["kvasir_vqa_x1", "mi_cxr_tel"], output)
+
+
+def test_a_sample_line_is_complete(run: Run) -> None:
+    line = run.samples("mi_cxr_tel_single")[0]
+    assert set(line) == {
+        "sample_id", "task", "cluster", "media", "prompt_hash", "prompt", "target", "responses", "filtered",
+        "status", "scores", "statistics", "verdicts", "document",
+    }  # fmt: skip
+    document = line["document"]
+    assert line["prompt"] == render("mi_cxr/mcq.j2", question=document["question"], choices=document["choices"])
+    assert len(line["media"]) == 5
+
+
+def test_sample_lines_stand_in_the_order_of_their_ids(run: Run) -> None:
+    ids = [line["sample_id"] for line in run.samples("kvasir_vqa_x1_level1")]
+    assert ids == sorted(ids)
+
+
+def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
+    manifest = run.manifest
+    facts = manifest["tasks"]["kvasir_vqa_x1_level1"]
+    assert manifest["model"]["policy"] == "noisy_oracle"
+    assert facts["asked"] == facts["answered"] == 25
+    assert facts["filters"] == {"AnswerTextFilter": "1"}
+    assert facts["generation"]["temperature"] == 0
+    assert manifest["data"]["kvasir_vqa_x1"]["mini"] is True
+    assert manifest["versions"]["lmms-eval"].startswith("0.7.")
+    assert manifest["settings"]["random_seed"] == 0
+    assert manifest["groups"]["mi_cxr_tel"] == ["mi_cxr_tel_single", "mi_cxr_tel_multiple", "mi_cxr_tel_ordered"]
+
+
+def test_nothing_in_the_folder_names_a_path_of_this_machine(run: Run) -> None:
+    home = str(Path.home())
+    for name, data in {**run.files(), "manifest.json": (run.folder / "manifest.json").read_bytes()}.items():
+        assert home.encode() not in data, name
+        assert str(run.folder.parent).encode() not in data, name
+
+
+@pytest.mark.parametrize(("metric", "order"), [("chrf", 0), ("chrf++", 2)])
+def test_pooled_chrf_is_the_corpus_score_of_all_rows(run: Run, metric: str, order: int) -> None:
+    lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
+    expected = sacrebleu.corpus_chrf(
+        [line["filtered"] for line in lines], [[line["target"] for line in lines]], word_order=order
+    ).score
+    assert run.scores["kvasir_vqa_x1"]["metrics"][metric]["value"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_pooled_bleu_is_the_corpus_score_of_all_rows(run: Run) -> None:
+    lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
+    expected = sacrebleu.corpus_bleu(
+        [line["filtered"] for line in lines], [[line["target"] for line in lines]], smooth_method="none"
+    ).score
+    assert run.scores["kvasir_vqa_x1"]["metrics"]["bleu"]["value"] == pytest.approx(expected / 100, abs=1e-9)
+
+
+def test_a_class_is_scored_on_the_rows_that_name_it(run: Run) -> None:
+    lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
+    members = [line for line in lines if "polyp_count" in line["document"]["question_class"]]
+    scores = run.scores["kvasir_vqa_x1"]["breakdowns"]["question_class"]["polyp_count"]
+    matched = sum(line["filtered"].lower() == line["target"].lower() for line in members)
+    assert scores["samples"] == len(members)
+    assert scores["metrics"]["exact_match"]["value"] == pytest.approx(matched / len(members))
+
+
+def test_every_value_lies_in_its_interval(run: Run) -> None:
+    for name, scores in run.scores.items():
+        for metric, score in scores["metrics"].items():
+            if score["interval"] is None:
+                assert score["reason"], (name, metric)
+            else:
+                low, high = score["interval"]
+                assert low - 1e-9 <= score["value"] <= high + 1e-9, (name, metric)
+
+
+def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "nowhere"))
+    run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
+    meteor = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
+    assert meteor["value"] is None
+    assert "nltk.downloader wordnet" in meteor["reason"] or "MEDTASKS_WORDNET" in meteor["reason"]
+    assert all(line["scores"]["meteor"] is None for line in run.samples("kvasir_vqa_x1_level3"))
