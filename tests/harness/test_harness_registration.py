@@ -52,7 +52,7 @@ def test_versions_inside_the_range_pass(found: str) -> None:
 def test_a_failure_inside_the_hook_is_reported_and_steps_aside(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(harness, "version", lambda name: "0.6.1")
+    monkeypatch.setattr(harness, "version", lambda _: "0.6.1")
     assert harness.model_manifests() == []
     assert "but 0.6.1 is installed" in capsys.readouterr().err
 
@@ -66,7 +66,7 @@ def test_a_broken_task_folder_leaves_the_harness_its_own_tasks(
         raise OSError("disk on fire")
 
     monkeypatch.setattr(harness, "task_index", broken)
-    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda self, folder: {"mmmu": {"type": "group"}})
+    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda *_: {"mmmu": {"type": "group"}})
     assert TaskManager().all_tasks == ["mmmu"]
     assert "disk on fire" in capsys.readouterr().err
 
@@ -77,7 +77,7 @@ def test_a_taken_name_is_reported_and_stays_with_its_owner(
     from lmms_eval.tasks import TaskManager
 
     theirs = {"mi_cxr": {"type": "task", "yaml_path": "elsewhere/mi_cxr.yaml"}}
-    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda self, folder: dict(theirs))
+    monkeypatch.setattr(TaskManager, "_get_task_and_group", lambda *_: dict(theirs))
     index = TaskManager().task_index
     assert index["mi_cxr"] == theirs["mi_cxr"]
     assert "kvasir_vqa_x1" in index

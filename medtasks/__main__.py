@@ -1,0 +1,5 @@
+"""``python -m medtasks``."""
+
+from medtasks.cli.app import main
+
+main()

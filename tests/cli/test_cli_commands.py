@@ -1,0 +1,116 @@
+"""The command line as a user meets it: output, exit codes, no tracebacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medtasks.data.mini import write_kvasir_source, write_mi_cxr_source
+from medtasks.spec import load_specs, task_directory
+
+CLI = ("-m", "medtasks")
+
+
+def test_path_prints_the_task_folder(python: Any) -> None:
+    assert python(*CLI, "path").stdout == f"{task_directory()}\n"
+
+
+def test_list_names_every_task(python: Any) -> None:
+    done = python(*CLI, "list", "--json")
+    assert {entry["name"] for entry in json.loads(done.stdout)} == set(load_specs())
+
+
+def test_list_is_tab_separated_where_piped(python: Any) -> None:
+    header, *rows = python(*CLI, "list").stdout.splitlines()
+    assert header.split("\t") == ["name", "kind", "version", "title"]
+    assert len(rows) == len(load_specs())
+
+
+def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
+    shown = python(*CLI, "show", "mi_cxr_icr", "--doc", "1").stdout
+    assert shown.count("<image: ") == 5
+    assert (
+        shown.index("<image: ")
+        < shown.index("Question:")
+        < shown.index("gold answer")
+        < shown.index("task: mi_cxr_icr")
+    )
+    assert "prompt hash" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "nope"), "task 'nope' is unknown"),
+        (("show", "mi_cxr_icr", "--doc", "99"), "has 6 documents"),
+        (("prepare", "kvasir_vqa_x1", "--source", "nowhere"), "found neither file nor folder"),
+        (("prepare", "mi_cxr", "--rows", "x.jsonl", "--images", "nowhere"), "no such folder"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(python: Any, arguments: tuple[str, ...], said: str) -> None:
+    done = python(*CLI, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_path: Path) -> None:
+    done = python(*CLI, "doctor", "--json", MEDTASKS_DATA=str(tmp_path / "empty"))
+    checks = {check["what"]: check for check in json.loads(done.stdout)}
+    assert done.returncode == 0
+    assert checks["lmms-eval"]["state"] == "ok"
+    assert checks["mi_cxr"]["state"] == "missing"
+    assert checks["kvasir_vqa_x1"]["fix"] == "medtasks prepare kvasir_vqa_x1 --source hub"
+
+
+def test_prepare_reports_counts_beside_the_papers(python: Any, tmp_path: Path) -> None:
+    write_kvasir_source(tmp_path / "source")
+    done = python(*CLI, "prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
+    assert done.returncode == 0, done.stderr
+    assert "53 rows, 12 pictures, 12 clusters" in done.stdout
+    assert "differs from the paper: rows: 53 here, 16,022 in the paper" in done.stdout
+    assert "53 rows" in python(*CLI, "doctor", MEDTASKS_DATA=str(tmp_path / "data")).stdout
+
+
+BAD_ROWS = {
+    "six options": (lambda row: row["choices"].update(F="one more"), "field `choices`"),
+    "no answer": (lambda row: row.pop("answer"), "field `answer` is missing"),
+    "unknown qtype": (lambda row: row.update(qtype="guess_the_age"), "field `qtype` is 'guess_the_age'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, name: str) -> None:
+    change, said = BAD_ROWS[name]
+    write_mi_cxr_source(tmp_path / "source")
+    rows = tmp_path / "source" / "micxr_test.jsonl"
+    lines = rows.read_text(encoding="utf-8").splitlines()
+    row = json.loads(lines[2])
+    change(row)
+    lines[2] = json.dumps(row)
+    rows.write_text("\n".join(lines), encoding="utf-8")
+    done = python(
+        *CLI, "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", MEDTASKS_DATA=str(tmp_path / "data")
+    )
+    assert done.returncode == 1
+    assert f"micxr_test.jsonl, line 3: {said}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data" / "mi_cxr").exists()
+
+
+def test_the_demo_runs_and_shows_intervals_and_a_sample(python: Any, tmp_path: Path) -> None:
+    done = python(*CLI, "demo", "--out", str(tmp_path / "demo"))
+    assert done.returncode == 0, done.stderr
+    assert "1.000 [1.000, 1.000]" in done.stdout
+    assert "One line of the sample log" in done.stdout
+    assert "a demonstration, not a benchmark result" in done.stdout
+    assert len(list((tmp_path / "demo").rglob("manifest.json"))) == 3
+
+
+def test_importing_medtasks_stays_light(python: Any) -> None:
+    heavy = ("torch", "transformers", "datasets", "lmms_eval")
+    code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    assert python("-c", code).stdout == "[]\n"

@@ -1,0 +1,61 @@
+"""The same bytes from one process and from several, through the harness's own command line.
+
+``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), so several are started by
+torchrun, the way the README says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import Run
+
+pytestmark = pytest.mark.subprocess_run
+
+VLM = ("--model", "medtasks_vlm", "--model_args", "pretrained=tiny,device=cpu", "--gen_kwargs", "max_new_tokens=8")
+GUESS = ("--model", "medtasks_baseline", "--model_args", "policy=uniform")
+
+
+def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    done = python(*(launcher if processes > 1 else []), "-m", "lmms_eval", *arguments, "--output_path", str(output))
+    (folder,) = output.rglob("*_medtasks")
+    finished = Run(folder)
+    assert finished.manifest["processes"] == processes, done.stdout[-3000:]
+    return finished
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: Run, processes: int) -> None:
+    several = run(python, tmp_path / "several", processes, *VLM, "--tasks", "kvasir_vqa_x1_level3,mi_cxr")
+    assert several.files() == one_process.files()
+    assert several.manifest["model"] == one_process.manifest["model"]
+
+
+def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
+    asked = (*GUESS, "--tasks", "kvasir_vqa_x1,mi_cxr_gts", "--limit", "2")
+    assert run(python, tmp_path / "three", 3, *asked).files() == run(python, tmp_path / "one", 1, *asked).files()
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    from medtasks.harness import run_tasks
+
+    output = tmp_path_factory.mktemp("one")
+    folder = run_tasks(
+        "medtasks_vlm",
+        "pretrained=tiny,device=cpu",
+        ["kvasir_vqa_x1_level3", "mi_cxr"],
+        output,
+        gen_kwargs="max_new_tokens=8",
+    )
+    return Run(folder)
+
+
+def test_the_harness_without_data_stops_in_one_sentence(python: Any, tmp_path: Path) -> None:
+    done = python("-m", "lmms_eval", *GUESS, "--tasks", "mi_cxr", MEDTASKS_DATA=str(tmp_path / "empty"))
+    assert done.returncode == 1
+    assert "medtasks prepare mi_cxr --rows" in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
