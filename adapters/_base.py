@@ -64,7 +64,10 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
         if self.accelerator.num_processes != replicas:
             joined = self.accelerator.num_processes
-            raise UsageError(f"{replicas} processes were launched, but accelerate joined {joined}; use torchrun.")
+            raise UsageError(
+                f"{replicas} processes were launched, but accelerate joined {joined}; on CPU launch them with "
+                "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N."
+            )
         _warn_of_lone_process(replicas)
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
@@ -108,7 +111,10 @@ def _warn_of_lone_process(replicas: int) -> None:
     """
     forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
     if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:
-        logger.warning("accelerate launch --cpu started one process only; for several use torchrun --nproc_per_node N")
+        logger.warning(
+            "accelerate launch --cpu started one process only; for several use "
+            "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
+        )
 
 
 def _read_device(device: str) -> tuple[str, int | None]:

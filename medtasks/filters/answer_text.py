@@ -11,7 +11,7 @@ __all__ = ["VERSION", "AnswerTextFilter", "answer_text"]
 VERSION = "1"
 """Changes whenever the rule does; part of every protocol hash."""
 
-_LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*:(?:\*\*)?\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 
 
 def answer_text(text: str) -> str:

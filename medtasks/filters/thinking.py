@@ -7,8 +7,10 @@ import re
 __all__ = ["strip_thinking"]
 
 _NAMES = "think|thinking|thought|analysis|reasoning"
-_OPEN = re.compile(rf"<\s*(?:{_NAMES})\s*>|◁\s*think\s*▷", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\s*/\s*(?:{_NAMES})\s*>|◁\s*/\s*think\s*▷", re.IGNORECASE)
+_TAG = re.compile(
+    rf"<\s{{0,3}}(?P<close>/)?\s{{0,3}}(?:{_NAMES})\s{{0,3}}>|◁\s{{0,3}}(?P<kimi>/)?\s{{0,3}}think\s{{0,3}}▷",
+    re.IGNORECASE,
+)
 
 
 def strip_thinking(text: str) -> str:
@@ -23,19 +25,16 @@ def strip_thinking(text: str) -> str:
     """
     kept: list[str] = []
     depth, position = 0, 0
-    while position < len(text):
-        opening, closing = _OPEN.search(text, position), _CLOSE.search(text, position)
-        tag = min((match for match in (opening, closing) if match), key=lambda match: match.start(), default=None)
-        end = tag.start() if tag else len(text)
+    for tag in _TAG.finditer(text):
         if depth == 0:
-            kept.append(text[position:end])
-        if tag is None:
-            break
-        if tag is opening:
+            kept.append(text[position : tag.start()])
+        position = tag.end()
+        if not (tag["close"] or tag["kimi"]):
             depth += 1
         elif depth:
             depth -= 1
         else:
             kept.clear()
-        position = tag.end()
+    if depth == 0:
+        kept.append(text[position:])
     return "".join(kept).strip()

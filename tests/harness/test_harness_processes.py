@@ -1,7 +1,7 @@
 """The same bytes from one process and from several, through the harness's own command line.
 
-``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), so several are started by
-torchrun, the way the README says.
+``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), whatever N is, so
+several are started by torchrun, the way the README says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ GUESS = ("--model", "medtasks_baseline", "--model_args", "policy=uniform")
 
 def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
-    done = python(*(launcher if processes > 1 else []), "-m", "lmms_eval", *arguments, "--output_path", str(output))
+    asked = ("-m", "lmms_eval", *arguments, "--output_path", str(output))
+    done = python(*(launcher if processes > 1 else []), *asked, ACCELERATE_USE_CPU="true")
+    assert done.returncode == 0, done.stderr[-3000:]
     (folder,) = output.rglob("*_medtasks")
     finished = Run(folder)
     assert finished.manifest["processes"] == processes, done.stdout[-3000:]

@@ -1,0 +1,46 @@
+"""Responses without their markup: what is left are words, brackets and line breaks that rules can read."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["plain_text"]
+
+_SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?(?:s|bos|eos|pad|unk|image)>", re.IGNORECASE)
+_ANSWER_OPENED = re.compile(r"<\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
+_ANSWER_CLOSED = re.compile(r"<\s{0,3}/\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\s{0,3}(?=\{)")
+_LATEX_FONT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf)\s{0,3}(?=\{)")
+_LATEX_SIGN = re.compile(r"[\\$]")
+_HTML_BOLD = re.compile(r"<(?P<tag>b|strong|em|i|u|code)>(?P<inner>[^<\n]{1,400})</(?P=tag)>", re.IGNORECASE)
+_EMPHASISED_LETTER = re.compile(
+    r"(?P<mark>\*{1,3}|_{2,3}|`{1,3})[ \t]?[(\[\"']?(?P<letter>[A-Za-z])[)\]\"']?[ \t]?[.:]?[ \t]?(?P=mark)"
+)
+_EMPHASISED_LABEL = re.compile(r"(?:\*{2,3}|__|`)[ \t]?\(?(?P<letter>[A-Z])[.:)](?=[ \t])")
+_EMPHASIS = re.compile(r"[*`]|(?<![^\W_])_{1,20}|_{1,20}(?![^\W_])")
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]?", re.MULTILINE)
+_BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
+
+
+def plain_text(text: str) -> str:
+    """``text`` in Unicode form NFKC, without special tokens, Markdown, LaTeX and HTML emphasis, stripped.
+
+    A letter that stood in emphasis stands in brackets instead, because it is as much of a label there. A LaTeX
+    box and an ``<answer>`` tag become the words *final answer*, which is what they say.
+
+    >>> plain_text("The result is **B**"), plain_text(r"$\\boxed{\\text{C}}$")
+    ('The result is (B)', 'final answer: {{C}}')
+    """
+    text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
+    text = _SPECIAL_TOKEN.sub("\n", text)
+    text = _ANSWER_OPENED.sub("\nfinal answer: ", text)
+    text = _ANSWER_CLOSED.sub("\n", text)
+    text = _BOXED.sub("final answer: ", text)
+    text = _LATEX_FONT.sub("", text)
+    text = _LATEX_SIGN.sub("", text)
+    text = _HTML_BOLD.sub(r"**\g<inner>**", text)
+    text = _EMPHASISED_LETTER.sub(r"(\g<letter>)", text)
+    text = _EMPHASISED_LABEL.sub(r"(\g<letter>)", text)
+    text = _EMPHASIS.sub("", text)
+    return _HEADING.sub("", text).strip()
