@@ -291,6 +291,6 @@ def _question_classes(row: Mapping[str, Any], original: tuple[AtomicPair, ...], 
     if not isinstance(given, list) or not given:
         raise _wrong(where, "question_class", given, "a list of class names")
     for number, name in enumerate(given):
-        if name not in QUESTION_CLASSES:
+        if not isinstance(name, str) or name not in QUESTION_CLASSES:
             raise _wrong(where, f"question_class[{number}]", name, f"one of {', '.join(sorted(QUESTION_CLASSES))}")
     return tuple(given)

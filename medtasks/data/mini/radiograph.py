@@ -20,10 +20,10 @@ Field = npt.NDArray[np.float64]
 def region(finding: str) -> tuple[int, int, int, int]:
     """Left, top, right, bottom of the part of the picture in which ``finding`` shows (patient's left is right)."""
     return {
-        "left pleural effusion": (190, 205, 265, 245),
-        "right pleural effusion": (55, 205, 130, 245),
+        "left pleural effusion": (190, 180, 265, 245),
+        "right pleural effusion": (55, 180, 130, 245),
         "right upper zone opacity": (75, 80, 125, 130),
-        "cardiomegaly": (200, 165, 225, 200),
+        "cardiomegaly": (212, 175, 254, 200),
     }[finding]
 
 

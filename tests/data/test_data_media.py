@@ -1,0 +1,96 @@
+"""Pictures: strict decoding, a bounded cache, an index that does not depend on the number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_sources import picture
+from PIL import Image, ImageFile
+
+from medtasks.data.media import ImageCache, MediaEntry, index_media, load_image
+from medtasks.errors import MediaError
+
+
+@pytest.fixture
+def truncated(tmp_path: Path) -> Path:
+    path = tmp_path / "cut.jpg"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)).save(path)
+    path.write_bytes(path.read_bytes()[:4000])
+    return path
+
+
+def test_a_truncated_jpeg_is_refused_although_pillow_was_told_to_be_lenient(
+    truncated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    with pytest.raises(MediaError, match=r"cut\.jpg: not a whole image"):
+        load_image(truncated)
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
+
+
+def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("not a picture")
+    with pytest.raises(MediaError, match=r"gone\.jpg: cannot be read"):
+        load_image(tmp_path / "gone.jpg")
+    with pytest.raises(MediaError, match=r"text\.jpg: not a whole image"):
+        load_image(tmp_path / "text.jpg")
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1", "RGB"])
+def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
+    Image.new("RGB", (8, 6), (250, 250, 250)).convert(mode).save(tmp_path / "x.png")
+    image = load_image(tmp_path / "x.png")
+    assert (image.mode, image.size) == ("RGB", (8, 6))
+    assert min(image.getpixel((4, 3))) >= 240  # type: ignore[type-var,arg-type]
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
+    Image.fromarray(np.array([[0, 32768, 65535]], dtype=np.uint16)).save(tmp_path / "x.png")
+    assert [load_image(tmp_path / "x.png").getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]  # type: ignore[index]
+
+
+def test_exif_orientation_is_applied(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (20, 10)).save(tmp_path / "x.jpg", exif=exif)
+    assert load_image(tmp_path / "x.jpg").size == (10, 20)
+
+
+def test_an_image_is_decoded_once_while_it_is_held(tmp_path: Path) -> None:
+    picture(tmp_path / "a.jpg")
+    cache = ImageCache()
+    assert cache.load(tmp_path / "a.jpg") is cache.load(tmp_path / "a.jpg")
+    assert (cache.misses, cache.hits) == (1, 1)
+
+
+def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:
+    cache = ImageCache(max_bytes=2 * 32 * 24 * 3)
+    for name in ("a", "b", "c", "c", "b", "a"):
+        if not (tmp_path / name).exists():
+            picture(tmp_path / f"{name}.jpg")
+        cache.load(tmp_path / f"{name}.jpg")
+    assert (cache.misses, cache.hits) == (4, 2)
+
+
+def test_the_index_does_not_depend_on_workers(tmp_path: Path) -> None:
+    names = [f"{number}.jpg" for number in range(9)]
+    for number, name in enumerate(names):
+        picture(tmp_path / name, 20 * number)
+    assert index_media(tmp_path, names, workers=1) == index_media(tmp_path, reversed(names), workers=4)
+
+
+def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
+    picture(tmp_path / "a.jpg")
+    size = (tmp_path / "a.jpg").stat().st_size
+    known = {"a.jpg": MediaEntry(path="a.jpg", bytes=size, sha256="as before", width=1, height=1)}
+    entries, _ = index_media(tmp_path, ["a.jpg"], known=known)
+    assert entries == [known["a.jpg"]]
+
+
+def test_all_bad_files_are_collected(tmp_path: Path, truncated: Path) -> None:
+    picture(tmp_path / "good.jpg")
+    entries, errors = index_media(tmp_path, ["good.jpg", "gone.jpg", truncated.name])
+    assert [entry.path for entry in entries] == ["good.jpg"]
+    assert sorted(errors) == ["cut.jpg", "gone.jpg"]

@@ -1,0 +1,193 @@
+"""``prepare``: the same bytes every time, resumable, and never at the cost of what was prepared before."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from data_sources import kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
+from PIL import Image
+
+from medtasks.data import sources
+from medtasks.data.prepare import prepare_kvasir, prepare_mi_cxr
+from medtasks.data.store import open_directory, open_prepared
+from medtasks.errors import DataError, MediaError, MedtasksError, NotPreparedError
+
+ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("records.jsonl", "media.jsonl")}
+
+
+def test_workers_and_repetition_change_no_byte(tmp_path: Path) -> None:
+    source = str(write_kvasir(tmp_path / "source", ROWS))
+    one = prepare_kvasir(source, tmp_path / "one", workers=1)
+    four = prepare_kvasir(source, tmp_path / "four", workers=4)
+    again = prepare_kvasir(source, tmp_path / "one", workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "four")
+    assert one.manifest.fingerprint == four.manifest.fingerprint == again.manifest.fingerprint
+
+
+def test_another_pixel_is_another_fingerprint(tmp_path: Path) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS)
+    before = prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint
+    picture(source / "images" / "img3.jpg", 250)
+    assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint != before
+
+
+def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS[:3])
+    prepare_kvasir(str(source), tmp_path / "out")
+    write_kvasir(tmp_path / "source", ROWS)
+
+    def killed(done: int, total: int) -> None:
+        if (done, total) == (4, 7):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_kvasir(str(source), tmp_path / "out", workers=1, progress=killed)
+    assert open_directory(tmp_path / "out").manifest.counts.rows == 3
+    read: list[Path] = []
+    original = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), original(path))[1])
+    assert prepare_kvasir(str(source), tmp_path / "out", workers=1).manifest.counts.rows == 7
+    assert len([path for path in read if path.suffix == ".jpg"]) == 3
+
+
+def test_a_crash_between_the_last_renames_is_mended(tmp_path: Path) -> None:
+    source = str(write_kvasir(tmp_path / "source", ROWS))
+    prepare_kvasir(source, tmp_path / "out")
+    (tmp_path / "out").rename(tmp_path / ".out.old")
+    with pytest.raises(MedtasksError):
+        prepare_kvasir(str(tmp_path / "source" / "images"), tmp_path / "out")
+    prepare_kvasir(source, tmp_path / "out")
+    assert open_directory(tmp_path / "out").manifest.counts.rows == 7
+
+
+BAD_FILES = {
+    "empty": (b"", "the file is empty"),
+    "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 13 is 0xe9, which is not UTF-8"),
+    "no JSON": (json.dumps(ROWS[0]).encode() + b"\n{oops}\n", "line 2, column 2: not JSON"),
+    "a list": (b"[1]\n", "found list, expected a JSON object"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, name: str) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS)
+    prepare_kvasir(str(source), tmp_path / "out")
+    before = contents(tmp_path / "out")
+    data, said = BAD_FILES[name]
+    (source / "test.jsonl").write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        prepare_kvasir(str(source), tmp_path / "out")
+    assert said in str(caught.value)
+    assert "test.jsonl" in str(caught.value)
+    assert contents(tmp_path / "out") == before
+
+
+def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS)
+    text = (source / "test.jsonl").read_text(encoding="utf-8")
+    (source / "test.jsonl").write_text("\ufeff" + text.replace("\n", "\n\n"), encoding="utf-8")
+    assert prepare_kvasir(str(source), tmp_path / "out").manifest.counts.rows == 7
+
+
+def test_missing_pictures_are_refused_by_name(tmp_path: Path) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS)
+    (source / "images" / "img2.jpg").unlink()
+    with pytest.raises(MediaError, match=r"1 of the pictures cannot be used: .*img2\.jpg"):
+        prepare_kvasir(str(source), tmp_path / "out")
+
+
+def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS)
+    (source / "images" / "img2.jpg").unlink()
+    (source / "images" / "img4.jpg").write_bytes(b"\xff\xd8\xff cut")
+    manifest = prepare_kvasir(str(source), tmp_path / "out", allow_missing_media=True).manifest
+    assert manifest.counts.rows == 5
+    assert manifest.excluded == {"missing_image": 1, "unreadable_image": 1}
+    assert len(manifest.excluded_samples) == 2
+
+
+def test_an_exact_repeat_gets_a_number(tmp_path: Path) -> None:
+    prepared = prepare_kvasir(str(write_kvasir(tmp_path / "source", [ROWS[0], ROWS[0]])), tmp_path / "out")
+    first, second = (record.sample_id for record in prepared.records())
+    assert second == f"{first}#2"
+
+
+def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
+    rows = write_mi_cxr(tmp_path / "source", [mi_cxr_row(), mi_cxr_row(question="Another?")])
+    with pytest.raises(DataError, match=r"line 2: field `q_id` is 0, which rows.jsonl, line 1 has already"):
+        prepare_mi_cxr([rows], tmp_path / "source", tmp_path / "out")
+
+
+def test_the_variant_file_stands_beside_the_main_one(tmp_path: Path) -> None:
+    main = write_mi_cxr(tmp_path / "main", [mi_cxr_row()])
+    extra = write_mi_cxr(tmp_path / "extra", [mi_cxr_row(group_type="ICR", qtype="icr_variant")])
+    prepared = prepare_mi_cxr([main, extra], tmp_path / "main", tmp_path / "out")
+    assert [record.sample_id for record in prepared.records()] == ["tel-0", "icr_variant-0"]
+    assert "rows: 1 here, 5,311 in the paper" in prepared.manifest.differences
+
+
+def test_a_vanished_or_changed_picture_is_noticed(tmp_path: Path) -> None:
+    prepared = prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)), tmp_path / "out")
+    assert prepared.missing_media() == []
+    (tmp_path / "source" / "images" / "img1.jpg").unlink()
+    (tmp_path / "source" / "images" / "img5.jpg").write_bytes(b"short")
+    assert prepared.missing_media() == ["img1.jpg", "img5.jpg"]
+
+
+def test_unprepared_data_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    with pytest.raises(NotPreparedError, match="run: medtasks prepare kvasir_vqa_x1 --source hub"):
+        open_prepared("kvasir_vqa_x1")
+
+
+def embedded(img_id: str) -> dict[str, Any]:
+    stream = io.BytesIO()
+    Image.new("RGB", (16, 12), (len(img_id) * 9, 3, 3)).save(stream, "JPEG")
+    return {"bytes": stream.getvalue(), "path": f"{img_id}.jpg"}
+
+
+def write_hub_layout(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """A local folder as the hub lays a dataset out: parquet with an image column."""
+    from datasets import Dataset
+    from datasets import Image as ImageFeature
+
+    (folder / "data").mkdir(parents=True)
+    table = Dataset.from_list([{**row, "image": embedded(row["img_id"])} for row in rows])
+    table.cast_column("image", ImageFeature()).to_parquet(str(folder / "data" / "test-00000-of-00001.parquet"))
+    return folder
+
+
+def test_parquet_with_embedded_pictures(tmp_path: Path) -> None:
+    source = write_hub_layout(tmp_path / "source", ROWS)
+    prepared = prepare_kvasir(str(source), tmp_path / "out")
+    assert prepared.manifest.counts.media == 7
+    assert prepared.media_path("img0.jpg").read_bytes() == embedded("img0")["bytes"]
+
+
+def test_the_hub_path_on_a_local_dataset_of_the_same_layout(tmp_path: Path) -> None:
+    rows, holds_pictures, commit = sources.hub_rows(str(write_hub_layout(tmp_path / "hub", ROWS)))
+    found = list(rows)
+    assert (len(found), holds_pictures, commit) == (7, True, None)
+    assert found[0].image == embedded("img0")["bytes"]
+
+
+def test_pictures_of_the_second_hub_dataset_are_found_by_id(tmp_path: Path) -> None:
+    name = str(write_hub_layout(tmp_path / "hub", [*ROWS, ROWS[0]]))
+    assert dict(sources.hub_images({"img0", "img6"}, name)) == {
+        img_id: embedded(img_id)["bytes"] for img_id in ("img0", "img6")
+    }
+
+
+def test_without_the_hub_one_sentence_says_how_to_go_on(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="copy the dataset here and run: medtasks prepare kvasir_vqa_x1 --source DIR"):
+        prepare_kvasir("hub", tmp_path / "out")

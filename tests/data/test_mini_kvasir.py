@@ -1,0 +1,84 @@
+"""The miniature Kvasir-VQA-x1: every oddity of the card, and pictures that show what the answers say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+
+from medtasks.data.mini import write_kvasir_source
+from medtasks.data.mini.endoscopy import COLORS, Lesion, cell_center
+from medtasks.data.mini.kvasir import SCENES, answer_to, kvasir_rows
+from medtasks.data.records import QUESTION_CLASSES, KvasirRecord
+from medtasks.data.store import open_prepared
+
+
+@pytest.fixture(scope="module")
+def records() -> list[KvasirRecord]:
+    return [record for record in open_prepared("kvasir_vqa_x1").records() if isinstance(record, KvasirRecord)]
+
+
+def pixels(img_id: str) -> np.ndarray:
+    return np.asarray(Image.open(open_prepared("kvasir_vqa_x1").media_path(f"{img_id}.jpg")).convert("RGB")).astype(int)
+
+
+def test_two_generations_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_kvasir_source(tmp_path / name)
+    files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
+    assert len(files) == 13
+    assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
+
+
+def test_counts_do_not_divide_by_two_or_three(records: list[KvasirRecord]) -> None:
+    levels = Counter(record.complexity for record in records)
+    assert all(count % 2 and count % 3 for count in (len(records), *levels.values()))
+
+
+def test_every_class_occurs_and_finding_presence_at_level_one_only(records: list[KvasirRecord]) -> None:
+    level_one = {name for record in records if record.complexity == 1 for name in record.question_class}
+    merged = {name for record in records if record.complexity > 1 for name in record.question_class}
+    assert level_one == QUESTION_CLASSES
+    assert "finding_presence" not in merged
+
+
+def test_the_oddities_of_the_card_are_there(records: list[KvasirRecord]) -> None:
+    rows = kvasir_rows()
+    assert any("question_class" not in row for row in rows)
+    assert any("instrumnets" in row["original"] for row in rows)
+    assert {
+        record.complexity for record in records if len(set(record.question_class)) < len(record.question_class)
+    } == {
+        2,
+        3,
+    }
+
+
+LESIONS = [(scene.img_id, lesion) for scene in SCENES for lesion in scene.lesions]
+
+
+@pytest.mark.parametrize(("img_id", "lesion"), LESIONS, ids=repr)
+def test_a_lesion_has_its_colour_at_its_place(img_id: str, lesion: Lesion) -> None:
+    x, y = cell_center(lesion.cell)
+    seen = pixels(img_id)[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3).mean(axis=0)
+    distances = {name: float(np.abs(seen - color).sum()) for name, color in COLORS.items()}
+    assert min(distances, key=distances.__getitem__) == lesion.color
+
+
+@pytest.mark.parametrize("scene", [scene for scene in SCENES if scene.lesions], ids=lambda scene: scene.img_id)
+def test_as_many_lesions_can_be_counted_as_the_answer_says(scene: object) -> None:
+    from medtasks.data.mini.endoscopy import Scene
+
+    assert isinstance(scene, Scene)
+    color = np.array(COLORS[scene.lesions[0].color])
+    close = np.abs(pixels(scene.img_id) - color).sum(axis=2) < 60
+    _, blobs = ndimage.label(ndimage.binary_opening(close, iterations=4))
+    assert str(blobs) == answer_to(scene, "finding_count")
+
+
+def test_image_ids_cannot_be_taken_for_real_ones(records: list[KvasirRecord]) -> None:
+    assert all(record.img_id.startswith("mini") for record in records)
