@@ -21,10 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import HarnessError, MedtasksError
-from medtasks.spec import TaskSpec, leaf_tasks, load_specs, task_directory, task_files
+from medtasks.task_files import task_directory, task_files
+
+if TYPE_CHECKING:
+    from medtasks.spec import TaskSpec
 
 __all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
 
@@ -178,6 +181,8 @@ def _wrap_evaluator() -> None:
 
 def _our_tasks(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
     """Name, specification and harness object of each of our leaf tasks in a (nested) task dictionary."""
+    from medtasks.spec import load_specs
+
     specs = load_specs()
     for key, value in task_dict.items():
         if isinstance(value, Mapping):
@@ -192,6 +197,8 @@ def _is_ours(task: Any) -> bool:
 
 
 def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
+    from medtasks.spec import load_specs
+
     specs = load_specs()
     for key, value in task_dict.items():
         if isinstance(value, Mapping):
@@ -218,6 +225,7 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         if results is None:  # not the first process
             return None
         from medtasks.results.run import collect_run
+        from medtasks.spec import leaf_tasks
 
         run = collect_run(
             tasks=[

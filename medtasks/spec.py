@@ -5,18 +5,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import medtasks.tasks
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.prompts import HASH_LENGTH, template_hash
+from medtasks.task_files import task_files
 
-__all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs", "task_directory", "task_files"]
+__all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs"]
 
 
 class Metadata(BaseModel):
@@ -64,27 +63,6 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))  # type: ignore[arg-type]
-
-
-def task_directory() -> Path:
-    """The folder of our task files, as ``medtasks path`` prints it and ``--include_path`` wants it."""
-    return Path(medtasks.tasks.__path__[0])
-
-
-def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
-    """Name, kind and file of every task and group, by name, from the folder layout alone.
-
-    A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
-    the harness can be told what there is without parsing any YAML (target S6).
-    """
-    directory = task_directory()
-    found: list[tuple[str, Literal["task", "group"], Path]] = []
-    for path in directory.glob("*/*.yaml"):
-        if not path.name.startswith("_"):
-            found.append((path.stem, "task", path))
-    for path in directory.glob("*/groups/*.yaml"):
-        found.append((path.stem, "group", path))
-    yield from sorted(found)
 
 
 def _merged(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ __all__ = ["list_tasks", "path", "show"]
 
 def path() -> None:
     """Print the folder of the task files, for lmms_eval --include_path."""
-    from medtasks.spec import task_directory
+    from medtasks.task_files import task_directory
 
     write(str(task_directory()))
 

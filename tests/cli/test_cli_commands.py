@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from medtasks.data.mini import write_kvasir_source, write_mi_cxr_source
-from medtasks.spec import load_specs, task_directory
+from medtasks.spec import load_specs
+from medtasks.task_files import task_directory
 
 CLI = ("-m", "medtasks")
 

@@ -8,7 +8,8 @@ import pytest
 
 from medtasks import harness
 from medtasks.errors import HarnessError
-from medtasks.spec import load_specs, task_directory
+from medtasks.spec import load_specs
+from medtasks.task_files import task_directory
 
 
 @pytest.mark.subprocess_run
