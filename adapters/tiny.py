@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.cache import cache_root
 from medtasks.errors import UsageError
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
@@ -183,10 +184,9 @@ def tiny_checkpoint() -> Path:
     appears by one rename, so processes that build at the same time cannot see each other's half-written
     files.
     """
-    import platformdirs
     import transformers
 
-    root = Path(os.environ.get("MEDTASKS_CACHE") or platformdirs.user_cache_dir("medtasks"))
+    root = cache_root()
     target = root / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"
     if target.is_dir():
         return target

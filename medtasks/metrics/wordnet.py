@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from medtasks.cache import cache_root
 from medtasks.metrics.base import MetricUnavailableError
 
 __all__ = ["VERSION", "corpus", "fingerprint", "synonyms", "unavailable"]
@@ -184,14 +185,13 @@ def _version(corpus: Any) -> str:
 def _adopted(folder: Path) -> Any:
     """A pointer to the NLTK-readable copy of a dictionary folder, made once and registered with NLTK."""
     import nltk
-    from platformdirs import user_cache_path
 
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise MetricUnavailableError(f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing); {MEND}")
     facts = [(name, (folder / name).stat().st_size, (folder / name).stat().st_mtime_ns) for name in FILES]
     key = hashlib.sha256(repr((str(folder.resolve()), facts)).encode()).hexdigest()[:12]
-    data = user_cache_path("medtasks") / "nltk_data" / key
+    data = cache_root() / "nltk_data" / key
     target = data / "corpora" / "wordnet"
     try:
         if not target.is_dir():
@@ -199,7 +199,7 @@ def _adopted(folder: Path) -> Any:
     except OSError as error:
         raise MetricUnavailableError(
             f"WordNet could not be copied from {folder} to {target} ({error.strerror}); "
-            "make that folder writable or point XDG_CACHE_HOME at one that is"
+            "make that folder writable or point MEDTASKS_CACHE at one that is"
         ) from error
     if str(data) not in nltk.data.path:
         nltk.data.path.append(str(data))  # last, so that it never hides a corpus of the user's

@@ -15,7 +15,7 @@ from medtasks.metrics import LEXICAL, Meteor, MetricUnavailableError, lexical_st
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty user cache, and a search path for NLTK that is put back."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(nltk.data, "path", list(nltk.data.path))
     return tmp_path / "cache"
 
@@ -129,7 +129,7 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("tiny")
 def test_a_cache_that_cannot_be_written_is_a_reason(cache: Path) -> None:
     cache.write_text("a file where the folder should be")
-    assert "XDG_CACHE_HOME" in str(wordnet.unavailable())
+    assert "MEDTASKS_CACHE" in str(wordnet.unavailable())
 
 
 @pytest.mark.usefixtures("tiny")

@@ -1,0 +1,16 @@
+"""The folder for what can be made again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["cache_root"]
+
+
+def cache_root() -> Path:
+    """``$MEDTASKS_CACHE``, else the user's cache folder for medtasks; it may not exist yet."""
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("MEDTASKS_CACHE")
+    return Path(named).expanduser() if named else user_cache_path("medtasks")

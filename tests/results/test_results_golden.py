@@ -1,0 +1,45 @@
+"""Scores of a seeded baseline, pinned; set MEDTASKS_UPDATE_GOLDEN=1 to write the file anew, then read the diff."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.harness import run_tasks
+
+GOLDEN = Path(__file__).parent / "golden_scores.json"
+
+
+def pinned(scores: dict[str, Any]) -> dict[str, Any]:
+    """Values to nine digits; METEOR depends on the dictionary that is there and is pinned elsewhere."""
+    return {
+        name: {
+            "samples": entry["samples"],
+            "status": entry["status"],
+            **{metric: round(score["value"], 9) for metric, score in entry["metrics"].items() if metric != "meteor"},
+        }
+        for name, entry in {**scores["tasks"], **scores["groups"]}.items()
+    }
+
+
+def test_a_seeded_noisy_oracle_scores_what_it_scored_before(tmp_path: Path) -> None:
+    folder = run_tasks(
+        "medtasks_baseline", "policy=noisy_oracle,accuracy=0.6,seed=5", ["kvasir_vqa_x1", "mi_cxr"], tmp_path
+    )
+    found = pinned(json.loads((folder / "scores.json").read_text(encoding="utf-8")))
+    if os.environ.get("MEDTASKS_UPDATE_GOLDEN") == "1":
+        GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    assert found == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_a_simple_back_end_of_the_harness_runs_our_tasks(tmp_path: Path) -> None:
+    folder = run_tasks("dummy", "response=(A)", ["mi_cxr_tel"], tmp_path)
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"]["mi_cxr_tel_single"]
+    gold = [document["target"] for document in task_documents("mi_cxr_tel_single")]
+    assert scores["metrics"]["accuracy"]["value"] == pytest.approx(gold.count("A") / len(gold))
+    assert scores["letters"]["chosen"]["A"] == len(gold)
