@@ -13,6 +13,7 @@ Whatever fails in here is reported in one sentence, and the harness goes on with
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
 import re
@@ -222,6 +223,9 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         call.arguments["log_samples"] = True
         results = original(*call.args, **call.kwargs)
         model = _model_facts(call.arguments["lm"])
+        # The harness never leaves the process group, and a thread of it that outlives the interpreter aborts
+        # the process: a finished run would end with a failure's exit code.
+        atexit.register(_leave_process_group)
         if results is None:  # not the first process
             return None
         from medtasks.results.run import collect_run
@@ -302,6 +306,13 @@ def _settings(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[s
         "repeats": arguments.get("repeats"),
         "predict_only": arguments.get("predict_only"),
     }
+
+
+def _leave_process_group() -> None:
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _model_facts(lm: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.metrics import aggregate, get_metric
+from medtasks.metrics import MetricUnavailableError, aggregate, get_metric
 
 __all__ = [
     "accuracy",
@@ -34,10 +34,10 @@ def sample_value(metric: str, prediction: str, reference: str, cluster: str) -> 
     mean-type metrics also state their ``score``; an unavailable metric states why instead.
     """
     known = get_metric(metric)
-    reason = known.unavailable()
-    if reason is not None:
-        return {"cluster": cluster, "unavailable": reason}
-    statistics = known.statistics(prediction, reference)
+    try:  # asking first would look for WordNet's files once per sample
+        statistics = known.statistics(prediction, reference)
+    except MetricUnavailableError as error:
+        return {"cluster": cluster, "unavailable": str(error)}
     value: dict[str, Any] = {"cluster": cluster, "statistics": statistics.tolist()}
     if known.width == 2:
         value["score"] = float(known.score(statistics))
