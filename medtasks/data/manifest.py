@@ -28,6 +28,7 @@ class Source(BaseModel):
     kind: str
     name: str
     revision: str | None = None
+    images: str | None = None  # where the pictures have a source of their own: name@revision
 
 
 class Counts(BaseModel):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +21,15 @@ from medtasks.errors import MediaError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ImageCache", "MediaEntry", "decode_image", "default_cache", "index_media", "load_image"]
-
-NAMED = 10
-_DECODING = threading.Lock()
+__all__ = [
+    "ImageCache",
+    "KnownMedia",
+    "MediaEntry",
+    "decode_image",
+    "default_cache",
+    "index_media",
+    "load_image",
+]
 
 
 class MediaEntry(BaseModel):
@@ -36,31 +44,82 @@ class MediaEntry(BaseModel):
     height: int
 
 
+class KnownMedia(BaseModel):
+    """An entry, and when its file was last modified (nanoseconds): a file changed since then is read again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entry: MediaEntry
+    mtime_ns: int
+
+
+@dataclass
+class _Strictness:
+    """How many threads decode strictly now, and what Pillow's switch was before the first of them came."""
+
+    lock: threading.Lock
+    inside: int = 0
+    before: bool = False
+
+
+_STRICT = _Strictness(threading.Lock())
+
+
+@contextmanager
+def _strict_decoding() -> Iterator[None]:
+    """Refuse truncated files although lmms-eval makes Pillow lenient; the switch is global to the process.
+
+    Threads share the strict time: the first one in turns the switch, the last one out turns it back.
+    """
+    from PIL import ImageFile
+
+    with _STRICT.lock:
+        if _STRICT.inside == 0:
+            _STRICT.before = ImageFile.LOAD_TRUNCATED_IMAGES
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
+        _STRICT.inside += 1
+    try:
+        yield
+    finally:
+        with _STRICT.lock:
+            _STRICT.inside -= 1
+            if _STRICT.inside == 0:
+                ImageFile.LOAD_TRUNCATED_IMAGES = _STRICT.before
+
+
 def decode_image(data: bytes, name: str) -> Image:
     """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits a channel.
 
-    A truncated file is refused even where ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set, as lmms-eval sets it:
-    a grey half of a radiograph must not pass for a radiograph. 16-bit grey is scaled to 8 bits.
+    A truncated file is refused even where ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a grey half of a
+    radiograph must not pass for a radiograph. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
         MediaError: the bytes are no whole image; names the file.
     """
-    from PIL import Image, ImageFile, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
+    if not data:
+        raise MediaError(f"{name}: not a whole image (the file is empty); fetch or copy the file again.")
     try:
-        with _DECODING:  # the switch is global to Pillow, so it is turned under a lock and turned back
-            lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
-            try:
-                opened = Image.open(io.BytesIO(data))
-                opened.load()
-            finally:
-                ImageFile.LOAD_TRUNCATED_IMAGES = lenient
+        with _strict_decoding():
+            opened = Image.open(io.BytesIO(data))
+            opened.load()
         image = ImageOps.exif_transpose(opened)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        if image.mode.startswith("I") or image.mode == "F":
+            return _eight_bits(image).convert("RGB")
+        return image.convert("RGB")
+    except UnidentifiedImageError as error:
+        raise MediaError(f"{name}: not a whole image (of no known format); fetch or copy the file again.") from error
+    except Exception as error:  # on damaged bytes, Pillow's decoders raise from many families
         raise MediaError(f"{name}: not a whole image ({error}); fetch or copy the file again.") from error
-    if image.mode.startswith("I") or image.mode == "F":
-        image = image.point(lambda value: value / 257).convert("L")
-    return image.convert("RGB")
+
+
+def _eight_bits(image: Image) -> Image:
+    import numpy as np
+    from PIL import Image
+
+    values = np.asarray(image, dtype=np.float64) / 257
+    return Image.fromarray(np.clip(np.floor(values), 0, 255).astype(np.uint8))
 
 
 def load_image(path: Path) -> Image:
@@ -75,14 +134,16 @@ def load_image(path: Path) -> Image:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise MediaError(f"{path}: cannot be read ({error.strerror or error}); restore the file.") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or error
+        raise MediaError(f"{path}: cannot be read ({reason}); restore the file.") from error
 
 
 class ImageCache:
     """Decoded images, least recently used first to go, holding at most ``max_bytes`` of pixels; thread-safe.
 
     Questions about one image stand together, so each image is decoded once although the cache is bounded.
+    ``hits`` and ``misses`` count the calls that found their image and those that decoded it.
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
@@ -99,7 +160,7 @@ class ImageCache:
         Raises:
             MediaError: as :func:`load_image`.
         """
-        with self._lock:
+        with self._lock:  # also while decoding, so that two threads never decode one image twice
             if path in self._held:
                 self.hits += 1
                 self._held.move_to_end(path)
@@ -131,45 +192,51 @@ def index_media(
     paths: Iterable[str],
     *,
     workers: int = 0,
-    known: Mapping[str, MediaEntry] | None = None,
-    done: Callable[[MediaEntry], None] | None = None,
+    known: Mapping[str, KnownMedia] | None = None,
+    done: Callable[[KnownMedia], None] | None = None,
 ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-    """Decode every file once; return the entries sorted by path, and the errors of the files that failed.
+    """Decode every file once; return the entries sorted by path, and the errors of all files that failed.
+
+    Entries and errors do not depend on the number of workers.
 
     Args:
         root: folder that ``paths`` are relative to.
         workers: threads; 0 means as many as there are processors, at most 8.
-        known: entries of an earlier, interrupted pass; where the size still agrees the file is not read again.
-        done: called in this thread with each new entry, in the order of paths.
+        known: entries of an earlier, interrupted pass; where size and modification time still agree the file is
+            not read again.
+        done: called in this thread with each good entry, in the order of paths; what it raises ends the pass.
     """
-    import os
-
     wanted = sorted(set(paths))
     known = known or {}
-
-    def index(path: str) -> MediaEntry | MediaError:
-        entry = known.get(path)
-        file = root / path
-        try:
-            if entry is not None and file.stat().st_size == entry.bytes:
-                return entry
-            data = _read(file)
-            image = decode_image(data, str(file))
-        except OSError as error:
-            return MediaError(f"{file}: cannot be read ({error.strerror}); restore the file.")
-        except MediaError as error:
-            return error
-        digest = hashlib.sha256(data).hexdigest()
-        return MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-
     entries: list[MediaEntry] = []
     errors: dict[str, MediaError] = {}
-    with ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1)) as pool:
-        for path, result in zip(wanted, pool.map(index, wanted), strict=True):
+    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
+    try:
+        results = pool.map(lambda path: _index(root / path, path, known.get(path)), wanted)
+        for path, result in zip(wanted, results, strict=True):
             if isinstance(result, MediaError):
                 errors[path] = result
                 continue
-            entries.append(result)
+            entries.append(result.entry)
             if done is not None:
                 done(result)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return entries, errors
+
+
+def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:
+    try:
+        status = file.stat()
+        if known is not None and (known.entry.bytes, known.mtime_ns) == (status.st_size, status.st_mtime_ns):
+            return known
+        data = _read(file)
+        image = decode_image(data, str(file))
+    except MediaError as error:
+        return error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return MediaError(f"{file}: cannot be read ({reason}); restore the file.")
+    digest = hashlib.sha256(data).hexdigest()
+    entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+    return KnownMedia(entry=entry, mtime_ns=status.st_mtime_ns)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from medtasks.data import sources
 from medtasks.data.manifest import Source
 from medtasks.data.records import Record, parse_kvasir_row, parse_mi_cxr_row
-from medtasks.data.sources import RowSource, hub_images, open_kvasir, read_jsonl
+from medtasks.data.sources import RowSource, open_kvasir, read_jsonl
 from medtasks.data.store import Prepared, data_root
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError, UsageError
@@ -51,10 +52,14 @@ def prepare_kvasir(
     opened = open_kvasir(source, images)
     place = Workplace(out or data_root() / "kvasir_vqa_x1")
     records, embedded = _kvasir_records(opened, place)
+    origin = opened.source
+    if opened.by_image_id and opened.images is None:
+        records, commit = _with_hub_images(records, place)
+        embedded, origin = True, origin.model_copy(update={"images": f"{sources.KVASIR_IMAGES_HUB}@{commit}"})
     root = Path("media") if embedded else opened.images
     if root is None:
         raise UsageError("the rows hold no pictures; name their folder with --images DIR.")
-    job = _Job("kvasir_vqa_x1", place, opened.source, root, allow_missing_media, workers, progress, relative, mini)
+    job = _Job("kvasir_vqa_x1", place, origin, root, allow_missing_media, workers, progress, relative, mini)
     return job.finish(records)
 
 
@@ -109,23 +114,24 @@ def _kvasir_records(opened: RowSource, place: Workplace) -> tuple[list[Record], 
         name = None
         if item.image is not None:
             embedded = True
-            name = place.keep_image(str(item.row.get("img_id")), item.image)
+            name = place.keep_image(str(item.row.get("img_id")), item.image, item.where)
         record = parse_kvasir_row(item.row, item.where, name)
         repeats[record.sample_id] += 1
         number = repeats[record.sample_id]
         if number > 1:
             record = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
         records.append(record)
-    if opened.by_image_id and opened.images is None:
-        embedded = True
-        names = {
-            img_id: place.keep_image(img_id, data)
-            for img_id, data in hub_images({record.cluster for record in records})
-        }
-        records = [
-            record.model_copy(update={"media": (names.get(record.cluster, record.media[0]),)}) for record in records
-        ]
     return records, embedded
+
+
+def _with_hub_images(records: list[Record], place: Workplace) -> tuple[list[Record], str | None]:
+    """Records whose pictures were fetched from the second hub dataset, and that dataset's commit."""
+    hub = sources.KVASIR_IMAGES_HUB
+    commit = sources.hub_commit(hub)
+    images = sources.hub_images({record.cluster for record in records}, hub, commit=commit)
+    names = {img_id: place.keep_image(img_id, data, hub) for img_id, data in images}
+    found = [record.model_copy(update={"media": (names.get(record.cluster, record.media[0]),)}) for record in records]
+    return found, commit
 
 
 @dataclass

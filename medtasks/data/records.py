@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from medtasks.data.vocabulary import ATOMIC_QUESTIONS, MI_CXR_QTYPES, QUESTION_CLASSES, class_of
 from medtasks.errors import DataError
 
 __all__ = [
@@ -27,52 +29,14 @@ __all__ = [
     "MiCxrRecord",
     "Record",
     "Where",
+    "is_file_name",
     "parse_kvasir_row",
     "parse_mi_cxr_row",
 ]
 
-ATOMIC_QUESTIONS: Mapping[str, str] = {
-    "What type of polyp is present?": "polyp_type",
-    "Have all polyps been removed?": "polyp_removal_status",
-    "Is there text?": "text_presence",
-    "Is there a green/black box artefact?": "box_artifact_presence",
-    "Are there any anatomical landmarks in the image? Check all that are present.": "landmark_presence",
-    "What color is the abnormality? If more than one separate with ;": "abnormality_color",
-    "How many polyps are in the image?": "polyp_count",
-    "Where in the image is the instrument?": "instrument_location",
-    "What type of procedure is the image taken from?": "procedure_type",
-    "Are there any instruments in the image? Check all that are present.": "instrument_presence",
-    "Are there any abnormalities in the image? Check all that are present.": "abnormality_presence",
-    "Does this image contain any finding?": "finding_presence",
-    "How many findings are present?": "finding_count",
-    "How many instrumnets are in the image?": "instrument_count",  # the release's own spelling
-    "Where in the image is the abnormality?": "abnormality_location",
-    "What color is the anatomical landmark? If more than one separate with ;": "landmark_color",
-    "Where in the image is the anatomical landmark?": "landmark_location",
-    "What is the size of the polyp?": "polyp_size",
-}
-"""The 18 atomic questions of Kvasir-VQA and the class of each (Kvasir-VQA-x1, table 4)."""
-
-QUESTION_CLASSES = frozenset(ATOMIC_QUESTIONS.values())
-
-MI_CXR_QTYPES: Mapping[str, str] = {
-    "single_emergence": "TEL",
-    "single_resolution": "TEL",
-    "multiple_emergence_1": "TEL",
-    "multiple_emergence_2": "TEL",
-    "multiple_resolution_1": "TEL",
-    "multiple_resolution_2": "TEL",
-    "emergence_to_resolution": "TEL",
-    "resolution_to_emergence": "TEL",
-    "icr_multi_abn": "ICR",
-    "single_entity_interval_summary": "GTS",
-    "multi_entity_interval_summary": "GTS",
-}
-"""Question types of MI-CXR and their task family; those of the ICR variant start with ``icr_variant``."""
-
 OPTIONS = ("A", "B", "C", "D", "E")
 VISITS = ("T1", "T2", "T3", "T4", "T5")
-_IMAGE_PATH = re.compile(r"files/p\d{2}/(?P<patient>p\d{8})/s\d{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
+_IMAGE_PATH = re.compile(r"files/p[0-9]{2}/(?P<patient>p[0-9]{8})/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 
 
 @dataclass(frozen=True)
@@ -143,7 +107,7 @@ def parse_kvasir_row(row: Mapping[str, Any], where: Where, image: str | None = N
         DataError: a field is missing, has the wrong type, or holds something the card does not know.
     """
     img_id = _text(row, "img_id", where)
-    if not re.fullmatch(r"[\w.-]+", img_id) or img_id.startswith("."):
+    if not is_file_name(img_id):
         raise _wrong(where, "img_id", img_id, "letters, digits, '.', '_' and '-' alone")
     complexity = row.get("complexity")
     if isinstance(complexity, bool) or complexity not in (1, 2, 3) or not isinstance(complexity, int):
@@ -203,6 +167,11 @@ def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
     )
 
 
+def is_file_name(img_id: str) -> bool:
+    """Whether an image id can be part of a file name: it must not lead out of the image folder."""
+    return re.fullmatch(r"[\w.-]{1,200}", img_id) is not None and not img_id.startswith(".")
+
+
 R = TypeVar("R", bound=Record)
 
 
@@ -216,18 +185,33 @@ def _build(record: Callable[..., R], where: Where, **fields: Any) -> R:
         raise DataError(f"{where}: " + (f"field `{place}`: " if place else "") + f"{message}.") from error
 
 
+_SHORT = reprlib.Repr()  # rows may hold anything, however deep
+_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxlong = 120, 80, 8, 40
+
+
 def _wrong(where: Where, field: str, found: object, expected: str) -> DataError:
-    shown = repr(found)
-    shown = shown if len(shown) <= 120 else shown[:117] + "…"
+    shown = _SHORT.repr(found)
+    shown = shown if len(shown) <= 160 else shown[:157] + "…"
     said = "is missing" if found is None else f"is {shown}"
     return DataError(f"{where}: field `{field}` {said}, expected {expected}; mend the row.")
 
 
 def _text(row: Mapping[str, Any], field: str, where: Where) -> str:
     value = row.get(field)
-    if not isinstance(value, str) or not value.strip():
+    if not _is_text(value) or not value.strip():
         raise _wrong(where, field, value, "a text that is not empty")
-    return value
+    return str(value)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Whether ``value`` is a text that can be written down: JSON may hold half a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _mapping(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where) -> dict[str, str]:
@@ -236,7 +220,7 @@ def _mapping(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: W
         found = sorted(map(str, value)) if isinstance(value, Mapping) else value
         raise _wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")
     for key in keys:
-        if not isinstance(value[key], str) or not value[key].strip():
+        if not _is_text(value[key]) or not value[key].strip():
             raise _wrong(where, f"{field}.{key}", value[key], "a text that is not empty")
     return {key: value[key] for key in keys}
 
@@ -259,38 +243,32 @@ def _atomic_pairs(row: Mapping[str, Any], where: Where) -> tuple[AtomicPair, ...
     expected = 'a JSON list of {"q": …, "a": …} objects'
     try:
         pairs = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(where, "original", text, expected) from error
     if not isinstance(pairs, list) or not pairs:
         raise _wrong(where, "original", text, expected)
     found = []
     for number, pair in enumerate(pairs):
-        if not isinstance(pair, dict) or not all(isinstance(pair.get(key), str) for key in ("q", "a")):
+        if not isinstance(pair, dict) or not all(_is_text(pair.get(key)) for key in ("q", "a")):
             raise _wrong(where, f"original[{number}]", pair, 'an object with the texts "q" and "a"')
         found.append(AtomicPair(q=pair["q"], a=pair["a"]))
     return tuple(found)
 
 
-def _normal(question: str) -> str:
-    return " ".join(re.sub(r"[^a-z/;]+", " ", question.casefold()).split())
-
-
-_CLASS_OF = {_normal(question): name for question, name in ATOMIC_QUESTIONS.items()}
-
-
 def _question_classes(row: Mapping[str, Any], original: tuple[AtomicPair, ...], where: Where) -> tuple[str, ...]:
+    derived = []
+    for number, pair in enumerate(original):
+        name = class_of(pair.q)
+        if name is None:
+            raise _wrong(where, f"original[{number}].q", pair.q, "one of the 18 atomic questions of the card")
+        derived.append(name)
     given = row.get("question_class")
     if given is None:
-        derived = []
-        for number, pair in enumerate(original):
-            name = _CLASS_OF.get(_normal(pair.q))
-            if name is None:
-                raise _wrong(where, f"original[{number}].q", pair.q, "one of the 18 atomic questions of the card")
-            derived.append(name)
         return tuple(derived)
     if not isinstance(given, list) or not given:
         raise _wrong(where, "question_class", given, "a list of class names")
     for number, name in enumerate(given):
         if not isinstance(name, str) or name not in QUESTION_CLASSES:
-            raise _wrong(where, f"question_class[{number}]", name, f"one of {', '.join(sorted(QUESTION_CLASSES))}")
+            expected = f"one of {', '.join(sorted(QUESTION_CLASSES))}"
+            raise _wrong(where, f"question_class[{number}]", name, expected)
     return tuple(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ __all__ = [
     "KVASIR_IMAGES_HUB",
     "RowSource",
     "SourceRow",
+    "hub_commit",
     "hub_images",
     "hub_rows",
     "open_kvasir",
@@ -77,6 +79,8 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
             raise DataError(
                 f"{where}, column {error.colno}: not JSON ({error.msg}), expected one object per line; mend the line."
             ) from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+            raise DataError(f"{where}: not JSON that can be read ({error}); mend the line.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; mend the line.")
         yield SourceRow(where, row)
@@ -108,25 +112,37 @@ def _image_bytes(image: Any, where: Where) -> bytes | None:
 
 
 def _parquet_rows(paths: list[Path]) -> Iterator[SourceRow]:
-    from datasets import Dataset
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     for path in paths:
+        number = 0
         try:
-            dataset = Dataset.from_parquet(str(path), keep_in_memory=True)
-        except Exception as error:  # pyarrow and datasets each have their own families
+            for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    number += 1
+                    image = row.pop("image", None)
+                    # a path alone comes from another machine: such pictures are looked for in the image folder
+                    data = image.get("bytes") if isinstance(image, dict) else image
+                    yield SourceRow(Where(path.name, number), row, data if isinstance(data, bytes) else None)
+        except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
             raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
-        yield from _dataset_rows(dataset, path.name)
 
 
-def _resolve_revision(name: str, revision: str | None) -> str | None:
-    """The commit that ``revision`` means now; None where the hub is switched off and the local copy serves."""
+def hub_commit(name: str, revision: str | None = None) -> str | None:
+    """The commit that ``revision`` means now; None for a local folder, or where the hub is switched off.
+
+    Raises:
+        DataError: the hub cannot be reached.
+    """
+    if Path(name).is_dir():
+        return None
     from huggingface_hub import HfApi
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     try:
         return HfApi().dataset_info(name, revision=revision, timeout=10).sha
     except OfflineModeIsEnabled:
-        return revision
+        return revision  # the local copy serves, if there is one
     except Exception as error:  # network, TLS, proxy, missing repository: the hub's client has many families
         raise DataError(f"{name}: the hub cannot be reached ({type(error).__name__}); {BY_HAND}.") from error
 
@@ -144,38 +160,58 @@ def hub_rows(
     """
     from datasets import load_dataset
 
-    commit = None if Path(name).is_dir() else _resolve_revision(name, revision)
+    commit = hub_commit(name, revision)
     try:
         dataset = load_dataset(name, split=split, revision=commit)
     except Exception as error:
         raise DataError(
             f"{name}: split {split!r} cannot be loaded ({type(error).__name__}: {error}); {BY_HAND}."
         ) from error
-    return _dataset_rows(dataset, Path(name).name), "image" in dataset.features, commit
+    return _dataset_rows(dataset, Path(name).name), "image" in dataset.features, commit or _commit_of(dataset)
 
 
-def hub_images(wanted: set[str], name: str = KVASIR_IMAGES_HUB) -> Iterator[tuple[str, bytes]]:
+def _commit_of(dataset: Any) -> str | None:
+    """The commit in the addresses that the dataset was once downloaded from; None for a local folder."""
+    for address in dataset.info.download_checksums or ():
+        commit = re.search(r"@([0-9a-f]{40})/", str(address))
+        if commit is not None:
+            return commit[1]
+    return None
+
+
+def hub_images(
+    wanted: set[str], name: str = KVASIR_IMAGES_HUB, *, commit: str | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Pictures of a hub dataset (or a local folder of the same layout) whose ``img_id`` is wanted, each once.
 
     Raises:
         DataError: the hub cannot be reached and there is no local copy.
     """
-    from datasets import Image, load_dataset
+    from datasets import load_dataset
 
-    commit = None if Path(name).is_dir() else _resolve_revision(name, None)
     try:
         splits = load_dataset(name, revision=commit)
     except Exception as error:
         raise DataError(f"{name}: cannot be loaded ({type(error).__name__}: {error}); {BY_HAND}.") from error
+    for split, dataset in splits.items():
+        if not {"image", "img_id"} <= set(dataset.features):
+            raise DataError(f"{name}: split {split} lacks the columns `img_id` and `image`; {BY_HAND}.")
+    return _wanted_images(splits, wanted, Path(name).name)
+
+
+def _wanted_images(splits: Mapping[str, Any], wanted: set[str], name: str) -> Iterator[tuple[str, bytes]]:
+    from datasets import Image
+
     missing = set(wanted)
     for split, dataset in splits.items():
+        raw = dataset.cast_column("image", Image(decode=False))
         for number, img_id in enumerate(dataset["img_id"]):
-            if img_id in missing:
+            if img_id not in missing:
+                continue
+            data = _image_bytes(raw[number]["image"], Where(f"{name}/{split}", number + 1))
+            if data is not None:
                 missing.discard(img_id)
-                row = dataset.select([number]).cast_column("image", Image(decode=False))[0]
-                data = _image_bytes(row["image"], Where(f"{Path(name).name}/{split}", number + 1))
-                if data is not None:
-                    yield img_id, data
+                yield img_id, data
 
 
 def open_kvasir(source: str, images: Path | None = None) -> RowSource:
@@ -186,11 +222,13 @@ def open_kvasir(source: str, images: Path | None = None) -> RowSource:
         DataError: the hub cannot be reached.
     """
     if source == "hub":
-        rows, embedded, commit = hub_rows()
+        rows, embedded, commit = hub_rows(KVASIR_HUB)
         return RowSource(rows, images, Source(kind="hub", name=KVASIR_HUB, revision=commit), not embedded)
     path = Path(source)
     if path.is_dir():
-        files = sorted(path.glob("test*.jsonl")) or sorted(path.glob("**/test*.parquet"))
+        whole = path / "test.jsonl"
+        files = [whole] if whole.is_file() else sorted(path.glob("test*.jsonl"))
+        files = files or sorted(path.glob("**/test*.parquet"))
         if not files:
             raise UsageError(f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does.")
         folder = images or path / "images"

@@ -6,15 +6,18 @@ import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from medtasks.data.manifest import DataManifest
+from medtasks.cache import cache_root
+from medtasks.data.manifest import DataManifest, fingerprint
 from medtasks.data.media import MediaEntry
 from medtasks.data.records import KvasirRecord, MiCxrRecord, Record
-from medtasks.errors import DataError, NotPreparedError
+from medtasks.errors import DataError, NotPreparedError, UsageError
 
 __all__ = [
+    "PREPARE_COMMANDS",
     "RECORD_TYPES",
     "Prepared",
     "cache_root",
@@ -22,17 +25,18 @@ __all__ = [
     "is_mini",
     "open_directory",
     "open_prepared",
+    "replaced_folder",
 ]
 
 RECORD_TYPES: dict[str, type[Record]] = {"kvasir_vqa_x1": KvasirRecord, "mi_cxr": MiCxrRecord}
 
+PREPARE_COMMANDS: dict[str, str] = {
+    "kvasir_vqa_x1": "medtasks prepare kvasir_vqa_x1 --source hub",
+    "mi_cxr": "medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
+}
+"""The command that prepares each benchmark."""
 
-def cache_root() -> Path:
-    """Folder for what can be made again: ``$MEDTASKS_CACHE``, else the user's cache folder."""
-    from platformdirs import user_cache_path
-
-    named = os.environ.get("MEDTASKS_CACHE")
-    return Path(named).expanduser() if named else user_cache_path("medtasks")
+T = TypeVar("T", bound=BaseModel)
 
 
 def is_mini() -> bool:
@@ -78,21 +82,30 @@ def open_prepared(benchmark: str) -> Prepared:
     """The prepared data of ``benchmark``; with ``MEDTASKS_DATA=mini`` its miniature, made now where absent.
 
     Raises:
+        UsageError: there is no such benchmark.
         NotPreparedError: there are none; the message holds the command that prepares them.
     """
+    if benchmark not in RECORD_TYPES:
+        raise UsageError(f"benchmark {benchmark!r} is unknown; choose from {', '.join(RECORD_TYPES)}.")
     if is_mini():
         from medtasks.data.mini import prepare_mini
 
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
     if not (directory / "manifest.json").is_file():
-        from medtasks.benchmarks import get_benchmark
-
+        replaced = replaced_folder(directory)
+        if (replaced / "manifest.json").is_file():  # a preparation was killed just as it took the place of this one
+            return open_directory(replaced)
         raise NotPreparedError(
-            f"{benchmark} is not prepared in {data_root()}; run: {get_benchmark(benchmark).prepare} "
+            f"{benchmark} is not prepared in {data_root()}; run: {PREPARE_COMMANDS[benchmark]} "
             "(or set MEDTASKS_DATA=mini to try the miniature data)"
         )
     return open_directory(directory)
+
+
+def replaced_folder(directory: Path) -> Path:
+    """Where a prepared dataset stands for the moment in which its successor takes its place."""
+    return directory.with_name(f".{directory.name}.old")
 
 
 def open_directory(directory: Path) -> Prepared:
@@ -103,35 +116,50 @@ def open_directory(directory: Path) -> Prepared:
     """
     path = directory / "manifest.json"
     try:
-        manifest = DataManifest.model_validate_json(path.read_text(encoding="utf-8"))
+        return _open(directory, path.stat().st_mtime_ns)
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
-    return Prepared(directory, manifest)
 
 
-# The fingerprint is part of the key, so data that are prepared again are read again.
+# Every document opens its dataset anew; the time of the manifest is part of the key, so data that are prepared
+# again are read again.
 @functools.lru_cache(maxsize=8)
-def _records(directory: Path, benchmark: str, fingerprint: str) -> tuple[Record, ...]:
-    del fingerprint
-    kind = RECORD_TYPES[benchmark]
-    path = directory / "records.jsonl"
-    records = []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                records.append(kind.model_validate_json(line))
-            except ValidationError as error:
-                raise DataError(
-                    f"{path}, line {number}: not a record of {benchmark}; prepare the benchmark again."
-                ) from error
-    return tuple(records)
+def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
+    del manifest_mtime_ns
+    text = (directory / "manifest.json").read_text(encoding="utf-8")
+    return Prepared(directory, DataManifest.model_validate_json(text))
 
 
 @functools.lru_cache(maxsize=8)
-def _media(directory: Path, fingerprint: str) -> tuple[MediaEntry, ...]:
-    del fingerprint
-    with (directory / "media.jsonl").open(encoding="utf-8") as lines:
-        return tuple(MediaEntry.model_validate_json(line) for line in lines)
+def _records(directory: Path, benchmark: str, expected: str) -> tuple[Record, ...]:
+    """All records; the fingerprint is checked first, because results will carry it."""
+    try:
+        found = fingerprint(directory)
+    except OSError as error:
+        raise DataError(f"{directory}: records or media index cannot be read; prepare the benchmark again.") from error
+    if found != expected:
+        raise DataError(
+            f"{directory}: records or media index were changed since they were prepared (fingerprint "
+            f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
+        )
+    return _read_lines(directory / "records.jsonl", RECORD_TYPES[benchmark])
+
+
+@functools.lru_cache(maxsize=8)
+def _media(directory: Path, expected: str) -> tuple[MediaEntry, ...]:
+    del expected
+    return _read_lines(directory / "media.jsonl", MediaEntry)
+
+
+def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
+    items = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                items.append(kind.model_validate_json(line))
+    except (OSError, ValidationError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}, after line {len(items)}: cannot be read; prepare the benchmark again.") from error
+    return tuple(items)
 
 
 def _size(path: Path) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -12,10 +13,10 @@ from pydantic import ValidationError
 
 import medtasks
 from medtasks.data.manifest import PUBLISHED, DataManifest, Source, compare, count, fingerprint
-from medtasks.data.media import MediaEntry, index_media
-from medtasks.data.records import Record
-from medtasks.data.store import Prepared, open_directory
-from medtasks.errors import DataError, MediaError
+from medtasks.data.media import KnownMedia, MediaEntry, index_media
+from medtasks.data.records import Record, is_file_name
+from medtasks.data.store import Prepared, open_directory, replaced_folder
+from medtasks.errors import DataError, MediaError, UsageError
 
 __all__ = ["Workplace"]
 
@@ -23,24 +24,43 @@ _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 
 class Workplace:
-    """A folder beside ``target``; what lies in it from an interrupted preparation is used again."""
+    """A folder beside ``target``; what lies in it from an interrupted preparation is used again.
+
+    Raises:
+        UsageError: ``target`` holds something else than prepared data, or the folder cannot be made.
+    """
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self.directory = target.with_name(f".{target.name}.partial")
-        self._old = target.with_name(f".{target.name}.old")
-        if self._old.exists() and not target.exists():  # killed between the two renames of `complete`
-            self._old.rename(target)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory = partial_folder(target)
+        self._old = replaced_folder(target)
+        self._images: dict[str, str] = {}
+        try:
+            if self._old.exists() and not target.exists():  # killed between the two renames of `complete`
+                self._old.rename(target)
+            # it will be replaced as a whole, so it must be ours
+            foreign = target.exists() and not (target / "manifest.json").is_file()
+            if foreign and (not target.is_dir() or any(target.iterdir())):
+                raise UsageError(f"{target}: exists and holds no prepared data; name a new folder with --out.")
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{target}: cannot be written ({error.strerror}); name another with --out.") from error
 
-    def keep_image(self, img_id: str, data: bytes) -> str:
-        """Store a picture that came inside the rows, as its original bytes; return its name."""
-        if "/" in img_id or img_id.startswith("."):
-            raise DataError(f"field `img_id` is {img_id!r}, expected a name without '/'; mend the row.")
+    def keep_image(self, img_id: str, data: bytes, where: object) -> str:
+        """Store a picture that came inside the rows, as its original bytes; return its name.
+
+        Raises:
+            DataError: the id is no file name, or came with another picture before.
+        """
+        if not is_file_name(img_id):
+            raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; mend the row.")
         suffix = next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
         name = f"{img_id}{suffix}"
+        digest = hashlib.sha256(data).hexdigest()
+        if self._images.setdefault(img_id, digest) != digest:
+            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; mend the rows.")
         path = self.directory / "media" / name
-        if not path.is_file() or path.stat().st_size != len(data):
+        if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
         return name
@@ -53,12 +73,13 @@ class Workplace:
         known = _read_progress(log)
         verified = 0
         with log.open("a", encoding="utf-8") as stream:
+            stream.write("\n")  # ends the line that a crash may have cut off
 
-            def done(entry: MediaEntry) -> None:
+            def done(media: KnownMedia) -> None:
                 nonlocal verified
                 verified += 1
-                if known.get(entry.path) != entry:
-                    stream.write(entry.model_dump_json() + "\n")
+                if known.get(media.entry.path) != media:
+                    stream.write(media.model_dump_json() + "\n")
                     stream.flush()
                 if progress is not None:
                     progress(verified, len(names))
@@ -78,6 +99,7 @@ class Workplace:
         mini: bool,
     ) -> Prepared:
         """Write records, media index and manifest, and take the place of ``target``."""
+        _remove_others(self.directory / "media", {entry.path for entry in media})
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
         counts = count(records, len(media))
@@ -107,16 +129,29 @@ class Workplace:
         return open_directory(self.target)
 
 
-def _read_progress(log: Path) -> dict[str, MediaEntry]:
-    known: dict[str, MediaEntry] = {}
+def partial_folder(target: Path) -> Path:
+    """Where the data that shall become ``target`` are prepared."""
+    return target.with_name(f".{target.name}.partial")
+
+
+def _read_progress(log: Path) -> dict[str, KnownMedia]:
+    known: dict[str, KnownMedia] = {}
     if log.is_file():
-        for line in log.read_text(encoding="utf-8").splitlines():
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                entry = MediaEntry.model_validate_json(line)
+                media = KnownMedia.model_validate_json(line)
             except ValidationError:  # the line that the crash cut off
                 continue
-            known[entry.path] = entry
+            known[media.entry.path] = media
     return known
+
+
+def _remove_others(folder: Path, names: set[str]) -> None:
+    """What an abandoned preparation of another source left in the media folder is no part of this one."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.name not in names:
+                path.unlink()
 
 
 def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:

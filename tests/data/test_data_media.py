@@ -9,7 +9,7 @@ import pytest
 from data_sources import picture
 from PIL import Image, ImageFile
 
-from medtasks.data.media import ImageCache, MediaEntry, index_media, load_image
+from medtasks.data.media import ImageCache, KnownMedia, MediaEntry, index_media, load_image
 from medtasks.errors import MediaError
 
 
@@ -83,10 +83,11 @@ def test_the_index_does_not_depend_on_workers(tmp_path: Path) -> None:
 
 def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
     picture(tmp_path / "a.jpg")
-    size = (tmp_path / "a.jpg").stat().st_size
-    known = {"a.jpg": MediaEntry(path="a.jpg", bytes=size, sha256="as before", width=1, height=1)}
+    status = (tmp_path / "a.jpg").stat()
+    entry = MediaEntry(path="a.jpg", bytes=status.st_size, sha256="as before", width=1, height=1)
+    known = {"a.jpg": KnownMedia(entry=entry, mtime_ns=status.st_mtime_ns)}
     entries, _ = index_media(tmp_path, ["a.jpg"], known=known)
-    assert entries == [known["a.jpg"]]
+    assert entries == [entry]
 
 
 def test_all_bad_files_are_collected(tmp_path: Path, truncated: Path) -> None:

@@ -1,0 +1,42 @@
+"""Open answers: without thinking, label and blanks; what is empty stays empty."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks.filters import FILTERS, AnswerTextFilter
+
+CASES = {
+    "One pink polyp.": "One pink polyp.",
+    "  One pink polyp.\n": "One pink polyp.",
+    "Answer: One polyp.": "One polyp.",
+    "answer : One polyp.": "One polyp.",
+    "**Answer:** One polyp.": "One polyp.",
+    "Final answer: One polyp.": "One polyp.",
+    "Answer：One polyp.": "One polyp.",
+    "<think>Two?</think>\nAnswer: One polyp.": "One polyp.",
+    "The answer: one polyp.": "The answer: one polyp.",
+    "Answered: none": "Answered: none",
+    "": "",
+    " \n ": "",
+    "<think>cut off": "",
+    "Answer:": "",
+}
+
+
+@pytest.mark.parametrize(("response", "answer"), CASES.items(), ids=repr)
+def test_what_is_scored(response: str, answer: str) -> None:
+    assert AnswerTextFilter().apply([[response]], None) == [answer]
+
+
+def test_repeats_stay_apart() -> None:
+    assert FILTERS["answer_text"]().apply([["a", "Answer: b"]], None) == [["a", "b"]]
+
+
+@given(st.text())
+def test_an_answer_never_begins_or_ends_with_blanks(response: str) -> None:
+    (answer,) = AnswerTextFilter().apply([[response]], None)
+    assert isinstance(answer, str)
+    assert answer == answer.strip()

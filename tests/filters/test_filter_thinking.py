@@ -1,0 +1,39 @@
+"""What is thought aloud is no part of the answer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks.filters import strip_thinking
+
+CASES = {
+    "B": "B",
+    "<think>A or B?</think>B": "B",
+    "<THINK>A</Think> B": "B",
+    "<thinking>A</thinking>B": "B",
+    "<analysis>A</analysis>\n\nB": "B",
+    "<reasoning>A</reasoning>B": "B",
+    "◁think▷A◁/think▷B": "B",
+    "the opening tag was prefilled</think>B": "B",
+    "one</think>two</think>B": "B",
+    "<think>A<think>deeper</think>still</think>B": "B",
+    "<think>A</think>B<think>C</think>": "B",
+    "<think>never closed, so the answer is B": "",
+    "<think></think>": "",
+    "B <think>and then cut off": "B",
+    "I think B </ think >C": "C",
+    "2 < 3 and thinking > 1": "2 < 3 and thinking > 1",
+}
+
+
+@pytest.mark.parametrize(("text", "left"), CASES.items(), ids=repr)
+def test_what_is_left(text: str, left: str) -> None:
+    assert strip_thinking(text) == left
+
+
+@given(st.text(alphabet="ab<>/think ◁▷"), st.text(alphabet="xyz \n"))
+def test_a_closed_block_before_plain_text_leaves_the_text(thought: str, answer: str) -> None:
+    inside = thought.replace("<", "").replace("◁", "")
+    assert strip_thinking(f"<think>{inside}</think>{answer}") == answer.strip()
