@@ -9,6 +9,7 @@ from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
 from medtasks.benchmarks.documents import Rows
 from medtasks.data.records import KvasirRecord
+from medtasks.data.store import PREPARE_COMMANDS
 from medtasks.metrics import LEXICAL
 
 __all__ = ["BENCHMARK", "document", "level1", "level2", "level3", "process_results"]
@@ -41,7 +42,7 @@ BENCHMARK = Benchmark(
     paper="arXiv 2506.09958",
     source="SimulaMet/Kvasir-VQA-x1",
     licence="CC BY-NC 4.0",
-    prepare="medtasks prepare kvasir_vqa_x1 --source hub",
+    prepare=PREPARE_COMMANDS["kvasir_vqa_x1"],
     cluster="image",
     visible_fields=frozenset({"question"}),
     breakdowns={"complexity": _complexity, "question_class": _question_class},

@@ -9,6 +9,7 @@ from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
 from medtasks.benchmarks.documents import Rows
 from medtasks.data.records import MiCxrRecord
+from medtasks.data.store import PREPARE_COMMANDS
 
 __all__ = [
     "BENCHMARK",
@@ -61,7 +62,7 @@ BENCHMARK = Benchmark(
     paper="arXiv 2605.15574",
     source="micxr_test.jsonl of the authors' repository, images of MIMIC-CXR-JPG 2.1.0",
     licence="PhysioNet credentialed access (images and rows)",
-    prepare="medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
+    prepare=PREPARE_COMMANDS["mi_cxr"],
     cluster="patient",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns={

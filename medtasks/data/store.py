@@ -20,7 +20,6 @@ __all__ = [
     "PREPARE_COMMANDS",
     "RECORD_TYPES",
     "Prepared",
-    "cache_root",
     "data_root",
     "is_mini",
     "open_directory",

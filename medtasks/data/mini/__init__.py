@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from medtasks.cache import cache_root
 from medtasks.data.mini.kvasir import write_kvasir_source
 from medtasks.data.mini.mi_cxr import write_mi_cxr_source
-from medtasks.data.store import cache_root
 from medtasks.errors import UsageError
 
 __all__ = ["MINI_VERSION", "prepare_mini", "write_kvasir_source", "write_mi_cxr_source"]
