@@ -24,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks.border import at_border
 from medtasks.errors import HarnessError, MedtasksError
 from medtasks.task_files import task_directory, task_files
 
@@ -210,6 +211,7 @@ def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
+    @at_border
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
@@ -258,6 +260,7 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_run_folder(original: Callable[..., Any]) -> Callable[..., Any]:
+    @at_border
     @functools.wraps(original)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         results = original(*args, **kwargs)
@@ -280,9 +283,8 @@ def _with_run_folder(original: Callable[..., Any]) -> Callable[..., Any]:
         results[_KEY] = {"folder": str(directory) if directory else None, "intervals": run.intervals()}
         try:
             finished = finish_run(run, settings, directory, created=_now())
-        except (MedtasksError, OSError) as error:
-            print(f"medtasks: the run's folder could not be written: {error}", file=sys.stderr, flush=True)
-            raise SystemExit(1) from error
+        except OSError as error:
+            raise MedtasksError(f"{directory}: the run's folder could not be written: {error}.") from error
         print(summary(finished, directory), flush=True)
         return results
 
