@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["fail", "progress", "table", "write"]
 
@@ -30,9 +31,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
         for row in (columns, *rows):
             print("\t".join(row))
         return
-    drawn = Table(*columns, title=title, title_justify="left")
+    drawn = Table(title=title, title_justify="left")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(Text, row))  # as text: "[learned]" is no markup
     Console().print(drawn)
 
 

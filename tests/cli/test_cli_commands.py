@@ -30,6 +30,16 @@ def test_list_is_tab_separated_where_piped(python: Any) -> None:
     assert len(rows) == len(load_specs())
 
 
+def test_a_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    from medtasks.cli.console import table
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    table(("what", "fix"), [("bert-score", 'pip install "medtasks[learned]"'), ("status", "[none]")])
+    shown = capsys.readouterr().out
+    assert "medtasks[learned]" in shown
+    assert "[none]" in shown
+
+
 def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
     shown = python(*CLI, "show", "mi_cxr_icr", "--doc", "1").stdout
     assert shown.count("<image: ") == 5
