@@ -70,6 +70,28 @@ def test_a_crash_between_the_last_renames_is_mended(tmp_path: Path) -> None:
     assert open_directory(tmp_path / "out").manifest.counts.rows == 7
 
 
+def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_kvasir(tmp_path / "source", ROWS[:3])
+    prepare_kvasir(str(source), tmp_path / "out")
+    rename = Path.rename
+
+    def crash(path: Path, target: Path) -> Path:
+        if path.name.endswith(".partial"):
+            raise OSError("power cut")
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", crash)
+        with pytest.raises(OSError, match="power cut"):
+            prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)), tmp_path / "out")
+    with pytest.raises(MedtasksError):  # any next command puts the old data back, even one that fails
+        prepare_kvasir(str(tmp_path / "source" / "images"), tmp_path / "out")
+    (source / "test.jsonl").write_text("")
+    with pytest.raises(DataError):
+        prepare_kvasir(str(source), tmp_path / "out")
+    assert open_directory(tmp_path / "out").manifest.counts.rows == 3
+
+
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
     "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 13 is 0xe9, which is not UTF-8"),

@@ -79,6 +79,15 @@ def test_a_template_that_asks_for_more_stops() -> None:
         render("mi_cxr/mcq.j2", question="When?")
 
 
+@pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])
+def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leak.j2").write_text("{{ question }} {{ " + field + " }}")
+    monkeypatch.setattr("medtasks.prompts.template_directory", lambda: tmp_path)
+    for task in ("mi_cxr_icr", "kvasir_vqa_x1_level1"):
+        with pytest.raises(SystemExit):
+            doc_to_text(task_documents(task)[0], {"template": "leak.j2"})
+
+
 def test_the_prompt_hash_covers_included_templates() -> None:
     assert template_hash("mi_cxr/mcq.j2") != template_hash("mi_cxr/mcq_cot.j2")
     assert template_hash("mi_cxr/_options.j2") != template_hash("mi_cxr/_timeline.j2")
