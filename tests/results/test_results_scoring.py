@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from medtasks.benchmarks import get_benchmark
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.results.files import write_atomically
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample, duplicate_ids, read_samples, write_samples
@@ -110,11 +109,3 @@ def test_finished_results_are_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="never overwritten"):
         write_run(tmp_path / "run", run)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_atomically(tmp_path / "x.json", "old")
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(tmp_path / "x.json", "new")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
