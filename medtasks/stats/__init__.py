@@ -1,8 +1,38 @@
-"""Uncertainty of corpus scores: samples that come in clusters (images, patients), and repeated runs."""
+"""Uncertainty of corpus scores: samples that come in clusters (images, patients), models compared on the same samples,
+rankings, and repeated runs."""
 
 from __future__ import annotations
 
-from medtasks.stats.bootstrap import Interval, cluster_bootstrap, clustered_standard_error
+from medtasks.stats.bootstrap import (
+    Interval,
+    Resamples,
+    cluster_bootstrap,
+    clustered_standard_error,
+    joint_resamples,
+)
+from medtasks.stats.holm import holm
+from medtasks.stats.mcnemar import McNemar, mcnemar
+from medtasks.stats.paired import PairedDifference, paired_bootstrap, paired_difference, paired_differences
+from medtasks.stats.power import detectable_difference
+from medtasks.stats.ranks import RankInterval, compact_letters, rank_intervals
 from medtasks.stats.student import student_interval
 
-__all__ = ["Interval", "cluster_bootstrap", "clustered_standard_error", "student_interval"]
+__all__ = [
+    "Interval",
+    "McNemar",
+    "PairedDifference",
+    "RankInterval",
+    "Resamples",
+    "cluster_bootstrap",
+    "clustered_standard_error",
+    "compact_letters",
+    "detectable_difference",
+    "holm",
+    "joint_resamples",
+    "mcnemar",
+    "paired_bootstrap",
+    "paired_difference",
+    "paired_differences",
+    "rank_intervals",
+    "student_interval",
+]

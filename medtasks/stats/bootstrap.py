@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from medtasks.errors import UsageError
+from medtasks.errors import DataError, UsageError
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 
-__all__ = ["Interval", "cluster_bootstrap", "cluster_totals", "clustered_standard_error"]
+__all__ = [
+    "Interval",
+    "Resamples",
+    "Rows",
+    "Score",
+    "check_confidence",
+    "cluster_bootstrap",
+    "cluster_totals",
+    "clustered_standard_error",
+    "joint_resamples",
+    "percentile_interval",
+    "undefined_reason",
+]
 
 BLOCK = 2**20  # drawn counts held at a time
+STACK = 256  # columns of statistics multiplied at a time: wide products are quicker, wider ones leave the cache
+
+Score: TypeAlias = Callable[[Array], Array]
+"""``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`."""
+Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,10 +48,31 @@ class Interval:
     reason: str | None = None
 
 
+@dataclass(frozen=True)
+class Resamples:
+    """Scores of several things (models, metrics) on the same samples, in the same resamples of their clusters.
+
+    ``points`` ``(entries,)`` are the scores of all samples, ``scores`` ``(entries, resamples)`` those of the
+    resamples; a score that is undefined there is NaN, and all are for fewer than two clusters.
+    """
+
+    points: Array
+    scores: Array
+    clusters: int
+
+    def interval(self, entry: int, confidence: float = 0.95) -> Interval:
+        """What `cluster_bootstrap` finds for this entry alone, byte for byte.
+
+        Raises:
+            UsageError: the confidence is no level.
+        """
+        return percentile_interval(self.scores[entry], self.clusters, confidence)
+
+
 def cluster_bootstrap(
     statistics: Array,
     clusters: Sequence[str],
-    score: Callable[[Array], Array],
+    score: Score,
     *,
     resamples: int = 1000,
     confidence: float = 0.95,
@@ -47,8 +87,7 @@ def cluster_bootstrap(
 
     The result depends on neither the order of the rows nor the number of threads: clusters are sorted by
     name, their sums are correctly rounded, and the products run without BLAS. The same clusters, resamples
-    and seed draw the same counts, so a paired difference is the interval of ``np.hstack([a, b])`` under a
-    score that subtracts.
+    and seed draw the same counts, so scores of several models can be paired: `joint_resamples`.
 
     Args:
         statistics: ``(n, width)``.
@@ -66,24 +105,69 @@ def cluster_bootstrap(
         UsageError: shapes or arguments do not fit.
         DataError: a statistic is not a finite number.
     """
-    if resamples < 1:
-        raise UsageError(f"resamples is {resamples}, expected 1 or more")
+    check_confidence(confidence)
+    sums = cluster_totals(statistics, clusters)
+    return percentile_interval(_resampled_scores([sums], [score], resamples, seed)[0], len(sums), confidence)
+
+
+def joint_resamples(
+    entries: Sequence[tuple[Array, Score]], clusters: Sequence[str], *, resamples: int = 1000, seed: int = 0
+) -> Resamples:
+    """Scores of several models or metrics in the same resamples of whole clusters, for paired comparisons and ranks.
+
+    The draws are those of `cluster_bootstrap` (same clusters, resamples and seed), made once for all entries, so
+    an entry's scores depend neither on its neighbours nor on their order.
+
+    Args:
+        entries: for each model or metric its statistics ``(n, width)``, rows in the same order of samples, and its
+            score; widths may differ.
+        clusters: n cluster names.
+        resamples: number of resamples, at least 1.
+        seed: of numpy's PCG64.
+
+    Raises:
+        UsageError: shapes or arguments do not fit.
+        DataError: a statistic is not a finite number.
+    """
+    members = _members(clusters)
+    tables = [np.asarray(statistics, dtype=np.float64) for statistics, _ in entries]
+    scores = [score for _, score in entries]
+    sums = [_summed(table, members) for table in tables]
+    points = [
+        float(score(totals(table))) if len(table) else math.nan for table, score in zip(tables, scores, strict=True)
+    ]
+    resampled = _resampled_scores(sums, scores, resamples, seed)
+    return Resamples(np.array(points, dtype=np.float64), resampled, len(members[1]))
+
+
+def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) -> Interval:
+    """The interval between the percentiles of resampled scores ``(resamples,)`` of so many clusters.
+
+    Without bounds for fewer than two clusters, or where a score is not finite.
+
+    Raises:
+        UsageError: the confidence is no level.
+    """
+    check_confidence(confidence)
+    reason = undefined_reason(scores, clusters)
+    if reason:
+        return Interval(None, None, len(scores), clusters, confidence, reason)
+    low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high), len(scores), clusters, confidence)
+
+
+def undefined_reason(scores: Array, clusters: int) -> str | None:
+    """Why resampled scores have no interval and no test; None where they have."""
+    if clusters < 2:
+        return f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
+    undefined = int(np.count_nonzero(~np.isfinite(scores)))
+    return f"the score is undefined in {undefined} of {len(scores)} resamples" if undefined else None
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise UsageError unless the two-sided level is above 0 and below 1."""
     if not 0 < confidence < 1:
         raise UsageError(f"confidence is {confidence}, expected above 0 and below 1")
-    sums = cluster_totals(statistics, clusters)
-    count = len(sums)
-
-    def without_bounds(reason: str) -> Interval:
-        return Interval(None, None, resamples, count, confidence, reason)
-
-    if count < 2:
-        return without_bounds(f"found {count} cluster{'s' * (count != 1)}, an interval needs at least 2")
-    scores = _resampled_scores(sums, score, resamples, seed)
-    undefined = int(np.count_nonzero(~np.isfinite(scores)))
-    if undefined:
-        return without_bounds(f"the score is undefined in {undefined} of {resamples} resamples")
-    low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), resamples, count, confidence)
 
 
 def cluster_totals(statistics: Array, clusters: Sequence[str]) -> Array:
@@ -93,16 +177,7 @@ def cluster_totals(statistics: Array, clusters: Sequence[str]) -> Array:
         UsageError: not one cluster name per row of statistics.
         DataError: a statistic is not a finite number.
     """
-    statistics = np.asarray(statistics, dtype=np.float64)
-    if statistics.ndim != 2 or len(statistics) != len(clusters):
-        raise UsageError(
-            f"{len(clusters)} cluster names for statistics of shape {statistics.shape}, expected (n, width)"
-        )
-    members: dict[str, list[int]] = {}
-    for row, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(row)
-    sums = [totals(statistics[members[cluster]]) for cluster in sorted(members)]
-    return np.array(sums).reshape(len(sums), statistics.shape[1])
+    return _summed(np.asarray(statistics, dtype=np.float64), _members(clusters))
 
 
 def clustered_standard_error(statistics: Array, clusters: Sequence[str]) -> float | None:
@@ -126,14 +201,83 @@ def clustered_standard_error(statistics: Array, clusters: Sequence[str]) -> floa
     return math.sqrt(count / (count - 1) * residuals) / samples
 
 
-def _resampled_scores(sums: Array, score: Callable[[Array], Array], resamples: int, seed: int) -> Array:
-    """Scores ``(resamples,)``, drawn in blocks so that memory does not grow with clusters times resamples."""
-    count = len(sums)
+def _members(clusters: Sequence[str]) -> tuple[Rows, Rows]:
+    """The rows in the order of their clusters' names, and where each cluster begins among them."""
+    number = {name: code for code, name in enumerate(sorted(set(clusters)))}
+    codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    sizes = np.bincount(codes, minlength=len(number))
+    return np.argsort(codes, kind="stable"), np.cumsum(sizes) - sizes
+
+
+def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
+    """Correctly rounded sums of the clusters' rows, as `totals` has them, for all clusters at once."""
+    order, begins = members
+    if statistics.ndim != 2 or len(statistics) != len(order):
+        raise UsageError(f"{len(order)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
+    if not np.isfinite(statistics).all():
+        row, column = np.argwhere(~np.isfinite(statistics))[0]
+        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
+    sums = np.zeros((len(begins), statistics.shape[1]))
+    if not len(begins):
+        return sums
+    largest = np.abs(statistics).max(axis=0) * len(statistics)
+    whole = (statistics == np.floor(statistics)).all(axis=0) & (largest < 2**53)
+    ends = [*begins[1:].tolist(), len(order)]
+    for column, exact in enumerate(whole):
+        values = statistics[order, column]
+        if exact:
+            sums[:, column] = np.add.reduceat(values, begins)
+        else:
+            listed = values.tolist()
+            spans = zip(begins.tolist(), ends, strict=True)
+            sums[:, column] = [math.fsum(listed[begin:end]) for begin, end in spans]
+    return sums
+
+
+def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples: int, seed: int) -> Array:
+    """Scores ``(tables, resamples)`` of each table of cluster totals; NaN for fewer than two clusters."""
+    if resamples < 1:
+        raise UsageError(f"resamples is {resamples}, expected 1 or more")
+    found = np.full((len(sums), resamples), np.nan)
+    count = len(sums[0]) if sums else 0
+    if count < 2:
+        return found
+    stacks = list(_stacks(sums))
+    begin = 0
+    for drawn in _draws(count, resamples, seed):
+        end = begin + len(drawn)
+        for stacked, columns in stacks:
+            products = np.einsum("rk,kw->rw", drawn, stacked)
+            for table, left, right in columns:
+                # a copy, so that a score sees the same memory layout as if it were drawn alone
+                found[table, begin:end] = scores[table](np.ascontiguousarray(products[:, left:right]))
+        begin = end
+    return found
+
+
+def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples."""
     generator = np.random.Generator(np.random.PCG64(seed))
     chances = np.full(count, 1 / count)
     block = max(1, BLOCK // count)
-    scores = []
     for begin in range(0, resamples, block):
-        drawn = generator.multinomial(count, chances, size=min(block, resamples - begin)).astype(np.float64)
-        scores.append(score(np.einsum("rk,kw->rw", drawn, sums)))
-    return np.concatenate(scores)
+        yield generator.multinomial(count, chances, size=min(block, resamples - begin)).astype(np.float64)
+
+
+def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:
+    """Tables side by side, with (number, first column, end) of each.
+
+    numpy multiplies tables of one column in another order of summation than wider ones, so they stay alone.
+    """
+    side: list[Array] = []
+    columns: list[tuple[int, int, int]] = []
+    for number, table in enumerate(tables):
+        width = table.shape[1]
+        left = columns[-1][2] if columns else 0
+        if side and (left + width > STACK or width == 1 or side[-1].shape[1] == 1):
+            yield np.hstack(side), columns
+            side, columns, left = [], [], 0
+        side.append(table)
+        columns.append((number, left, left + width))
+    if side:
+        yield np.hstack(side), columns

@@ -1,0 +1,40 @@
+"""Holm's correction for the several comparisons of one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from medtasks.errors import UsageError
+
+__all__ = ["holm"]
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values: reject where at most α, and the chance of any false rejection in the table is at most α.
+
+    Sorted upwards, the i-th of m (from 0) is multiplied by ``m - i``, made no smaller than those before it, and
+    at most 1 (Holm 1979), which holds however the tests depend on each other. None and NaN stand for tests that
+    could not be made: they are kept and do not count.
+
+    Raises:
+        UsageError: a p-value is not between 0 and 1.
+
+    >>> holm([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    made = []
+    for place, value in enumerate(p_values):
+        if value is None or math.isnan(value):
+            continue
+        if not 0 <= value <= 1:
+            raise UsageError(f"p-value {place + 1} is {value}, expected 0 to 1, None or NaN")
+        made.append(place)
+    adjusted = list(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(made, key=lambda place: (p_values[place], place))):
+        value = p_values[place]
+        assert value is not None
+        largest = max(largest, min(1.0, (len(made) - rank) * value))
+        adjusted[place] = largest
+    return adjusted

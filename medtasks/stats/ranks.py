@@ -1,0 +1,139 @@
+"""Rankings with their uncertainty: intervals of ranks, and letters for models that cannot be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+import numpy as np
+
+from medtasks.errors import UsageError
+from medtasks.metrics.base import Array
+from medtasks.stats.bootstrap import check_confidence
+
+__all__ = ["RankInterval", "compact_letters", "rank_intervals"]
+
+
+@dataclass(frozen=True)
+class RankInterval:
+    """From the best rank, 1 or more, to the worst; None for a model that was not ranked, and ``reason`` says why."""
+
+    best: int | None
+    worst: int | None
+    reason: str | None = None
+
+
+def rank_intervals(scores: Array, *, higher_is_better: bool = True, confidence: float = 0.95) -> list[RankInterval]:
+    """Between which ranks each model moves when all models are scored in the same resamples.
+
+    In a resample, models of equal score hold all of their places: the first counts for the best rank and the last
+    for the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and
+    Spiegelhalter 1996). They show how stable the order is; among models of nearly equal true score they are too
+    short to be a confidence set of the true rank (Xie, Singh and Zhang 2009), for which compare the models in
+    pairs.
+
+    Args:
+        scores: ``(models, resamples)``, as `medtasks.stats.bootstrap.Resamples.scores`. A model without a finite
+            score in every resample is not ranked, nor does it hold a place.
+        higher_is_better: whether rank 1 is the largest score.
+        confidence: two-sided level, above 0 and below 1.
+
+    Raises:
+        UsageError: arguments do not fit.
+    """
+    check_confidence(confidence)
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 2 or not scores.shape[1]:
+        raise UsageError(f"scores have shape {scores.shape}, expected (models, resamples) with at least one resample")
+    undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
+    ranked = scores[undefined == 0] if higher_is_better else -scores[undefined == 0]
+    tail = (1 - confidence) / 2
+    bounds = []
+    for own in ranked:
+        first = 1 + np.count_nonzero(ranked > own, axis=0)
+        last = np.count_nonzero(ranked >= own, axis=0)
+        best = np.quantile(first, tail, method="lower")
+        worst = np.quantile(last, 1 - tail, method="higher")
+        bounds.append((int(best), int(worst)))
+    taken = iter(bounds)
+    return [
+        RankInterval(None, None, f"the score is undefined in {missing} of {scores.shape[1]} resamples")
+        if missing
+        else RankInterval(*next(taken))
+        for missing in undefined.tolist()
+    ]
+
+
+def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Letters for each model: two models share one if and only if they are not significantly different.
+
+    The compact letter display of Piepho 2004. His insert-and-absorb algorithm can take exponentially many letters on
+    the way (100 models of which one pair in ten differs at random), so a letter is grown instead, as in Gramm et
+    al. 2007: from the first two models without a common letter, by every model, best first, that differs from none
+    of its holders. At last, letters whose every pair shares another letter too are dropped, from the last (Piepho's
+    sweep, for whole letters).
+
+    Args:
+        different: the pairs that differ significantly, in any order.
+        order: the models, best first; the first holds "a". After "z" comes "aa".
+
+    Returns:
+        For each model of ``order`` its letters, at least one.
+
+    Raises:
+        UsageError: a model is named twice, a pair names an unknown model, or one model as its own opposite.
+    """
+    place = {name: number for number, name in enumerate(order)}
+    if len(place) < len(order):
+        raise UsageError("order names a model twice, expected each model once")
+    near = [set(range(len(order))) - {number} for number in range(len(order))]
+    for one, two in different:
+        if one == two or one not in place or two not in place:
+            raise UsageError(f"the pair {one!r}, {two!r} is not of two models of the order")
+        near[place[one]].discard(place[two])
+        near[place[two]].discard(place[one])
+    letters = _swept(_grown(near))
+    return {name: tuple(_label(letter) for letter, held in enumerate(letters) if place[name] in held) for name in order}
+
+
+def _grown(near: list[set[int]]) -> list[list[int]]:
+    """Holders of letters that together cover every pair of models near each other, in the order of their holders."""
+    apart = [set(others) for others in near]  # near, but without a common letter yet
+    letters = [[number] for number, others in enumerate(near) if not others]
+    for first in range(len(near)):
+        while apart[first]:
+            held = [first, min(apart[first])]
+            candidates = near[held[0]] & near[held[1]]
+            while candidates:
+                held.append(min(candidates))
+                candidates &= near[held[-1]]
+            for number in held:
+                apart[number].difference_update(held)
+            letters.append(sorted(held))
+    return sorted(letters)
+
+
+def _swept(letters: list[list[int]]) -> list[list[int]]:
+    """The letters without those whose every pair of holders, and every holder, has another letter in common."""
+    models = 1 + max((held[-1] for held in letters), default=-1)
+    shared = np.zeros((models, models), dtype=np.int64)
+    for held in letters:
+        shared[np.ix_(held, held)] += 1
+    kept = []
+    for held in reversed(letters):
+        if (shared[np.ix_(held, held)] > 1).all():
+            shared[np.ix_(held, held)] -= 1
+        else:
+            kept.append(held)
+    return kept[::-1]
+
+
+def _label(number: int) -> str:
+    """a to z, aa, ab, …"""
+    text = ""
+    number += 1
+    while number:
+        number, letter = divmod(number - 1, len(ascii_lowercase))
+        text = ascii_lowercase[letter] + text
+    return text

@@ -1,0 +1,105 @@
+"""Rank intervals and compact letters."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks.errors import UsageError
+from medtasks.stats import RankInterval, compact_letters, rank_intervals
+
+
+def test_ranks_follow_the_resamples() -> None:
+    scores = np.array([[9.0] * 100, [5.0] * 50 + [3.0] * 50, [4.0] * 100])
+    expected = [RankInterval(1, 1), RankInterval(2, 3), RankInterval(2, 3)]
+    assert rank_intervals(scores) == expected
+    assert rank_intervals(-scores, higher_is_better=False) == expected
+
+
+def test_a_rank_held_in_few_resamples_is_outside() -> None:
+    scores = np.array([[2.0] * 99 + [0.0], [1.0] * 100])
+    assert rank_intervals(scores) == [RankInterval(1, 1), RankInterval(2, 2)]
+    assert rank_intervals(scores, confidence=0.999) == [RankInterval(1, 2), RankInterval(1, 2)]
+
+
+def test_equal_models_hold_all_of_their_places() -> None:
+    scores = np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]])
+    assert rank_intervals(scores) == [RankInterval(1, 2), RankInterval(1, 2), RankInterval(3, 3)]
+
+
+def test_an_undefined_score_is_not_ranked() -> None:
+    found = rank_intervals(np.array([[1.0, np.nan], [0.5, 0.7]]))
+    assert found == [RankInterval(None, None, "the score is undefined in 1 of 2 resamples"), RankInterval(1, 1)]
+
+
+def test_ranks_need_a_table_of_resamples() -> None:
+    with pytest.raises(UsageError, match=r"shape \(3,\)"):
+        rank_intervals(np.ones(3))
+    with pytest.raises(UsageError, match="confidence is 1"):
+        rank_intervals(np.ones((2, 2)), confidence=1)
+
+
+def test_letters_of_neighbours() -> None:
+    """Piepho's textbook shape: each model apart from all but its neighbours."""
+    different = [("one", "three"), ("one", "four"), ("two", "four")]
+    assert compact_letters(different, ["one", "two", "three", "four"]) == {
+        "one": ("a",),
+        "two": ("a", "b"),
+        "three": ("b", "c"),
+        "four": ("c",),
+    }
+
+
+def test_letters_when_all_or_none_differ() -> None:
+    names = [f"m{i:02d}" for i in range(28)]
+    assert set(compact_letters([], names).values()) == {("a",)}
+    every = compact_letters(combinations(names, 2), names)
+    assert [every[names[i]] for i in (0, 25, 26, 27)] == [("a",), ("z",), ("aa",), ("ab",)]
+    assert compact_letters([], []) == {}
+
+
+PAIRS = list(combinations("abcdefg", 2))
+
+
+@given(st.lists(st.sampled_from(PAIRS), unique=True), st.permutations("abcdefg"), st.randoms())
+def test_models_share_a_letter_if_and_only_if_they_do_not_differ(different, order, shuffle) -> None:  # type: ignore[no-untyped-def]
+    found = compact_letters(different, order)
+    assert list(found) == order
+    for pair in PAIRS:
+        assert bool({*found[pair[0]]} & {*found[pair[1]]}) is (pair not in different)
+    assert all(found.values())
+    seen = [letter for name in order for letter in found[name]]
+    assert sorted(set(seen), key=seen.index) == sorted(set(seen))  # letters begin in the order of the models
+    turned = [pair[::-1] for pair in different]
+    shuffle.shuffle(turned)
+    assert compact_letters(turned, order) == found
+
+
+@given(st.lists(st.sampled_from(PAIRS), unique=True))
+def test_no_letter_could_be_left_out(different: list[tuple[str, str]]) -> None:
+    found = compact_letters(different, "abcdefg")
+    for gone in {letter for letters in found.values() for letter in letters}:
+        left = {name: {*letters} - {gone} for name, letters in found.items()}
+        lost = any(not left[a] & left[b] for a, b in PAIRS if (a, b) not in different)
+        assert lost or not all(left.values())
+
+
+def test_a_hundred_models_with_any_pairs_take_moderately_many_letters() -> None:
+    draw = np.random.default_rng(0)
+    names = [f"m{i:02d}" for i in range(100)]
+    different = [pair for pair in combinations(names, 2) if draw.random() < 0.1]
+    letters = {letter for held in compact_letters(different, names).values() for letter in held}
+    assert len(letters) < 1000
+
+
+def test_wrong_pairs_are_refused() -> None:
+    with pytest.raises(UsageError, match="'a', 'x'"):
+        compact_letters([("a", "x")], ["a", "b"])
+    with pytest.raises(UsageError, match="'a', 'a'"):
+        compact_letters([("a", "a")], ["a", "b"])
+    with pytest.raises(UsageError, match="twice"):
+        compact_letters([], ["a", "a"])
