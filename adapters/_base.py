@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -32,6 +33,14 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     is_simple = False
     show_progress = True
     """Whether ``generate_until`` shows a bar; whoever calls it batch by batch shows one of its own."""
+
+    on_answer: Callable[[str, Mapping[str, Any], str], None] | None = None
+    """Told (task, document, answer) of every answer as soon as it is there."""
+
+    def tell(self, request: Any, text: str) -> None:
+        """Pass one answer on to ``on_answer``."""
+        if self.on_answer is not None:
+            self.on_answer(request.task, self.task_dict[request.task][request.split][request.doc_id], text)
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
         """Positions in ``requests`` that are answered together, in the order of answering, padding left out.

@@ -193,6 +193,7 @@ class MedtasksVLM(MedtasksAdapter):
                 self._note_ignored(settings)
                 for request, answer in self._answer(batch, settings):
                     self._record(request, answer)
+                    self.tell(request, answer.text)
                     counts = TokenCounts(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens)
                     answers[request.position] = GenerationResult(answer.text, counts)
                 bar.update(len(batch))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import atexit
 import functools
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -34,13 +35,15 @@ from medtasks.task_files import task_directory, task_files
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
 
-__all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+__all__ = ["SUPPORTED", "check_version", "model_manifests", "renew_numbers", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
 FILTER = "medtasks"
 _MARK = "__medtasks__"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _KEY = "medtasks"
+LONGEST_WAIT = 600.0
+"""Seconds that a process waits for its last verdicts; the first process asks for the rest once all have answered."""
 
 _MODELS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -320,12 +323,18 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         ours = list(_our_tasks(task_dict))
         if not ours:
             return original(*args, **kwargs)
+        from medtasks.judge.config import configured_judges
+
         _refuse_repeated_streams(ours)
         _choose_rounds(call.arguments["lm"], [task for _, _, task in ours])
         asked_for_samples = call.arguments["log_samples"]
         # The raw responses are in the sample log alone; where the user did not ask for it, it is taken out again.
         call.arguments["log_samples"] = True
+        judges = configured_judges()
+        live = _judge_meanwhile(call.arguments["lm"], judges)
         results = original(*call.args, **call.kwargs)
+        if live is not None:
+            live.finish(LONGEST_WAIT)
         model = _model_facts(call.arguments["lm"])
         # The harness never leaves the process group, and a thread of it that outlives the interpreter aborts
         # the process: a finished run would end with a failure's exit code.
@@ -350,6 +359,7 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
                 for name in dict.fromkeys(_our_groups(task_dict))
             },
             model=model,
+            judging=None if judges is None else functools.partial(_judge, judges, model, live),
         )
         _replace_numbers(results, run)
         if not asked_for_samples:
@@ -359,6 +369,46 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(evaluate, _MARK, True)
     return evaluate
+
+
+def _judge_meanwhile(lm: Any, config: Any) -> Any:
+    """Judge answers as our back-ends give them; other back-ends hand all over at the end, and are judged then."""
+    import os
+
+    if config is None or not hasattr(lm, "on_answer"):
+        return None
+    from medtasks.results.live import LiveJudging
+
+    live = LiveJudging(config, share=int(os.environ.get("WORLD_SIZE", "1")))
+    lm.on_answer = live.take
+    return live
+
+
+def _judge(config: Any, model: Mapping[str, Any], live: Any, samples: dict[str, Any]) -> Any:
+    """Verdicts for a run's samples. A judge that fails costs no finished inference: the run is saved without."""
+    from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
+    from medtasks.results.judge_report import report_lines
+    from medtasks.results.run import data_facts
+    from medtasks.spec import load_spec
+
+    if not any(load_spec(name).metadata.rubrics for name in samples):
+        return samples, {}
+    benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})
+    if live is not None and live.reason is not None:
+        print(f"medtasks: judging during inference stopped: {live.reason}", flush=True)
+    try:
+        judged = judge_all(
+            samples,
+            wanted_rubrics(samples, config.rubrics),
+            config,
+            judged_names=model_names(model, {}),
+            fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
+        )
+    except MedtasksError as error:
+        print(f"medtasks: not judged, the run is saved without; `medtasks judge` goes on. {error}", flush=True)
+        return samples, {}
+    print("\n".join(report_lines(judged, config)), flush=True)
+    return judged.samples, judged.facts
 
 
 def _refuse_repeated_streams(ours: list[tuple[str, TaskSpec, Any]]) -> None:
@@ -471,6 +521,12 @@ def _replace_numbers(results: dict[str, Any], run: Any) -> None:
 
     Its own add floating-point numbers in the order in which the processes happened to deliver them.
     """
+    from medtasks.metrics import get_metric
+
+    directions = results.setdefault("higher_is_better", {})
+    for name, scores in {**run.tasks, **run.groups}.items():
+        better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
+        directions[name] = {**directions.get(name, {}), **better}
     for name, scores in run.tasks.items():
         entry = results["results"][name]
         for key in [key for key in entry if key.endswith(f",{FILTER}")]:
@@ -482,6 +538,39 @@ def _replace_numbers(results: dict[str, Any], run: Any) -> None:
         entry.pop(" ", None)
         entry.update(_numbers(scores, run.standard_errors[name]))
         results.setdefault("groups", {})[name] = dict(entry)
+
+
+def renew_numbers(folder: Path, run: Any) -> Path | None:
+    """Put the scores of a run that was judged later into the results file that the harness wrote beside ``folder``.
+
+    The file, replaced in one step; None where there is none (a run that was moved, or scored elsewhere).
+
+    Raises:
+        MedtasksError: the file is no result of the harness, or cannot be written.
+    """
+    from medtasks.results.run import standard_errors
+
+    stamp = folder.resolve().name.removesuffix("_medtasks")
+    path = folder.resolve().parent / f"{stamp}_results.json"
+    if not path.is_file():
+        return None
+    errors = standard_errors(run.samples, run.manifest.groups)
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        for kind, entries in (("results", {**run.tasks, **run.groups}), ("groups", run.groups)):
+            for name, scores in entries.items():
+                if name in results.get(kind, {}):
+                    results[kind][name].update(_numbers(scores, errors[name]))
+        if isinstance(results.get(_KEY), dict):
+            results[_KEY]["intervals"] = run.intervals()
+        partial = path.with_name(f".{path.name}.partial")
+        partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
+        partial.replace(path)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MedtasksError(
+            f"{path}: the harness's numbers could not be renewed ({error}); those in {folder.name} are right."
+        ) from error
+    return path
 
 
 def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def _environment(directory: Path) -> ImmutableSandboxedEnvironment:
         undefined=StrictUndefined,
         trim_blocks=True,
         autoescape=False,
+        auto_reload=False,  # a look at the file for every prompt, and another prompt within one run
     )
 
 

@@ -20,7 +20,8 @@ __all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs"]
 
 class Metadata(BaseModel):
     """The ``metadata`` block of a task or group file; ``pooled`` are a group's metrics beside those of its tasks,
-    ``learned`` a task's metrics that a model computes over all of its samples at once;
+    ``learned`` a task's metrics that a model computes over all of its samples at once; ``rubrics`` are those under
+    which a judge may score the task's responses, the one that is always shown first;
     ``compare_with`` is the task or group that asks the same questions in the plain way."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,6 +32,7 @@ class Metadata(BaseModel):
     breakdowns: tuple[str, ...] = ()
     pooled: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
+    rubrics: tuple[str, ...] = ()
     compare_with: str | None = None
 
 

@@ -14,10 +14,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Value:
-    """One metric of one item: its sufficient statistics or, while it awaits a judge, between which they will lie.
+    """One metric of one item: its sufficient statistics or, while it has no verdict, between which they will lie.
 
     All three are None where the metric could not be computed here. An item to which a metric does not apply has
-    statistics of zeros.
+    statistics of zeros. ``judge`` is the hash of the judge that was asked; None where none was.
     """
 
     statistics: tuple[float, ...] | None = None
@@ -25,11 +25,19 @@ class Value:
     high: tuple[float, ...] | None = None
     repeats: tuple[tuple[float, ...], ...] = ()
     """The statistics of each repeat, where the question was asked several times; they sum to ``statistics``."""
+    judge: str | None = None
+    parts: Mapping[str, Value] = field(default_factory=dict)
+    """What the item counts in each group of the breakdown ``Benchmark.parts``, where it is judged by parts."""
 
     @property
     def pending(self) -> bool:
-        """Whether the value awaits a judge."""
+        """Whether the value lacks a verdict: no judge was asked, or none could tell."""
         return self.statistics is None and self.low is not None
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether no judge was asked yet."""
+        return self.pending and self.judge is None
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,9 @@ class Benchmark:
     ``visible_fields`` are the only document fields that a prompt template can see, so the gold answer cannot
     leak whatever a template says. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
     (one item may stand in several groups, or in none). ``join`` makes items of samples; ``pooled`` are the
-    metrics that only make sense over several tasks, made of an item's other values.
+    metrics that only make sense over several tasks, made of an item's other values. ``to_judge`` says of a rubric
+    whether a (document, filtered response) is a question to its judge at all; without an entry all are. ``parts`` names
+    the breakdown in whose groups an item counts with a part of itself alone.
     """
 
     name: str
@@ -97,6 +107,8 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
+    to_judge: Mapping[str, Callable[[Mapping[str, Any], str], bool]] = field(default_factory=dict)
+    parts: str | None = None
 
     @property
     def chance(self) -> float | None:

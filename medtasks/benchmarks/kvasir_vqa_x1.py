@@ -51,6 +51,7 @@ BENCHMARK = Benchmark(
     cluster="image",
     visible_fields=frozenset({"question"}),
     breakdowns={"complexity": _complexity, "question_class": _question_class},
+    parts="question_class",
 )
 
 MEDICO_METRICS = ("bleu", "rouge1", "rouge2", "rougeL", "meteor")

@@ -8,7 +8,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.streams import join_rounds, table4_value, turn_of
+from medtasks.benchmarks.streams import is_mismatch, is_open, join_rounds, table4_value, turn_of
 from medtasks.data.media.windows import frame_cap, thin
 from medtasks.data.organs import organ_group
 from medtasks.data.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
@@ -132,6 +132,7 @@ BENCHMARK = Benchmark(
     },
     join=join_rounds,
     pooled={"overall_table4": table4_value},
+    to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
 )
 
 
@@ -160,10 +161,14 @@ STREAMING_METRICS = (
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What one filtered response contributes: the same facts for every metric, since items are joined later."""
+    """What one filtered response contributes: the same facts for every metric, since items are joined later.
+
+    An open answer has no content of its own here: a judge gives it, as ``content_open``.
+    """
     turn = turn_of(doc, results[0])
     facts = {"cluster": doc["cluster"], "turn": turn.payload()}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
     values = {name: dict(facts) for name in names}
-    values["content"] |= {"pending": True} if turn.content is None else {"score": turn.content}
+    if turn.content is not None:
+        values["content"]["score"] = turn.content
     return values

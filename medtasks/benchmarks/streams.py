@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,30 @@ from medtasks.metrics import (
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.item_metrics import ItemMetric
 
-__all__ = ["Turn", "item_score", "item_values", "join_rounds", "table4_value", "turn_of"]
+__all__ = [
+    "Turn",
+    "is_mismatch",
+    "is_open",
+    "item_score",
+    "item_values",
+    "join_rounds",
+    "table4_value",
+    "turn_of",
+]
+
+OPEN = "content_open"
+FALLBACK = "content_closed_fallback"
 
 _METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_METRICS}
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One response of an item. ``content`` is None while it awaits a judge; times are in seconds or frame indices."""
+    """One response of an item; times are in seconds or frame indices.
+
+    ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked for it.
+    ``fallback`` is the content of a closed answer with the judge's word on those that do not match.
+    """
 
     item: str
     number: int
@@ -46,18 +63,24 @@ class Turn:
     positive: bool
     content: float | None
     invalid: bool
+    judge: str | None = None
+    fallback: float | None = None
+    fallback_judge: str | None = None
 
     def payload(self) -> dict[str, Any]:
         """The turn as plain JSON, for the harness's own gathering."""
         return asdict(self)
 
 
-def turn_of(doc: Mapping[str, Any], filtered: str) -> Turn:
-    """What the filtered response to one document contributes (card, "Scoring")."""
+def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
+    """What the filtered response to one document contributes (card, "Scoring"); ``judged`` are verdicts on it."""
     proactive = doc["temporal_mode"] == "proactive"
     status = alert_status(filtered) if proactive else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
     positive = parse_alert(filtered).state == "alert" if proactive else status == "ok"
+    by_rule = 0.0 if invalid else _content(doc, filtered, proactive)
+    content, judge = _verdict(by_rule, by_rule is None, judged.get(OPEN))
+    fallback, fallback_judge = _verdict(by_rule, is_mismatch(doc, filtered), judged.get(FALLBACK))
     return Turn(
         item=doc["item_id"],
         number=doc["round"],
@@ -71,9 +94,38 @@ def turn_of(doc: Mapping[str, Any], filtered: str) -> Turn:
         tolerance=doc["tolerance"],
         answerable=doc["answerable"],
         positive=positive and not invalid,
-        content=0.0 if invalid else _content(doc, filtered, proactive),
+        content=content,
         invalid=invalid,
+        judge=judge,
+        fallback=fallback,
+        fallback_judge=fallback_judge,
     )
+
+
+def _verdict(by_rule: float | None, asked: bool, judged: Value | None) -> tuple[float | None, str | None]:
+    """The content that stands, and the judge that it is from."""
+    if not asked:
+        return by_rule, None
+    if judged is None:
+        return None, None
+    return (None if judged.statistics is None else judged.statistics[0]), judged.judge
+
+
+def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether only a judge can score the response."""
+    return turn_of(doc, filtered).content is None
+
+
+def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether the response is an answer to an answerable closed question that matching calls wrong.
+
+    A proactive response that raises no alert is no answer in other words, so it is none.
+    """
+    if doc["question_type"] != "closed" or not doc["answerable"]:
+        return False
+    proactive = doc["temporal_mode"] == "proactive"
+    given = parse_alert(filtered).state == "alert" if proactive else answerability_status(filtered) == "ok"
+    return given and _content(doc, filtered, proactive) == 0
 
 
 def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
@@ -107,23 +159,32 @@ def join_rounds(samples: Sequence[SampleView]) -> Joined:
         if len(members) < members[0].document["rounds"]:
             incomplete[name] = tuple(members)
             continue
-        values = item_values([turn_of(sample.document, sample.filtered) for sample in members])
+        turns = [turn_of(sample.document, sample.filtered, sample.values) for sample in members]
+        values = item_values(turns, fallback=FALLBACK in members[0].values)
         items.append(Item(name, members[0].cluster, tuple(members), values))
     return Joined(tuple(items), incomplete)
 
 
-def item_values(turns: Sequence[Turn]) -> dict[str, Value]:
-    """Every metric of one whole item, by name; equations 6 to 10 of the paper."""
+def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, Value]:
+    """Every metric of one whole item, by name; equations 6 to 10 of the paper.
+
+    ``fallback`` adds the closed items' content with the judge's word on mismatches, which no other metric contains.
+    """
     first = turns[0]
     stream = _stream(turns)
     low, high = streaming.content_limits(stream)
-    judged = streaming.content(stream) is not None
+    judge = _judge([(turn.content, turn.judge) for turn in turns])
     values = {
-        "content": _value("content", low, high, judged),
-        "content_closed": _value("content_closed", low if first.closed else None, high if first.closed else None, True),
+        "content": _value("content", low, high, judge),
+        "content_closed": _value("content_closed", *_where(first.closed, low, high)),
+        OPEN: _value(OPEN, *_where(not first.closed, low, high), judge),
     }
+    if fallback:
+        limits = streaming.content_limits(_stream([replace(turn, content=turn.fallback) for turn in turns]))
+        asked = _judge([(turn.fallback, turn.fallback_judge) for turn in turns])
+        values[FALLBACK] = _value(FALLBACK, *_where(first.closed, *limits), asked)
     if not first.streaming:
-        return {**values, "overall": _value("overall", low, high, judged)}
+        return {**values, "overall": _value("overall", low, high, judge)}
     responsiveness = streaming.responsiveness(stream)
     overall = [streaming.overall(content, responsiveness) for content in (low, high)]
     missed = streaming.missed(stream)
@@ -137,9 +198,20 @@ def item_values(turns: Sequence[Turn]) -> dict[str, Value]:
     }
     return {
         **values,
-        "overall": _value("overall", overall[0], overall[1], judged),
-        **{name: _value(name, number, number, True) for name, number in exact.items()},
+        "overall": _value("overall", overall[0], overall[1], judge),
+        **{name: _value(name, number, number) for name, number in exact.items()},
     }
+
+
+def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
+    return (low, high) if applies else (None, None)
+
+
+def _judge(turns: Sequence[tuple[float | None, str | None]]) -> str | None:
+    """The judge of an item's turns, (content, judge) each; None where none was asked for one that needs it."""
+    if any(content is None and judge is None for content, judge in turns):
+        return None
+    return next((judge for _, judge in turns if judge is not None), None)
 
 
 def _stream(turns: Sequence[Turn]) -> Stream:
@@ -155,10 +227,11 @@ def _stream(turns: Sequence[Turn]) -> Stream:
     )
 
 
-def _value(name: str, low: float | None, high: float | None, judged: bool) -> Value:
+def _value(name: str, low: float | None, high: float | None, judge: str | None = None) -> Value:
     metric = _METRICS[name]
     bottom, top = (tuple(metric.item_statistics(number).tolist()) for number in (low, high))
-    return Value(statistics=bottom) if judged else Value(low=bottom, high=top)
+    judge = None if low is None else judge
+    return Value(statistics=bottom, judge=judge) if bottom == top else Value(low=bottom, high=top, judge=judge)
 
 
 def table4_value(item: Item) -> Value | None:
@@ -171,10 +244,10 @@ def table4_value(item: Item) -> Value | None:
         return tuple(OVERALL_TABLE4.item_statistics(mode, statistics[0], timed).tolist())
 
     if content.statistics is not None:
-        return Value(statistics=row(content.statistics))
+        return Value(statistics=row(content.statistics), judge=content.judge)
     assert content.low is not None
     assert content.high is not None
-    return Value(low=row(content.low), high=row(content.high))
+    return Value(low=row(content.low), high=row(content.high), judge=content.judge)
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:

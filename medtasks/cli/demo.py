@@ -18,10 +18,10 @@ from medtasks.cli.console import progress, table, write
 __all__ = ["demo"]
 
 SHOWN = {
-    "kvasir_vqa_x1": ("exact_match", "rougeL", "meteor", "chrf", "bleu"),
+    "kvasir_vqa_x1": ("judged_accuracy", "exact_match", "rougeL", "meteor", "chrf", "bleu"),
     "mi_cxr": ("accuracy",),
     "med_cmr": ("accuracy", "accuracy_dimension_mean", "open_total"),
-    "medstreambench": ("content", "content_closed", "responsiveness", "stability", "overall"),
+    "medstreambench": ("content", "content_closed", "content_open", "responsiveness", "stability", "overall"),
 }
 """Metrics that the demo shows of each benchmark's group."""
 
@@ -64,15 +64,37 @@ def demo(
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     write("medtasks demo: four benchmarks in miniature, a real vision-language model with random weights, on CPU.")
+    write("Open answers are judged by a stub that compares words, no language model: a demonstration, no judgement.")
     out.mkdir(parents=True, exist_ok=True)
     folders: dict[str, Path] = {}
-    with progress("starting") as bar:
+    with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
         for number, contestant in enumerate(CONTESTANTS):
             bar(number, len(CONTESTANTS))
             write(f"  running {contestant.label} …")
             folders[contestant.label] = _run(contestant, out)
         bar(len(CONTESTANTS), len(CONTESTANTS))
     _report(folders, out)
+
+
+@contextlib.contextmanager
+def _stub_judge(settings: Path) -> Iterator[None]:
+    """A judge for the runs within, as a user would configure one: a file, named in the environment."""
+    from medtasks.judge.config import VARIABLE
+    from medtasks.judge.stub import MODEL, StubJudge
+
+    before = os.environ.get(VARIABLE)
+    with StubJudge() as stub:
+        # a key of the user's is for nobody else
+        judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
+        store = str(settings.with_name("verdicts.sqlite").absolute())
+        settings.write_text(json.dumps({"judges": [judge], "store": store}, indent=1) + "\n", encoding="utf-8")
+        os.environ[VARIABLE] = str(settings)
+        try:
+            yield
+        finally:
+            os.environ.pop(VARIABLE)
+            if before is not None:
+                os.environ[VARIABLE] = before
 
 
 def _run(contestant: _Contestant, out: Path) -> Path:

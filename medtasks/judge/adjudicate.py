@@ -5,80 +5,126 @@ A response without a valid verdict is *unjudged*, with a reason; nothing here tu
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from medtasks.errors import DataError
+from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.request import Failure, JudgeRequest, Outcome
+from medtasks.judge.images import ImageSource, user_message
+from medtasks.judge.request import Failure, JudgeRequest, Messages, Outcome
 from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
+from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
-from medtasks.judge.verdict import Verdict, parse_verdict, repair_request
+from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
-__all__ = ["Adjudication", "Question", "adjudicate", "verdict_key"]
+__all__ = ["INVALID", "REFUSED", "REPAIR", "Adjudication", "Judgement", "Question", "adjudicate", "verdict_key"]
 
-Progress = Callable[[int, int | None, int], None]
+Progress = Callable[[int, int, Spent], None]
 
 REFUSED = "refused"
+INVALID = "invalid after one repair"
 REPAIR = ":repair"
 """What the key of a repair request ends in."""
+AT_ONCE = 8  # questions; prepared in one go, while the answers that arrive wait
 
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge: the sample's id, its document (with ``target``), and what the model said."""
+    """One response to judge: the sample's id, its document (with ``target``), and what the model said.
+
+    ``images`` are shown, in their order, where rubric and judge allow it.
+    """
 
     sample_id: str
     document: Mapping[str, Any]
     response: str
+    images: tuple[ImageSource, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of one question.
+
+    Args:
+        key: of the first answer in the verdict store, that of a repair being ``key + REPAIR``; None where the question
+            could not be put. Samples whose prompts are the same share it.
+        verdict: None where the sample is unjudged.
+        reason: why it is unjudged; None where there is a verdict.
+        repaired: the verdict came from the repair request.
+        stored: it was in the store before.
+        prompt_tokens, completion_tokens: of the first and the repair answer together, as stored; 0 where none came.
+    """
+
+    key: str | None
+    verdict: Verdict | None
+    reason: str | None
+    repaired: bool = False
+    stored: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass
 class Adjudication:
-    """Verdicts by sample id, and for every other sample why it is unjudged.
+    """A judgement for every question, by sample id in the order of the questions, and what it took to get them."""
 
-    ``stored`` counts verdicts that were there before, ``repaired`` those that needed a second question, ``extra_keys``
-    the keys in answers that nobody asked for.
-    """
-
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
-    unjudged: dict[str, str] = field(default_factory=dict)
-    stored: int = 0
-    repaired: int = 0
-    extra_keys: int = 0
+    judgements: dict[str, Judgement] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """By sample id."""
+        return {name: one.verdict for name, one in self.judgements.items() if one.verdict is not None}
+
+    @property
+    def unjudged(self) -> dict[str, str]:
+        """Reasons by sample id."""
+        return {name: one.reason for name, one in self.judgements.items() if one.reason is not None}
 
     @property
     def coverage(self) -> float | None:
         """Share of the questions that have a verdict; None where nothing was asked."""
-        asked = len(self.verdicts) + len(self.unjudged)
-        return len(self.verdicts) / asked if asked else None
+        return len(self.verdicts) / len(self.judgements) if self.judgements else None
+
+    @property
+    def stored(self) -> int:
+        """Samples whose verdict was there before."""
+        return sum(one.stored for one in self.judgements.values() if one.verdict is not None)
+
+    @property
+    def repaired(self) -> int:
+        """Samples whose verdict needed a second question, now or before."""
+        return sum(one.repaired for one in self.judgements.values())
+
+    @property
+    def extra_keys(self) -> int:
+        """Keys in the verdicts that nobody asked for; a verdict that several samples share counts once."""
+        verdicts = {one.key: one.verdict for one in self.judgements.values() if one.verdict is not None}
+        return sum(verdict.extra_keys for verdict in verdicts.values())
+
+    @property
+    def store_keys(self) -> list[str]:
+        """Keys of all the answers in the store that are about these questions, for its export; sorted."""
+        keys = {one.key for one in self.judgements.values() if one.key is not None}
+        return sorted(keys | {key + REPAIR for key in keys})
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A question as it is put to the judge."""
+def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
+    """SHA-256 over everything that determines a verdict.
 
-    question: Question
-    key: str
-    prompt: str
-    schema: dict[str, Any]
-
-
-def verdict_key(rubric: Rubric, client: JudgeClient, prompt: str) -> str:
-    """SHA-256 over everything that determines a verdict: judge, settings, rubric, rendered prompt."""
-    settings = client.settings
-    parts = {
-        "model": settings.model,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "extra_body": settings.extra_body,
-        "rubric": rubric_hash(rubric),
-        "prompt": prompt,
-    }
+    Args:
+        settings: of the judge; its address and prices do not count.
+        rubric: hash of the rubric.
+        prompt: the rendered text.
+        images: keys of the images that are shown, in their order.
+    """
+    parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
+    if images:
+        parts["image_keys"] = list(images)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -91,164 +137,189 @@ async def adjudicate(
 ) -> Adjudication:
     """Judge every question under ``rubric``; each answer is in the store before the next is waited for.
 
-    An answer that is no verdict gets one repair request. What cannot be judged (refused, still invalid, failed, out of
-    budget, or a document that the rubric is not for) is unjudged with its reason. A restart asks nothing again that
-    was answered: failures alone are tried anew.
+    An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
+    failed, out of budget, without its images, or a document that the rubric is not for) is unjudged with its reason.
+    A restart asks nothing again that was answered: failures alone are tried anew. Questions that give the same prompt
+    and images are asked once. Prompts are rendered and the store is read a little ahead of the asking.
+
+    Args:
+        questions: each with a ``sample_id`` of its own.
+        rubric, client, store: what is asked, who is asked, where it is kept.
+        progress: called as samples are done, judged or not, with their number, the number of all and what this call
+            spent so far.
+
+    Raises:
+        UsageError: a sample id comes twice, or as :meth:`JudgeClient.ask`.
+        DataError: a verdict in the store is none under ``rubric``, or as :class:`VerdictStore`.
+        MedtasksError: the rubric's template cannot be rendered.
     """
-    result = Adjudication()
-    cases: dict[str, list[_Case]] = {}
-    for question in questions:
+    asked = list(questions)
+    names: set[str] = set()
+    for question in asked:
+        if question.sample_id in names:
+            raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
+        names.add(question.sample_id)
+    run = _Run(asked, rubric, client, store, progress)
+    spent = await client.ask(run.requests(), run.take)
+    return Adjudication({question.sample_id: run.done[question.sample_id] for question in asked}, spent)
+
+
+@dataclass
+class _Case:
+    """What is put to the judge once, for all the samples that ask the same, and what was answered so far."""
+
+    key: str
+    prompt: str
+    document: Mapping[str, Any]
+    images: tuple[ImageSource, ...]
+    samples: list[str]
+    answers: list[StoredVerdict] = field(default_factory=list)
+
+
+class _Run:
+    """One adjudication under way: `requests` and `take` are what the client reads and calls."""
+
+    def __init__(
+        self,
+        questions: list[Question],
+        rubric: Rubric,
+        client: JudgeClient,
+        store: VerdictStore,
+        progress: Progress | None,
+    ) -> None:
+        self.done: dict[str, Judgement] = {}
+        self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
+        self._rubric_hash = rubric_hash(rubric)
+        self._open: dict[str, _Case] = {}
+        self._closed: dict[str, Judgement] = {}
+        self._progress, self._before = progress, replace(client.spent)
+
+    async def requests(self) -> AsyncIterator[JudgeRequest]:
+        """What the store does not settle, prepared as it is asked for."""
+        for begin in range(0, len(self._questions), AT_ONCE):
+            fresh = [case for one in self._questions[begin : begin + AT_ONCE] if (case := self._new_case(one))]
+            held = self._store.get([key for case in fresh for key in (case.key, case.key + REPAIR)])
+            for case in fresh:
+                request = self._resumed(case, held.get(case.key), held.get(case.key + REPAIR))
+                if request is not None:
+                    yield request
+            await asyncio.sleep(0)  # thousands may be stored: the answers that arrive meanwhile must not wait for all
+
+    def take(self, request: JudgeRequest, outcome: Outcome) -> JudgeRequest | None:
+        """Store and settle one outcome; the repair request where it is no verdict."""
+        case = self._open[request.key.removesuffix(REPAIR)]
+        if isinstance(outcome, Failure):
+            self._close(case, None, outcome.reason)
+            return None
+        reading = None if outcome.refusal else parse_verdict(outcome.text, self._rubric, case.document)
+        tokens = (outcome.prompt_tokens, outcome.completion_tokens)
+        return self._weighed(case, *self._put(request.key, case.prompt, outcome.text, tokens, reading, case))
+
+    def _new_case(self, question: Question) -> _Case | None:
+        """The case that ``question`` opens, or None where it has none or joins another."""
         try:
-            prompt = judge_prompt(rubric, question.document, question.response)
-            schema = verdict_schema(rubric, question.document)
+            prompt = judge_prompt(self._rubric, question.document, question.response)
         except DataError as error:
-            result.unjudged[question.sample_id] = str(error)
-            continue
-        case = _Case(question, verdict_key(rubric, client, prompt), prompt, schema)
-        cases.setdefault(case.key, []).append(case)
-    invalid = _from_store(cases, store, rubric, result)
-    open_cases = {key: same for key, same in cases.items() if key not in invalid and not _settled(same, result)}
-    invalid |= await _ask_first(open_cases, rubric, client, store, result, progress)
-    await _ask_again(cases, invalid, rubric, client, store, result, progress)
-    return result
-
-
-def _settled(cases: list[_Case], result: Adjudication) -> bool:
-    return all(one.question.sample_id in {**result.verdicts, **result.unjudged} for one in cases)
-
-
-def _from_store(
-    cases: Mapping[str, list[_Case]], store: VerdictStore, rubric: Rubric, result: Adjudication
-) -> dict[str, str]:
-    """Take what is stored; the answers that were no verdict, by key, for which no repair was answered yet."""
-    found = store.get([*cases, *(key + REPAIR for key in cases)])
-    invalid: dict[str, str] = {}
-    for key, same in cases.items():
-        first, second = found.get(key), found.get(key + REPAIR)
-        held = second if second is not None else first
-        if held is None:
-            continue
-        if held.parsed is not None:
-            _settle(same, _verdict_of(held, rubric, same[0]), result)
-            result.stored += len(same)
-        elif second is not None or held.reason == REFUSED:
-            _leave(same, held.reason or "invalid", result)
+            self._finish([question.sample_id], Judgement(None, None, str(error)))
+            return None
+        images = question.images if self._rubric.media and self._client.settings.images else ()
+        key = verdict_key(self._client.settings, self._rubric_hash, prompt, [image.key for image in images])
+        if key in self._closed:
+            self._finish([question.sample_id], self._closed[key])
+        elif key in self._open:
+            self._open[key].samples.append(question.sample_id)
         else:
-            invalid[key] = held.answer
-    return invalid
+            self._open[key] = _Case(key, prompt, question.document, images, [question.sample_id])
+            return self._open[key]
+        return None
 
+    def _resumed(self, case: _Case, first: StoredVerdict | None, second: StoredVerdict | None) -> JudgeRequest | None:
+        """What is still to be asked where ``first`` and ``second``, the repair, are stored."""
+        held = [one for one in (first, second) if one is not None]
+        if not held:
+            return self._request(case, case.key)
+        case.answers = held[:-1]
+        return self._weighed(case, *self._read(held[-1], case), stored=True)
 
-def _verdict_of(held: StoredVerdict, rubric: Rubric, case: _Case) -> Verdict:
-    """A stored verdict as it was read: validated again, since the store is a file that anybody may write."""
-    read = parse_verdict(json.dumps(held.parsed), rubric, case.question.document)
-    if not isinstance(read, Verdict):
-        raise DataError(
-            f"verdict {held.key[:16]} in the store is none under rubric {rubric.name}; export and remove it."
+    def _read(self, held: StoredVerdict, case: _Case) -> tuple[StoredVerdict, Verdict | Invalid | None]:
+        """A stored answer, read again: the store is a file that anybody may write, and readings may improve."""
+        if held.parsed is None and held.reason == REFUSED:
+            return held, None
+        reading: Verdict | Invalid | None = parse_verdict(held.answer, self._rubric, case.document)
+        if held.parsed is None and isinstance(reading, Verdict):
+            tokens = (held.prompt_tokens, held.completion_tokens)
+            return self._put(held.key, held.prompt, held.answer, tokens, reading, case)
+        if held.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != held.parsed):
+            reading = parse_verdict(json.dumps(held.parsed), self._rubric, case.document)
+            if not isinstance(reading, Verdict):
+                raise DataError(
+                    f"{self._store.path}: verdict {held.key[:16]} is none under rubric {self._rubric.name}; "
+                    "export the store and move it away."
+                )
+        return held, reading
+
+    def _put(
+        self,
+        key: str,
+        prompt: str,
+        answer: str,
+        tokens: tuple[int, int],
+        reading: Verdict | Invalid | None,
+        case: _Case,
+    ) -> tuple[StoredVerdict, Verdict | Invalid | None]:
+        """Store an answer; it and its reading, or those of another process that had stored a verdict before."""
+        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
+        reason = REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None
+        row = StoredVerdict(key, prompt, answer, parsed, reason, *tokens)
+        written = self._store.put(
+            key,
+            prompt=prompt,
+            answer=answer,
+            parsed=parsed,
+            reason=reason,
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
         )
-    return read
+        return (row, reading) if written else self._read(self._store.get([key])[key], case)
 
-
-async def _ask_first(
-    cases: Mapping[str, list[_Case]],
-    rubric: Rubric,
-    client: JudgeClient,
-    store: VerdictStore,
-    result: Adjudication,
-    progress: Progress | None,
-) -> dict[str, str]:
-    invalid: dict[str, str] = {}
-
-    def take(request: JudgeRequest, outcome: Outcome) -> None:
-        answer = _take(request, outcome, cases[request.key], rubric, store, result)
-        if answer is not None:
-            invalid[request.key] = answer
-
-    requests = [JudgeRequest(key, _messages(same[0]), same[0].schema) for key, same in cases.items()]
-    if requests:
-        result.spent = await client.ask(requests, take, progress)
-    return invalid
-
-
-async def _ask_again(
-    cases: Mapping[str, list[_Case]],
-    invalid: Mapping[str, str],
-    rubric: Rubric,
-    client: JudgeClient,
-    store: VerdictStore,
-    result: Adjudication,
-    progress: Progress | None,
-) -> None:
-    """One repair request for each answer that was no verdict."""
-    requests = []
-    for key, answer in invalid.items():
-        case = cases[key][0]
-        read = parse_verdict(answer, rubric, case.question.document)
-        if isinstance(read, Verdict):  # a later version reads what an earlier one could not
-            _settle(cases[key], read, result)
-            continue
-        asked = repair_request(answer, read, case.schema)
-        messages = (*_messages(case), {"role": "assistant", "content": answer}, {"role": "user", "content": asked})
-        requests.append(JudgeRequest(key + REPAIR, messages, case.schema))
-
-    def take(request: JudgeRequest, outcome: Outcome) -> None:
-        same = cases[request.key.removesuffix(REPAIR)]
-        before = len(result.verdicts)
-        if _take(request, outcome, same, rubric, store, result) is not None:
-            _leave(same, "invalid after one repair", result)
-        result.repaired += len(result.verdicts) - before
-
-    if requests:
-        await client.ask(requests, take, progress)
-
-
-def _messages(case: _Case) -> tuple[dict[str, Any], ...]:
-    return ({"role": "user", "content": case.prompt},)
-
-
-def _take(
-    request: JudgeRequest,
-    outcome: Outcome,
-    same: list[_Case],
-    rubric: Rubric,
-    store: VerdictStore,
-    result: Adjudication,
-) -> str | None:
-    """Store and settle one outcome; the answer's text where it is no verdict."""
-    if isinstance(outcome, Failure):
-        _leave(same, outcome.reason, result)
+    def _weighed(
+        self, case: _Case, answer: StoredVerdict, reading: Verdict | Invalid | None, *, stored: bool = False
+    ) -> JudgeRequest | None:
+        """Close the case with its latest answer, or ask for the repair."""
+        case.answers.append(answer)
+        if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
+            asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
+            said = {"role": "assistant", "content": answer.answer}
+            return self._request(case, case.key + REPAIR, said, {"role": "user", "content": asked})
+        verdict = reading if isinstance(reading, Verdict) else None
+        self._close(case, verdict, None if verdict else INVALID if reading else REFUSED, stored=stored)
         return None
-    read = None if outcome.refusal else parse_verdict(outcome.text, rubric, same[0].question.document)
-    valid = read if isinstance(read, Verdict) else None
-    reason = REFUSED if read is None else None if valid is not None else getattr(read, "reason", "invalid")
-    store.put(
-        request.key,
-        prompt=same[0].prompt,
-        answer=outcome.text,
-        parsed=None if valid is None else _as_json(valid),
-        reason=reason,
-        prompt_tokens=outcome.prompt_tokens,
-        completion_tokens=outcome.completion_tokens,
-    )
-    if valid is not None:
-        _settle(same, valid, result)
-        return None
-    if read is None:
-        _leave(same, REFUSED, result)
-        return None
-    return outcome.text
+
+    def _request(self, case: _Case, key: str, *more: dict[str, Any]) -> JudgeRequest:
+        def messages() -> Messages:
+            return user_message(case.prompt, case.images, self._client.settings.image_side), *more
+
+        # images are read when the request is sent; a text alone need not wait for a thread
+        return JudgeRequest(key, messages if case.images else messages(), verdict_schema(self._rubric, case.document))
+
+    def _close(self, case: _Case, verdict: Verdict | None, reason: str | None, *, stored: bool = False) -> None:
+        judgement = Judgement(
+            case.key,
+            verdict,
+            reason,
+            repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
+            stored=stored,
+            prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
+            completion_tokens=sum(answer.completion_tokens for answer in case.answers),
+        )
+        self._closed[case.key] = judgement
+        self._finish(self._open.pop(case.key).samples, judgement)
+
+    def _finish(self, samples: list[str], judgement: Judgement) -> None:
+        self.done.update(dict.fromkeys(samples, judgement))
+        if self._progress is not None:
+            self._progress(len(self.done), len(self._questions), self._client.spent.since(self._before))
 
 
 def _as_json(verdict: Verdict) -> dict[str, Any]:
     return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in verdict.scores.items()}
-
-
-def _settle(same: list[_Case], verdict: Verdict, result: Adjudication) -> None:
-    result.extra_keys += verdict.extra_keys
-    for case in same:
-        result.unjudged.pop(case.question.sample_id, None)
-        result.verdicts[case.question.sample_id] = verdict
-
-
-def _leave(same: list[_Case], reason: str, result: Adjudication) -> None:
-    for case in same:
-        result.unjudged[case.question.sample_id] = reason

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import operator
 import random
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from medtasks.errors import UsageError
+from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.endpoint import Endpoint, Reply, Setback
 from medtasks.judge.pace import Pace
-from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Outcome
+from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
 from medtasks.judge.settings import Budget, JudgeSettings
 
 __all__ = ["Budget", "Failure", "JudgeAnswer", "JudgeClient", "JudgeRequest", "JudgeSettings", "Spent"]
@@ -72,16 +72,15 @@ class JudgeClient:
 
     async def ask(
         self,
-        requests: Iterable[JudgeRequest],
-        on_answer: Callable[[JudgeRequest, Outcome], None],
-        progress: Callable[[int, int | None, int], None] | None = None,
+        requests: Iterable[JudgeRequest] | AsyncIterable[JudgeRequest],
+        on_answer: Callable[[JudgeRequest, Outcome], JudgeRequest | None],
     ) -> Spent:
         """Ask every request, once per key, and report each as soon as it is settled.
 
         ``requests`` is read as places become free, at most three times ``settings.concurrency`` ahead, so a generator
-        keeps memory flat. Requests of one key are asked once and all get that outcome. ``on_answer`` and ``progress``
-        run on the event loop, in order of completion; what they or ``requests`` raise ends `ask`, after the requests
-        in flight were cancelled.
+        keeps memory flat. Requests of one key are asked once and all get that outcome. ``on_answer`` runs on the event
+        loop, in order of completion; a request that it returns is asked next, without waiting for the others. What
+        ``on_answer`` or ``requests`` raise ends `ask`, after the requests in flight were cancelled.
 
         A request that cannot be answered is reported as `Failure`, never left out. Once the budget is spent, what is
         in flight finishes and the rest is reported as `BUDGET`; once 50 requests in a row failed for a reason that is
@@ -89,9 +88,7 @@ class JudgeClient:
 
         Args:
             requests: the questions.
-            on_answer: called once per request.
-            progress: called after each with the number settled, the number of all (None if ``requests`` has no
-                length) and the tokens of ``spent``.
+            on_answer: called once per request; what is to be asked because of the answer, or None.
 
         Returns:
             What this call spent.
@@ -105,43 +102,35 @@ class JudgeClient:
         before, self._asking = replace(self.spent), True
         self._failed_in_a_row, self._outage = 0, None
         self._pace.restart()
-        source, total = iter(requests), operator.length_hint(requests, -1)
+        source, turn = _stream(requests), asyncio.Lock()
         known: dict[str, asyncio.Future[Outcome]] = {}
-        done = 0
 
-        def report(request: JudgeRequest, outcome: Outcome) -> None:
-            nonlocal done
-            done += 1
-            on_answer(request, outcome)
-            if progress is not None:
-                progress(done, total if total >= 0 else None, self.spent.tokens)
+        async def work() -> None:
+            while True:
+                async with turn:  # a generator serves one reader at a time
+                    request = await anext(source, None)
+                if request is None:
+                    return
+                while request is not None:
+                    request = on_answer(request, await self._outcome(endpoint, request, known))
 
         try:
             async with endpoint:
-                await _all([self._work(endpoint, source, known, report) for _ in range(self._begun(total))])
+                await _all([work() for _ in range(OPEN_PER_PLACE * self.settings.concurrency)])
         finally:
             self._asking = False
+            await source.aclose()
         return self.spent.since(before)
 
-    def _begun(self, total: int) -> int:
-        begun = OPEN_PER_PLACE * self.settings.concurrency
-        return begun if total < 0 else min(begun, total)
-
-    async def _work(
-        self,
-        endpoint: Endpoint,
-        source: Iterator[JudgeRequest],
-        known: dict[str, asyncio.Future[Outcome]],
-        report: Callable[[JudgeRequest, Outcome], None],
-    ) -> None:
-        for request in source:
-            if request.key in known:
-                report(request, await known[request.key])
-                continue
-            settled = known[request.key] = asyncio.get_running_loop().create_future()
-            outcome = await self._settle(endpoint, request)
-            settled.set_result(outcome)
-            report(request, outcome)
+    async def _outcome(
+        self, endpoint: Endpoint, request: JudgeRequest, known: dict[str, asyncio.Future[Outcome]]
+    ) -> Outcome:
+        if request.key in known:
+            return await known[request.key]
+        settled = known[request.key] = asyncio.get_running_loop().create_future()
+        outcome = await self._settle(endpoint, request)
+        settled.set_result(outcome)
+        return outcome
 
     async def _settle(self, endpoint: Endpoint, request: JudgeRequest) -> Outcome:
         """Attempts, until one is answered, none can help or none may be made."""
@@ -151,7 +140,11 @@ class JudgeClient:
             try:
                 if (closed := self._closed()) is not None:
                     return self._failed(closed)
-                got = await self._attempt(endpoint, request, again=setbacks > 0)
+                try:
+                    messages = await _messages(request)
+                except MedtasksError as error:  # of this question alone, so no outage
+                    return self._failed(f"question: {' '.join(str(error).split())}")
+                got = await self._attempt(endpoint, messages, request.schema, again=setbacks > 0)
                 if isinstance(got, Reply):
                     self._pace.answered()
                     return self._answered(got)
@@ -165,26 +158,28 @@ class JudgeClient:
                 return self._gave_up(got, setbacks)
             await asyncio.sleep(wait)
 
-    async def _attempt(self, endpoint: Endpoint, request: JudgeRequest, *, again: bool) -> Reply | Setback:
+    async def _attempt(
+        self, endpoint: Endpoint, messages: Messages, schema: dict[str, Any] | None, *, again: bool
+    ) -> Reply | Setback:
         """One attempt, or two where the first may have been refused for its ``response_format``."""
-        structured = request.schema is not None and self.structured is not False
-        got = await self._send(endpoint, request, structured=structured, again=again)
+        structured = schema is not None and self.structured is not False
+        got = await self._send(endpoint, messages, schema if structured else None, again=again)
         if not structured:
             return got
         if isinstance(got, Reply):
             self.structured = True
         elif got.status in (400, 422) and self.settings.structured is None and self._closed() is None:
-            got = await self._send(endpoint, request, structured=False, again=True)
+            got = await self._send(endpoint, messages, None, again=True)
             if isinstance(got, Reply) and self.structured is None:
                 self.structured = False  # it was that, not the request
         return got
 
     async def _send(
-        self, endpoint: Endpoint, request: JudgeRequest, *, structured: bool, again: bool
+        self, endpoint: Endpoint, messages: Messages, schema: dict[str, Any] | None, *, again: bool
     ) -> Reply | Setback:
         self.spent.requests += 1
         self.spent.retries += again
-        return await endpoint.attempt(request, structured=structured)
+        return await endpoint.attempt(messages, schema)
 
     def _closed(self) -> str | None:
         """Why no further request may be sent."""
@@ -220,6 +215,21 @@ class JudgeClient:
     def _failed(self, reason: str) -> Failure:
         self.spent.failed += 1
         return Failure(reason)
+
+
+async def _stream(
+    requests: Iterable[JudgeRequest] | AsyncIterable[JudgeRequest],
+) -> AsyncGenerator[JudgeRequest, None]:
+    if isinstance(requests, AsyncIterable):
+        async for request in requests:
+            yield request
+    else:
+        for request in requests:
+            yield request
+
+
+async def _messages(request: JudgeRequest) -> Messages:
+    return await asyncio.to_thread(request.messages) if callable(request.messages) else request.messages
 
 
 async def _all(work: list[Coroutine[None, None, None]]) -> None:

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.judge.request import JudgeAnswer, JudgeRequest, well_formed
+from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -49,30 +49,37 @@ class Endpoint:
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
         self._key = settings.api_key()
+        self._address = settings.base_url.rstrip("/") + "/chat/completions"
+        self._client: openai.AsyncOpenAI | None = None
 
     async def __aenter__(self) -> Endpoint:
-        import openai
-
-        self._client = openai.AsyncOpenAI(
-            base_url=self._settings.base_url,
-            api_key=self._key or "none",  # openai insists on one; servers without keys ignore it
-            timeout=None,  # each attempt has its own: openai's is per read, and servers that drip bytes never meet it
-            max_retries=0,
-            http_client=_transport(),
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._client.close()
+        if self._client is not None:
+            await self._client.close()
 
-    async def attempt(self, request: JudgeRequest, *, structured: bool) -> Reply | Setback:
-        """Ask once. ``structured``: with the request's schema as ``response_format``."""
+    def _opened(self) -> openai.AsyncOpenAI:
+        if self._client is None:  # where all is stored, none is needed: openai takes a second to import
+            import openai
+
+            self._client = openai.AsyncOpenAI(
+                base_url=self._settings.base_url,
+                api_key=self._key or "none",  # openai insists on one; servers without keys ignore it
+                timeout=None,  # attempts have their own: openai's is per read, and a server that drips never meets it
+                max_retries=0,
+                http_client=_transport(),
+            )
+        return self._client
+
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Reply | Setback:
+        """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import openai
 
         try:
-            text = await asyncio.wait_for(self._post(request, structured), self._settings.timeout)
+            text = await asyncio.wait_for(self._post(messages, schema), self._settings.timeout)
         except asyncio.TimeoutError:
             return Setback(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except openai.APIConnectionError as error:  # "timed out" too: so openai calls some refused connections
@@ -89,19 +96,20 @@ class Endpoint:
         answer = reply.answer  # redacted once more: JSON may have escaped the key
         return replace(reply, answer=replace(answer, text=self._redacted(answer.text)))
 
-    async def _post(self, request: JudgeRequest, structured: bool) -> str:
-        # Not `chat.completions.create`: its models of request and reply cost as much time as the transport.
-        return await self._client.post("/chat/completions", cast_to=str, body=self._body(request, structured))
+    async def _post(self, messages: Messages, schema: dict[str, Any] | None) -> str:
+        # Not `chat.completions.create`: its models of request and reply cost as much time as the transport. The whole
+        # address, for joining one for each request takes time, too.
+        return await self._opened().post(self._address, cast_to=str, body=self._body(messages, schema))
 
-    def _body(self, request: JudgeRequest, structured: bool) -> dict[str, Any]:
+    def _body(self, messages: Messages, schema: dict[str, Any] | None) -> dict[str, Any]:
         settings = self._settings
-        body: dict[str, Any] = {"model": settings.model, "messages": [_sendable(part) for part in request.messages]}
+        body: dict[str, Any] = {"model": settings.model, "messages": [_sendable(part) for part in messages]}
         if settings.temperature is not None:
             body["temperature"] = settings.temperature
         if settings.max_tokens is not None:
             body["max_tokens"] = settings.max_tokens
-        if structured:
-            named = {"name": "verdict", "schema": request.schema, "strict": True}
+        if schema is not None:
+            named = {"name": "verdict", "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body | settings.extra_body
 

@@ -7,6 +7,7 @@ visible instead of being removed, so that a reader of the prompt sees what the r
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import unicodedata
@@ -57,6 +58,7 @@ def _folded(text: str) -> tuple[str, list[int]]:
     return "".join(letters), origins
 
 
+@functools.lru_cache(maxsize=4096)  # rubrics repeat their own words, and samples of one image theirs
 def neutral(text: str) -> str:
     r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and control tokens broken.
 

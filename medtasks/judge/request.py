@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["BUDGET", "Failure", "JudgeAnswer", "JudgeRequest", "Outcome", "well_formed"]
+__all__ = ["BUDGET", "Failure", "JudgeAnswer", "JudgeRequest", "Messages", "Outcome", "well_formed"]
 
 BUDGET = "budget"
 """The whole reason of a request that was not asked because the budget was spent."""
+
+Messages: TypeAlias = "tuple[dict[str, Any], ...]"
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -21,12 +24,13 @@ class JudgeRequest:
     Args:
         key: hash of everything that determines the verdict (judge model, settings, rubric version, rendered prompt),
             computed by the caller. Two requests of one key are the same question.
-        messages: OpenAI chat messages.
+        messages: OpenAI chat messages, or what makes them: called in another thread for each attempt, so that large
+            ones exist only while they are sent. It raises `MedtasksError` where the question cannot be put.
         schema: JSON schema of the verdict, for judges with structured output; None asks for free text.
     """
 
     key: str
-    messages: tuple[dict[str, Any], ...] = field(hash=False)
+    messages: Messages | Callable[[], Messages] = field(hash=False)
     schema: dict[str, Any] | None = field(hash=False)
 
 
@@ -49,7 +53,7 @@ class Failure:
     """No answer came.
 
     ``reason`` is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
-    "timeout", "connection", "bad reply" or "client". It never holds the API key.
+    "timeout", "connection", "bad reply", "question" or "client". It never holds the API key.
     """
 
     reason: str

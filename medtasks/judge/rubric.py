@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from math import fsum
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,10 @@ def read_rubric(path: Path) -> Rubric:
 def rubric_hash(rubric: Rubric) -> str:
     """First 16 hex digits of the SHA-256 over all that shapes prompts, verdicts and totals.
 
-    Covers the YAML's content (layout and comments do not count) and the template with all it includes.
+    Covers the YAML's content (layout, comments and the names of metrics do not count) and the template with all it
+    includes.
     """
-    content = [FORMAT, rubric.model_dump(mode="json"), template_hash(rubric.template)]
+    content = [FORMAT, rubric.model_dump(mode="json", exclude={"metrics"}), template_hash(rubric.template)]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
@@ -216,8 +218,10 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     return prompt
 
 
-def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, int]) -> dict[str, float]:
+def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
     """What valid ``scores`` of one response add up to, with the value of each aspect (caps applied).
+
+    One judge gives whole numbers; means of several judges may lie between them.
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
@@ -225,10 +229,10 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, int]
 
     Raises:
         DataError: as :func:`aspects_of`.
-        MedtasksError: ``scores`` are not one valid score for each aspect.
+        MedtasksError: ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)
-    if set(scores) != {aspect.name for aspect in aspects} or any(scores[one.name] not in one.scale for one in aspects):
+    if set(scores) != {aspect.name for aspect in aspects} or not all(_within(scores[one.name], one) for one in aspects):
         raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
     counted = {**scores, **_capped(rubric, scores)}
     unit = 100 if rubric.aggregation == "weighted_total" else 1
@@ -236,14 +240,19 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, int]
     if rubric.aggregation == "weighted_total":
         most = fsum(aspect.weight * aspect.maximum for aspect in aspects)
         return {**values, "total": 100 * fsum(aspect.weight * counted[aspect.name] for aspect in aspects) / most}
-    share = sum(counted[aspect.name] for aspect in aspects) / sum(aspect.maximum for aspect in aspects)
+    share = fsum(counted[aspect.name] for aspect in aspects) / sum(aspect.maximum for aspect in aspects)
     if rubric.aggregation == "mean_of_maximum":
         return {**values, "total": share}
     right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)
     return {**values, "strict": float(right), "partial": share}
 
 
-def _capped(rubric: Rubric, scores: Mapping[str, int]) -> dict[str, int]:
+def _within(score: Any, aspect: Aspect) -> bool:
+    number: Any = score  # NaN lies nowhere
+    return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)
+
+
+def _capped(rubric: Rubric, scores: Mapping[str, float]) -> dict[str, float]:
     if rubric.cap is None:
         return {}
     for step in rubric.cap.steps:

@@ -68,6 +68,9 @@ class Cap(BaseModel):
         bounds = [step.at_most for step in self.steps]
         if bounds != sorted(set(bounds)):
             raise ValueError(f"the steps' `at_most` are {bounds}, expected rising numbers")
+        limits = [step.limit for step in self.steps]
+        if limits != sorted(limits):
+            raise ValueError(f"the steps' `limit` are {limits}, expected numbers that do not fall")
         return self
 
 
@@ -77,7 +80,9 @@ class Rubric(BaseModel):
     ``sees`` are the only fields of a sample that the prompt may hold, beside the response; ``media`` says whether a
     judge that can see may be shown the images, too. Aspects are fixed (``aspects``), or 0/1 and named by each sample
     (``aspects_from``, a field with a list of names). ``texts_from`` is a field with the record's own words per aspect,
-    as a mapping or its JSON text: they take the place of our anchors.
+    as a mapping or its JSON text: they take the place of our anchors. ``metrics`` maps the name of each score that
+    verdicts give to what it is the mean of: an aspect or ``total``; of a ``per_aspect`` rubric ``strict``, ``partial``,
+    or ``aspects``, which counts every aspect of every sample alike.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,6 +99,12 @@ class Rubric(BaseModel):
     reasons: bool
     aggregation: Literal["weighted_total", "mean_of_maximum", "per_aspect"]
     cap: Cap | None = None
+    metrics: Annotated[dict[str, str], Field(min_length=1)]
+
+    @property
+    def best(self) -> float:
+        """The best value of every metric: 100 for a weighted total, else 1."""
+        return 100.0 if self.aggregation == "weighted_total" else 1.0
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
@@ -106,6 +117,9 @@ class Rubric(BaseModel):
             raise ValueError("no aspect has a weight above 0")
         if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
             raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
+        known = {"aspects", "strict", "partial"} if self.aggregation == "per_aspect" else {"total", *names}
+        if strange := sorted(set(self.metrics.values()) - known):
+            raise ValueError(f"`metrics` are made of {strange}, expected some of {sorted(known)}")
         unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
         if unseen or PROVIDED & set(self.sees):
             raise ValueError(f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medtasks.errors import UsageError
 
-__all__ = ["Budget", "JudgeSettings"]
+__all__ = ["Budget", "JudgeSettings", "judge_identity"]
 
 # hide_input_in_errors: a key that was put into the wrong field must not be printed by the error that says so
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -47,6 +47,9 @@ class JudgeSettings(BaseModel):
         structured: whether to send ``response_format`` with the schema; None tries, and goes on without where the
             server answers 400 or 422 to it.
         extra_body: further fields of the request, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
+        images: whether the judge can see: rubrics with ``media: true`` then show it the images.
+        image_side: pixels; images with a longer side are made smaller.
+        prompt_price, completion_price: currency per million tokens; None is unknown.
         budget: over the life of one client.
     """
 
@@ -55,14 +58,18 @@ class JudgeSettings(BaseModel):
     base_url: str
     model: str = Field(min_length=1)
     api_key_env: str = "OPENAI_API_KEY"
-    temperature: float | None = Field(0.0, ge=0)
-    max_tokens: int | None = Field(1024, ge=1)
-    timeout: float = Field(120.0, gt=0)
-    concurrency: int = Field(64, ge=1, le=1000)
-    retries: int = Field(5, ge=0)
-    backoff: float = Field(0.5, ge=0)
+    temperature: float | None = Field(default=0.0, ge=0)
+    max_tokens: int | None = Field(default=1024, ge=1)
+    timeout: float = Field(default=120.0, gt=0)
+    concurrency: int = Field(default=64, ge=1, le=1000)
+    retries: int = Field(default=5, ge=0)
+    backoff: float = Field(default=0.5, ge=0)
     structured: bool | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)
+    images: bool = False
+    image_side: int = Field(default=1024, ge=16)
+    prompt_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     budget: Budget = Budget()
 
     @field_validator("base_url")
@@ -94,3 +101,25 @@ class JudgeSettings(BaseModel):
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(f"the environment variable {self.api_key_env} holds no API key: expected printable ASCII")
         return key
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """What so many tokens cost, in the currency of the prices; None where a price is unknown."""
+        if self.prompt_price is None or self.completion_price is None:
+            return None
+        return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
+
+
+def judge_identity(settings: JudgeSettings, *, images: bool | None = None) -> dict[str, Any]:
+    """What of ``settings`` determines a verdict: for verdict keys and manifests. Neither address nor API key.
+
+    ``images`` says whether images are shown; None means wherever a rubric allows it, as ``settings.images`` has it.
+    """
+    identity: dict[str, Any] = {
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "extra_body": settings.extra_body,
+    }
+    if settings.images if images is None else images:
+        identity |= {"images": True, "image_side": settings.image_side}
+    return identity

@@ -96,13 +96,8 @@ class VerdictStore:
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """What is stored of ``keys``, in their order."""
         wanted = list(dict.fromkeys(keys))
-        found: dict[str, StoredVerdict] = {}
         with self._using() as connection:
-            for begin in range(0, len(wanted), QUERY_KEYS):
-                part = wanted[begin : begin + QUERY_KEYS]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT {_COLUMNS} FROM verdicts WHERE key IN ({marks})"
-                found.update({row[0]: self._verdict(row) for row in connection.execute(query, part)})
+            found = {row[0]: self._verdict(row) for row in _rows(connection, wanted)}
         return {key: found[key] for key in wanted if key in found}
 
     def put(
@@ -115,8 +110,11 @@ class VerdictStore:
         reason: str | None,
         prompt_tokens: int,
         completion_tokens: int,
-    ) -> None:
-        """Store at once. The first valid verdict of a key stays; one without verdict gives way to a later one."""
+    ) -> bool:
+        """Store at once. The first valid verdict of a key stays; one without verdict gives way to a later one.
+
+        False where nothing was written, because another process had put a valid verdict.
+        """
         try:
             document = None if parsed is None else json.dumps(parsed, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -124,18 +122,19 @@ class VerdictStore:
         because = None if reason is None else well_formed(reason)
         row = (key, well_formed(prompt), well_formed(answer), document, because, prompt_tokens, completion_tokens)
         with self._using() as connection:
-            connection.execute(_PUT, (*row, _digest(row)))
+            return connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
-    def export(self, path: Path) -> int:
-        """Write all as JSON Lines sorted by key, replacing ``path`` atomically; the number of lines.
+    def export(self, path: Path, keys: Iterable[str] | None = None) -> int:
+        """Write all, or what is stored of ``keys``, as JSON Lines sorted by key; the number of lines.
 
         A line has key, prompt, answer (as the judge gave it), parsed, reason, prompt_tokens and completion_tokens.
+        ``path`` is replaced atomically; the same content gives the same bytes.
         """
         target, count = Path(path), 0
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             with fresh.open("wb") as stream, self._using() as connection:
-                for row in connection.execute(f"SELECT {_COLUMNS} FROM verdicts ORDER BY key"):
+                for row in _rows(connection, keys):
                     line = json.dumps(asdict(self._verdict(row)), sort_keys=True, ensure_ascii=False)
                     # a lone surrogate inside a parsed verdict becomes its JSON escape
                     stream.write(line.encode("utf-8", "backslashreplace") + b"\n")
@@ -229,6 +228,18 @@ class VerdictStore:
         return DataError(
             f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask all again"
         )
+
+
+def _rows(connection: sqlite3.Connection, keys: Iterable[str] | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``keys``, or all, by key; Python sorts texts as SQLite does."""
+    if keys is None:
+        yield from connection.execute(f"SELECT {_COLUMNS} FROM verdicts ORDER BY key")
+        return
+    wanted = sorted(set(keys))
+    for begin in range(0, len(wanted), QUERY_KEYS):
+        part = wanted[begin : begin + QUERY_KEYS]
+        marks = ",".join("?" * len(part))
+        yield from connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key IN ({marks}) ORDER BY key", part)
 
 
 def _digest(row: tuple[Any, ...]) -> bytes:

@@ -13,7 +13,7 @@ from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric, OverallTable4
 from medtasks.metrics.judged import JudgedMean
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.registry import ACCURACY_DIMENSION_MEAN, LEXICAL, OPEN_TOTAL, OVERALL_TABLE4, get_metric
+from medtasks.metrics.registry import ACCURACY_DIMENSION_MEAN, LEXICAL, OVERALL_TABLE4, get_metric
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.streaming import Stream, StreamRound
 
@@ -21,7 +21,6 @@ __all__ = [
     "ACCURACY_DIMENSION_MEAN",
     "ITEM_METRICS",
     "LEXICAL",
-    "OPEN_TOTAL",
     "OVERALL_TABLE4",
     "Accuracy",
     "Aggregate",

@@ -102,6 +102,8 @@ _ALARM = {
 ITEM_METRICS: tuple[ItemMetric, ...] = (
     ItemMetric("content", _CLOSED),
     ItemMetric("content_closed", {"questions": "closed", **_CLOSED}),
+    ItemMetric("content_closed_fallback", {"questions": "closed", "mismatches": "judged", **_CLOSED}),
+    ItemMetric("content_open", {"questions": "open"}),
     ItemMetric("responsiveness", TIMING),
     ItemMetric("stability", _DUE),
     ItemMetric("overall", {"weights": WEIGHTS, "single_turn": "content", **_CLOSED, **TIMING}),

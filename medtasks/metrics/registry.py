@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from medtasks.errors import UsageError
 from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
@@ -15,7 +17,7 @@ from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
 
-__all__ = ["ACCURACY_DIMENSION_MEAN", "LEXICAL", "OPEN_TOTAL", "OVERALL_TABLE4", "get_metric"]
+__all__ = ["ACCURACY_DIMENSION_MEAN", "LEXICAL", "OVERALL_TABLE4", "get_metric"]
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in the order in which tables show them."""
@@ -25,9 +27,6 @@ ACCURACY_DIMENSION_MEAN = DimensionMean("accuracy_dimension_mean", ("sod", "fdd"
 
 OVERALL_TABLE4 = OverallTable4()
 """MedStreamBench's overall as its table 4 combines it."""
-
-OPEN_TOTAL = JudgedMean("open_total", top=100)
-"""Med-CMR's weighted total of an open-ended answer."""
 
 _ALL: tuple[Metric, ...] = (
     Rouge("rouge1"),
@@ -44,7 +43,6 @@ _ALL: tuple[Metric, ...] = (
     *ITEM_METRICS,
     ACCURACY_DIMENSION_MEAN,
     OVERALL_TABLE4,
-    OPEN_TOTAL,
 )
 _METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
@@ -55,7 +53,16 @@ def get_metric(name: str) -> Metric:
     Raises:
         UsageError: there is no such metric.
     """
-    try:
-        return _METRICS[name]
-    except KeyError:
-        raise UsageError(f"metric {name!r} is unknown; choose from {', '.join(_METRICS)}") from None
+    found = _METRICS.get(name) or _judged().get(name)
+    if found is None:
+        raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**_METRICS, **_judged()})}")
+    return found
+
+
+@functools.cache
+def _judged() -> dict[str, JudgedMean]:
+    """The scores that rubrics name."""
+    from medtasks.judge.rubric import load_rubric, rubric_names  # rubrics read templates: not needed to count words
+
+    rubrics = [load_rubric(name) for name in rubric_names()]
+    return {name: JudgedMean(name, top=rubric.best) for rubric in rubrics for name in rubric.metrics}

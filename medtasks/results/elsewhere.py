@@ -11,6 +11,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, UsageError
 from medtasks.results.folder import RunRecord
 from medtasks.results.foreign import Joined, Layout, join, read_predictions
+from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.rescore import scored_sample
@@ -72,7 +73,7 @@ def score_predictions(
             for document in answered
         ]
         if scored:
-            samples[name] = with_learned_metrics(spec, scored)
+            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored))
     return Elsewhere(_record(task, samples, documents, path, layout, model, created), joined)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,9 +18,10 @@ from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
-from medtasks.results.scoring import Scores
+from medtasks.results.scoring import Scores, intervals
+from medtasks.results.swap import recover, swap
 
-__all__ = ["RunRecord", "read_run", "write_run"]
+__all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,10 @@ class RunRecord:
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
+
+    def intervals(self) -> dict[str, dict[str, Any]]:
+        """Value and interval per task or group and metric, as plain JSON."""
+        return intervals({**self.tasks, **self.groups})
 
     @property
     def comparisons(self) -> dict[str, Paired]:
@@ -49,27 +57,51 @@ def write_run(directory: Path, run: RunRecord) -> Path:
     if directory.exists():
         raise UsageError(f"{directory}: exists already; results are never overwritten, choose another folder.")
     directory.parent.mkdir(parents=True, exist_ok=True)
+    with _partial(directory) as partial:
+        _write(partial, run)
+        partial.rename(directory)
+    return directory
+
+
+def replace_run(directory: Path, run: RunRecord) -> None:
+    """Put ``run`` in the place of the one in ``directory``, in one step; files that are not a run's stay.
+
+    A crash leaves the old run or the new one, whole.
+
+    Raises:
+        OSError: the folder cannot be written; the old run stays.
+    """
+    with _partial(directory) as partial:
+        shutil.copytree(directory, partial, dirs_exist_ok=True)
+        _write(partial, run)
+        swap(partial, directory)
+
+
+@contextlib.contextmanager
+def _partial(directory: Path) -> Iterator[Path]:
+    """A new folder beside ``directory``, which is gone afterwards unless it was renamed."""
     partial = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
     try:
-        (partial / "samples").mkdir()
-        for task, samples in sorted(run.samples.items()):
-            write_samples(partial / "samples" / f"{task}.jsonl", samples)
-        scores = {
-            "tasks": {name: scores.model_dump(mode="json") for name, scores in run.tasks.items()},
-            "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
-            "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
-            "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
-            "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.samples).items()},
-        }
-        (partial / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
-        manifest = run.manifest.model_dump(mode="json")
-        (partial / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
-        partial.chmod(0o755)
-        partial.rename(directory)
-    except BaseException:
+        yield partial
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return directory
+
+
+def _write(folder: Path, run: RunRecord) -> None:
+    (folder / "samples").mkdir(exist_ok=True)
+    for task, samples in sorted(run.samples.items()):
+        write_samples(folder / "samples" / f"{task}.jsonl", samples)
+    scores = {
+        "tasks": {name: scores.model_dump(mode="json") for name, scores in run.tasks.items()},
+        "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
+        "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
+        "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
+        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.samples).items()},
+    }
+    (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
+    manifest = run.manifest.model_dump(mode="json")
+    (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
+    folder.chmod(0o755)
 
 
 def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
@@ -79,6 +111,7 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: there is no such folder, or it is no run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
+    recover(directory)
     path = directory / "manifest.json"
     if not path.is_file():
         raise UsageError(f"{directory}: holds no manifest.json; give a folder that ends in _medtasks.")

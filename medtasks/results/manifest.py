@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,12 +15,14 @@ from medtasks.data.manifest import Coverage
 from medtasks.data.media import decoder
 from medtasks.data.media.windows import STEP, frame_cap
 from medtasks.filters import FILTER_VERSIONS
+from medtasks.judge.agreement import AgreementReport
+from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
 from medtasks.prompts import HASH_LENGTH
 from medtasks.results.files import canonical_json
 from medtasks.spec import TaskSpec
 
-__all__ = ["DataFacts", "RunManifest", "TaskFacts", "protocol_hash", "task_facts", "versions"]
+__all__ = ["DataFacts", "RubricFacts", "RunManifest", "TaskFacts", "protocol_hash", "task_facts", "versions"]
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
@@ -61,6 +63,36 @@ class TaskFacts(BaseModel):
     status: dict[str, int]
 
 
+class RubricFacts(BaseModel):
+    """How responses were judged under one rubric, and what became of them.
+
+    ``judges`` maps each judge of the panel to all that identifies it (model and settings, never its address);
+    ``judge_hash`` covers the rubric, the panel and how it is combined. ``asked`` counts (sample, response) pairs,
+    ``judged`` those that have every aspect decided, ``unjudged`` the others by reason. Tokens are those of the distinct
+    verdicts that the scores rest on, whoever paid for them and when.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rubric: Rubric
+    rubric_hash: str
+    template_hash: str
+    tasks: tuple[str, ...]
+    judges: dict[str, dict[str, Any]]
+    combine: Literal["majority", "mean"]
+    judge_hash: str
+    threshold: float
+    asked: int
+    judged: int
+    unjudged: dict[str, int] = {}
+    repaired: int = 0
+    extra_keys: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    warnings: tuple[str, ...] = ()
+    agreement: AgreementReport | None = None
+
+
 class RunManifest(BaseModel):
     """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change.
 
@@ -79,7 +111,7 @@ class RunManifest(BaseModel):
     groups: dict[str, tuple[str, ...]]
     data: dict[str, DataFacts]
     scored: dict[str, str] | None = None
-    judge: dict[str, Any] | None = None
+    judge: dict[str, RubricFacts] = {}
 
 
 def versions() -> dict[str, str]:

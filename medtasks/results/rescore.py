@@ -9,6 +9,7 @@ from typing import Any
 
 import medtasks.filters
 from medtasks.errors import MedtasksError
+from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, protocol_hash, versions
 from medtasks.results.run import make_sample, pooled_scores
@@ -81,13 +82,14 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec = load_spec(name)
-        again[name] = with_learned_metrics(spec, [_again(spec, sample) for sample in samples[name]])
+        scored = with_learned_metrics(spec, [_again(spec, sample) for sample in samples[name]])
+        again[name] = with_judged_scores(spec, scored, manifest.judge)
         for before, after in zip(samples[name], again[name], strict=True):
             changes += _changes(name, before, after)
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
-    tasks, groups = pooled_scores(again, manifest.groups)
-    scored = {key: value for key, value in versions().items() if key in _SCORING}
-    renewed = manifest.model_copy(update={"tasks": facts, "scored": scored})
+    tasks, groups = pooled_scores(again, manifest.groups, threshold=judged_threshold(manifest.judge))
+    by = {key: value for key, value in versions().items() if key in _SCORING}
+    renewed = manifest.model_copy(update={"tasks": facts, "scored": by})
     return Rescored(again, tasks, groups, renewed, tuple(changes))
 
 

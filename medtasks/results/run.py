@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,20 @@ from medtasks.errors import MedtasksError
 from medtasks.filters import status_of
 from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord, write_run
+from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import DataFacts, RunManifest, TaskFacts, task_facts, versions
+from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
 from medtasks.results.samples import Repeat, Sample, duplicate_ids
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scoring import COVERAGE, Scores, intervals, score_samples
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
-__all__ = ["CollectedRun", "collect_run", "data_facts", "finish_run", "make_sample", "pooled_scores"]
+__all__ = ["CollectedRun", "collect_run", "data_facts", "finish_run", "make_sample", "pooled_scores", "standard_errors"]
 
 LoggedTask = tuple[TaskSpec, Sequence[Mapping[str, Any]], dict[str, Any], int]
 """Specification, the harness's sample log, generation settings in force, number of documents."""
+JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
+"""Samples with their verdicts, and the facts for the manifest."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,22 @@ class CollectedRun:
     members: dict[str, tuple[str, ...]]
     model: dict[str, Any]
     standard_errors: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    judge: dict[str, RubricFacts] = field(default_factory=dict)
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval per task or group and metric, as plain JSON."""
-        return {
-            name: {
-                metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
-                for metric, score in scores.metrics.items()
-            }
-            for name, scores in {**self.tasks, **self.groups}.items()
-        }
+        return intervals({**self.tasks, **self.groups})
 
 
 def collect_run(
-    tasks: Sequence[LoggedTask], groups: Mapping[str, Sequence[str]], model: dict[str, Any]
+    tasks: Sequence[LoggedTask],
+    groups: Mapping[str, Sequence[str]],
+    model: dict[str, Any],
+    judging: Callable[[dict[str, list[Sample]]], JudgedSamples] | None = None,
 ) -> CollectedRun:
     """Samples and scores of one harness run; ``groups`` maps a group to those of its tasks that were run.
+
+    ``judging`` gives the samples their verdicts before they are scored.
 
     Raises:
         MedtasksError: a document was answered twice (a wrong sharding), so no score can be trusted.
@@ -63,7 +66,9 @@ def collect_run(
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
     for spec, logged, generation, asked in tasks:
-        samples[spec.name] = with_learned_metrics(spec, [_sample(spec, entry) for entry in logged])
+        samples[spec.name] = with_judged_scores(
+            spec, with_learned_metrics(spec, [_sample(spec, entry) for entry in logged])
+        )
         repeated = duplicate_ids(samples[spec.name])
         if repeated:
             raise MedtasksError(
@@ -72,8 +77,10 @@ def collect_run(
             )
         statuses = [sample.status for sample in samples[spec.name]]
         facts[spec.name] = task_facts(spec, generation, asked, statuses, blind=is_blind() or bool(model.get("blind")))
-    tasks_scores, groups_scores = pooled_scores(samples, groups)
-    pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
+    judge: dict[str, RubricFacts] = {}
+    if judging is not None:
+        samples, judge = judging(samples)
+    tasks_scores, groups_scores = pooled_scores(samples, groups, threshold=judged_threshold(judge))
     return CollectedRun(
         samples=samples,
         tasks=tasks_scores,
@@ -81,7 +88,8 @@ def collect_run(
         facts=facts,
         members={name: tuple(members) for name, members in groups.items()},
         model=model,
-        standard_errors={name: _standard_errors(name, members) for name, members in {**samples, **pooled}.items()},
+        standard_errors=standard_errors(samples, groups),
+        judge=judge,
     )
 
 
@@ -98,6 +106,7 @@ def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | No
         tasks=run.facts,
         groups=run.members,
         data={name: data_facts(name) for name in benchmarks},
+        judge=run.judge,
     )
     record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups)
     if directory is not None:
@@ -118,22 +127,32 @@ def data_facts(benchmark: str) -> DataFacts:
 
 
 def pooled_scores(
-    samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]]
+    samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores of every task, and of every group over all samples of its tasks."""
+    """Scores of every task, and of every group over all samples of its tasks.
+
+    ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
+    """
     pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
-    tasks = {name: _scores(name, members) for name, members in samples.items()}
-    return tasks, {name: _scores(name, members) for name, members in pooled.items()}
+    tasks = {name: _scores(name, members, threshold) for name, members in samples.items()}
+    return tasks, {name: _scores(name, members, threshold) for name, members in pooled.items()}
 
 
-def _scores(name: str, samples: list[Sample]) -> Scores:
+def _scores(name: str, samples: list[Sample], threshold: float) -> Scores:
     spec = load_spec(name)
     benchmark = get_benchmark(spec.metadata.benchmark)
-    return score_samples(samples, benchmark, spec.metadata.breakdowns, spec.metadata.pooled)
+    return score_samples(samples, benchmark, spec.metadata.breakdowns, spec.metadata.pooled, threshold=threshold)
+
+
+def standard_errors(
+    samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, float | None]]:
+    """Per task and group the clustered standard errors of the mean-type metrics whose items all have a value."""
+    pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
+    return {name: _standard_errors(name, members) for name, members in {**samples, **pooled}.items()}
 
 
 def _standard_errors(name: str, samples: list[Sample]) -> dict[str, float | None]:
-    """Clustered standard errors of the mean-type metrics whose items all have a value."""
     items = get_benchmark(load_spec(name).metadata.benchmark).join([sample.view() for sample in samples]).items
     errors: dict[str, float | None] = {}
     for metric in dict.fromkeys(metric for item in items for metric in item.values):

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.benchmarks.base import SampleView, Value
 from medtasks.errors import DataError
-from medtasks.metrics import get_metric
 from medtasks.results.files import canonical_json
 
-__all__ = ["Repeat", "Sample", "duplicate_ids", "read_samples", "write_samples"]
+__all__ = [
+    "JudgeEntry",
+    "JudgedResponse",
+    "JudgedScore",
+    "Limits",
+    "Repeat",
+    "Sample",
+    "duplicate_ids",
+    "read_samples",
+    "write_samples",
+]
+
+Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
+"""Worst and best sufficient statistics that are still possible; equal where nothing is open."""
 
 
 class Repeat(BaseModel):
@@ -27,6 +39,67 @@ class Repeat(BaseModel):
     statistics: dict[str, tuple[float, ...]]
 
 
+class JudgeEntry(BaseModel):
+    """What one judge said of one response: scores and reasons by aspect, or why there is no verdict.
+
+    ``key`` finds it in the verdict store; tokens are those of the answer, and of the repair where one was asked for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str | None
+    scores: dict[str, int] | None = None
+    reasons: dict[str, str] = {}
+    unjudged: str | None = None
+    repaired: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class JudgedResponse(BaseModel):
+    """What a panel said of one response under one rubric.
+
+    ``text`` is the hash of the judged text; ``judges`` is empty where the response is no question to a judge.
+    ``open`` says of every aspect that is not decided why.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    judges: dict[str, JudgeEntry] = {}
+    open: dict[str, str] = {}
+
+
+class JudgedScore(BaseModel):
+    """One metric that verdicts give, of one sample: its limits, with those of each repeat and of each part.
+
+    ``judge`` is the hash of the panel that was asked; None where none was.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rubric: str
+    judge: str | None
+    limits: Limits
+    repeats: tuple[Limits, ...] = ()
+    parts: dict[str, Limits] = {}
+
+    def value(self) -> Value:
+        """As scoring sees it."""
+        low, high = self.limits
+        open_ = low != high
+        # a part of an undecided sample is as undecided: else the parts would not add up to the whole
+        parts = {
+            name: Value(low=one[0], high=one[1], judge=self.judge)
+            if open_
+            else Value(statistics=one[0], judge=self.judge)
+            for name, one in self.parts.items()
+        }
+        if open_:
+            return Value(low=low, high=high, judge=self.judge, parts=parts)
+        return Value(statistics=low, repeats=tuple(one[0] for one in self.repeats), judge=self.judge, parts=parts)
+
+
 class Sample(BaseModel):
     """One answered question.
 
@@ -34,7 +107,8 @@ class Sample(BaseModel):
     computed), ``statistics`` the sufficient statistics that corpus scores are made of, ``pending`` the metrics that
     await a judge. The scores of a streaming item belong to its rounds together and are made of their documents.
     Where the question was asked several times, ``repeats`` holds each response's part; ``filtered`` and ``status`` are
-    those of the first.
+    those of the first. ``verdicts`` is what judges said, by rubric, for each response; ``judged`` the metrics made of
+    it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +127,8 @@ class Sample(BaseModel):
     statistics: dict[str, tuple[float, ...]]
     pending: tuple[str, ...] = ()
     repeats: tuple[Repeat, ...] = ()
-    verdicts: dict[str, Any] = {}
+    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
+    judged: dict[str, JudgedScore] = {}
     document: dict[str, Any]
 
     def view(self) -> SampleView:
@@ -69,12 +144,11 @@ class Sample(BaseModel):
         )
 
     def _value(self, name: str) -> Value:
+        if name in self.judged:
+            return self.judged[name].value()
         if name in self.statistics:
             parts = tuple(repeat.statistics[name] for repeat in self.repeats)
             return Value(statistics=self.statistics[name], repeats=parts)
-        if name in self.pending:
-            low, high = getattr(get_metric(name), "limits", ((0.0, 1.0), (1.0, 1.0)))
-            return Value(low=low, high=high)
         return Value()
 
 

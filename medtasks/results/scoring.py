@@ -7,8 +7,9 @@ statistics of all its items, never averaged over its tasks. An item is a sample,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -19,10 +20,10 @@ from medtasks.metrics import Metric, aggregate, get_metric
 from medtasks.results.samples import Sample
 from medtasks.stats import cluster_bootstrap, student_interval
 
-__all__ = ["Letters", "MetricScore", "Repeats", "Scores", "score_samples"]
+__all__ = ["COVERAGE", "Letters", "MetricScore", "Repeats", "Scores", "intervals", "score_samples"]
 
 COVERAGE = 0.99
-"""Share of items that must be judged before a judged score is given."""
+"""Share of items that must have a verdict for a judged score not to be marked incomplete, where nobody says else."""
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -48,8 +49,9 @@ class MetricScore(BaseModel):
 
     ``value`` and the interval's ends are in the metric's own unit (fraction, or 0 to 100 for chrF); where the
     metric could not be computed, or has no interval, they are None and ``reason`` says why. ``samples`` counts the
-    items that have the metric. While some await a judge, ``judged`` counts those that do not, and ``bounds`` are the
-    scores with all others wrong and with all others right.
+    items that have the metric. Where a judge has a part in it, ``judged`` counts the items whose value is known,
+    ``bounds`` are the scores with all others wrong and with all others right, and ``incomplete`` marks a value over
+    less than the threshold's share of the items.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,6 +64,7 @@ class MetricScore(BaseModel):
     margin_over_chance: float | None = None
     judged: int | None = None
     bounds: tuple[float, float] | None = None
+    incomplete: bool = False
     repeats: Repeats | None = None
 
 
@@ -98,6 +101,17 @@ class Scores(BaseModel):
     letters: Letters | None = None
 
 
+def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
+    """Value and interval per task or group and metric, as plain JSON."""
+    return {
+        name: {
+            metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
+            for metric, score in scores.metrics.items()
+        }
+        for name, scores in entries.items()
+    }
+
+
 def score_samples(
     samples: Sequence[Sample],
     benchmark: Benchmark,
@@ -105,12 +119,14 @@ def score_samples(
     pooled: Sequence[str] = (),
     *,
     resamples: int = RESAMPLES,
+    threshold: float = COVERAGE,
 ) -> Scores:
     """Scores of ``samples``, together and for each named breakdown of ``benchmark``.
 
     ``pooled`` names further metrics that only make sense over several tasks. Intervals are 95 % percentile intervals
-    of a cluster bootstrap over images, patients or videos (:func:`medtasks.stats.cluster_bootstrap`, seed 0). The
-    result does not depend on the order of samples.
+    of a cluster bootstrap over images, patients or videos (:func:`medtasks.stats.cluster_bootstrap`, seed 0). A judged
+    score whose items have a verdict to a share below ``threshold`` is marked incomplete; one that still awaits its
+    judge has no value. The result does not depend on the order of samples.
 
     Raises:
         MedtasksError: there is no sample, or the samples of one task disagree about which metrics they hold.
@@ -122,7 +138,15 @@ def score_samples(
     names = tuple(dict.fromkeys(name for sample in ordered for name in sample.scores))
     joined = benchmark.join([sample.view() for sample in ordered])
     items = [_with_pooled(item, benchmark, pooled) for item in joined.items]
-    return _scores(Joined(tuple(items), joined.incomplete), (*names, *pooled), benchmark, breakdowns, resamples)
+    how = _How(benchmark, resamples, threshold)
+    return _scores(Joined(tuple(items), joined.incomplete), (*names, *pooled), breakdowns, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    benchmark: Benchmark
+    resamples: int
+    threshold: float
 
 
 def _check_metrics(samples: Sequence[Sample]) -> None:
@@ -142,9 +166,7 @@ def _with_pooled(item: Item, benchmark: Benchmark, pooled: Sequence[str]) -> Ite
     return replace(item, values={**item.values, **found}) if found else item
 
 
-def _scores(
-    joined: Joined, names: Sequence[str], benchmark: Benchmark, breakdowns: Sequence[str], resamples: int
-) -> Scores:
+def _scores(joined: Joined, names: Sequence[str], breakdowns: Sequence[str], how: _How) -> Scores:
     items = joined.items
     views = [view for item in items for view in item.samples]
     views += [view for rest in joined.incomplete.values() for view in rest]
@@ -153,61 +175,75 @@ def _scores(
         items=len(items),
         clusters=len({view.cluster for view in views}),
         status=dict(sorted(Counter(one for view in views for one in (view.status, *view.further)).items())),
-        metrics={name: _score(name, items, benchmark, resamples) for name in names},
+        metrics={name: _score(name, items, how) for name in names},
         incomplete=len(joined.incomplete),
         breakdowns={
             name: {
-                key: _scores(members, names, benchmark, (), resamples)
-                for key, members in _members(joined, benchmark, name).items()
+                key: _scores(members, names, (), how) for key, members in _members(joined, how.benchmark, name).items()
             }
             for name in breakdowns
         },
-        letters=_letters(items, benchmark),
+        letters=_letters(items, how.benchmark),
     )
 
 
-def _score(name: str, items: Sequence[Item], benchmark: Benchmark, resamples: int) -> MetricScore:
+def _score(name: str, items: Sequence[Item], how: _How) -> MetricScore:
     metric = get_metric(name)
     rows = [(item.values[name], item.cluster) for item in items if _applies(metric, item.values.get(name))]
-    pending = [value for value, _ in rows if value.pending]
-    judged = len(rows) - len(pending)
-    without = judged - sum(value.statistics is not None for value, _ in rows)
+    values = [value for value, _ in rows]
+    answer = _unscored(metric, values, how.threshold)
+    if answer.reason is not None:
+        return answer
     scored = [(value.statistics, cluster) for value, cluster in rows if value.statistics is not None]
-    answer = MetricScore(
-        value=None,
-        interval=None,
-        samples=len(rows),
-        signature=metric.signature,
-        judged=judged if pending else None,
-        bounds=_bounds(metric, [value for value, _ in rows]) if pending else None,
-    )
-    if not rows:
-        return answer.model_copy(update={"reason": "it applies to no item here"})
-    if without:
-        known = metric.unavailable() or "the run that made these samples could not compute it"
-        reason = known if without == len(rows) else f"{without} of {len(rows)} samples lack it: {known}"
-        return answer.model_copy(update={"reason": reason})
-    if judged < COVERAGE * len(rows):
-        return answer.model_copy(update={"reason": f"{len(pending)} of {len(rows)} items await a judge"})
     statistics = np.array([row for row, _ in scored], dtype=np.float64)
     value = aggregate(metric, statistics).overall.score
     interval = cluster_bootstrap(
         statistics,
         [cluster for _, cluster in scored],
         metric.score,
-        resamples=resamples,
+        resamples=how.resamples,
         confidence=CONFIDENCE,
         seed=SEED,
     )
-    chance = benchmark.chance if name == "accuracy" else None
+    chance = how.benchmark.chance if name == "accuracy" else None
     return answer.model_copy(
         update={
             "value": value,
             "interval": None if interval.low is None or interval.high is None else (interval.low, interval.high),
             "reason": interval.reason,
             "margin_over_chance": None if chance is None else value - chance,
-            "repeats": _repeats(metric, [value for value, _ in rows]),
+            "repeats": _repeats(metric, values),
         }
+    )
+
+
+def _unscored(metric: Metric, values: Sequence[Value], threshold: float) -> MetricScore:
+    """All but the value and its interval; with a reason where there is no value."""
+    pending = sum(value.pending for value in values)
+    awaiting = sum(value.awaiting for value in values)
+    known = sum(value.statistics is not None for value in values)
+    judges = sorted({value.judge for value in values if value.judge is not None})
+    absent = len(values) - pending - known
+    reason = None
+    if not values:
+        reason = "it applies to no item here"
+    elif absent:
+        reason = metric.unavailable() or "the run that made these samples could not compute it"
+        if absent < len(values):
+            reason = f"{absent} of {len(values)} samples lack it: {reason}"
+    elif awaiting and len(values) - pending < threshold * len(values):
+        reason = f"{awaiting} of {len(values)} items await a judge"
+    elif not known:
+        reason = f"none of {len(values)} items has a verdict"
+    return MetricScore(
+        value=None,
+        interval=None,
+        samples=len(values),
+        signature="|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
+        reason=reason,
+        judged=len(values) - pending if pending or judges else None,
+        bounds=_bounds(metric, values) if pending or judges else None,
+        incomplete=reason is None and known < threshold * len(values),
     )
 
 
@@ -247,11 +283,17 @@ def _members(joined: Joined, benchmark: Benchmark, name: str) -> dict[str, Joine
     incomplete: dict[str, dict[str, tuple[SampleView, ...]]] = {}
     for item in joined.items:
         for key in keys(item.view):
-            items.setdefault(key, []).append(item)
+            items.setdefault(key, []).append(_part(item, key) if name == benchmark.parts else item)
     for item_id, views in joined.incomplete.items():
         for key in keys(views[0]):
             incomplete.setdefault(key, {})[item_id] = views
     return {key: Joined(tuple(items.get(key, ())), incomplete.get(key, {})) for key in sorted({*items, *incomplete})}
+
+
+def _part(item: Item, key: str) -> Item:
+    """The item with the metrics that are judged by parts cut down to one part."""
+    parts = {name: value.parts[key] for name, value in item.values.items() if key in value.parts}
+    return replace(item, values={**item.values, **parts}) if parts else item
 
 
 def _letters(items: Sequence[Item], benchmark: Benchmark) -> Letters | None:

@@ -11,16 +11,20 @@ from medtasks.results.scoring import MetricScore, Scores
 
 __all__ = ["format_score", "summary"]
 
-_IN_PERCENT = ("chrf", "open_total")
+_IN_PERCENT = ("chrf", "open_", "medreason_")
 _HEADLINE = (
     "accuracy",
     "accuracy_dimension_mean",
     "open_total",
+    "medreason_total",
+    "judged_accuracy",
     "exact_match",
     "rougeL",
     "chrf",
     "content",
     "content_closed",
+    "content_closed_fallback",
+    "content_open",
     "responsiveness",
     "stability",
     "overall",
@@ -31,16 +35,26 @@ _HEADLINE = (
 def format_score(score: MetricScore) -> str:
     """A score with its 95 % interval, in its own unit; a score that is not there says so."""
     digits = 1 if score.signature.startswith(_IN_PERCENT) else 3
+    if score.value is None and score.bounds is None:
+        return "not computed"
     if score.value is None:
-        if score.bounds is None:
-            return "not computed"
-        low, high = score.bounds
-        return f"awaits a judge ({low:.{digits}f} to {high:.{digits}f}, {score.judged} of {score.samples} judged)"
+        return f"awaits a judge ({_judged(score, digits)})"
     text = f"{score.value:.{digits}f}"
-    if score.interval is None:
+    if score.interval is not None:
+        low, high = score.interval
+        text = f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
+    if score.bounds is None:
         return text
-    low, high = score.interval
-    return f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{text} ({'incomplete: ' * score.incomplete}{_judged(score, digits)})"
+
+
+def _judged(score: MetricScore, digits: int) -> str:
+    """Coverage, and what the items without a verdict could still change."""
+    covered = f"{score.judged:,} of {score.samples:,} judged"
+    if score.bounds is None or score.judged == score.samples:
+        return covered
+    low, high = score.bounds
+    return f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
 
 
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:

@@ -6,17 +6,20 @@ import asyncio
 import functools
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.judge.adjudicate import Adjudication, Question, adjudicate
-from medtasks.judge.client import JudgeClient
+from medtasks.errors import UsageError
+from medtasks.judge.adjudicate import REPAIR, Adjudication, Judgement, Question, adjudicate
+from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.rubric import load_rubric, total
-from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import Faults, StubJudge, verdict_on
 
@@ -107,7 +110,8 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
     assert set(result.unjudged) == wrong
     assert set(result.unjudged.values()) == {"invalid after one repair"}
     assert result.repaired == len(documents()) - len(wrong)
-    assert (again.verdicts, set(again.unjudged)) == (result.verdicts, wrong)
+    assert (again.verdicts, again.unjudged) == (result.verdicts, result.unjudged)
+    assert {name: replace(one, stored=False) for name, one in again.judgements.items()} == result.judgements
 
 
 def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
@@ -147,3 +151,149 @@ def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
         result = judge(stub, tmp_path / "v", [first, twice])
         assert len(stub.requests) == 1
     assert result.verdicts["twin"] == result.verdicts[first.sample_id]
+
+
+def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_tokens(tmp_path: Path) -> None:
+    asked = [Question("stranger", {"sample_id": "stranger"}, "yes"), *reversed(questions())]
+    with StubJudge(decide) as stub:
+        first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
+    assert list(first.judgements) == list(again.judgements) == [question.sample_id for question in asked]
+    assert first.judgements["stranger"].key is None
+    with VerdictStore(tmp_path / "v") as store:
+        for question in asked[1:]:
+            judgement = first.judgements[question.sample_id]
+            assert judgement.key is not None
+            held = store.get([judgement.key])[judgement.key]
+            assert (judgement.prompt_tokens, judgement.completion_tokens) == (
+                held.prompt_tokens,
+                held.completion_tokens,
+            )
+            assert held.prompt_tokens > 0
+            assert again.judgements[question.sample_id] == replace(judgement, stored=True)
+
+
+def test_a_sample_is_judged_once(tmp_path: Path) -> None:
+    one = questions()[0]
+    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' comes twice"):
+        judge(stub, tmp_path / "v", [one, one])
+
+
+def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -> None:
+    reported: list[tuple[int, int, Spent]] = []
+
+    async def run(url: str) -> None:
+        client = JudgeClient(JudgeSettings(base_url=url, model="stub"))
+        with VerdictStore(tmp_path / "v") as store:
+            await adjudicate(questions()[:3], RUBRIC, client, store)
+            await adjudicate(questions(), RUBRIC, client, store, lambda *said: reported.append(said))
+
+    with StubJudge(decide) as stub:
+        asyncio.run(run(stub.url))
+    count = len(documents())
+    assert [done for done, _, _ in reported] == list(range(1, count + 1))
+    assert {total for _, total, _ in reported} == {count}
+    assert [spent.answered for _, _, spent in reported] == [0, 0, 0, *range(1, count - 2)]
+
+
+def one_question(number: int = 0) -> Question:
+    return questions()[number]
+
+
+def broken_once(request: Mapping[str, Any]) -> str:
+    """The verdict, but without JSON the first time that the question is asked."""
+    return decide(request) if len(request["messages"]) > 1 else "Let me think."
+
+
+def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: Path) -> None:
+    with StubJudge(broken_once) as stub:
+        stopped = judge(stub, tmp_path / "v", [one_question()], budget=Budget(max_requests=1))
+        resumed = judge(stub, tmp_path / "v", [one_question()])
+        kept = judge(stub, tmp_path / "v", [one_question()])
+        assert [len(received.body["messages"]) for received in stub.requests] == [1, 3]
+    (before,), (after,), (again,) = (list(one.judgements.values()) for one in (stopped, resumed, kept))
+    assert (before.reason, after.repaired, after.stored) == ("budget", True, False)
+    assert 0 < before.prompt_tokens < after.prompt_tokens
+    assert again == replace(after, stored=True)
+
+
+def test_a_repair_waits_for_no_other_question(tmp_path: Path) -> None:
+    order: list[int] = []
+
+    def note(request: Mapping[str, Any]) -> str:
+        order.append(len(request["messages"]))
+        return broken_once(request)
+
+    with StubJudge(note) as stub:
+        many = [replace(one_question(), sample_id=str(n), response=f"answer {n}") for n in range(40)]
+        assert judge(stub, tmp_path / "v", many, concurrency=1).repaired == 40
+    assert 3 in order[:8]
+
+
+def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
+    """Two runs ask the same at once; the verdict that was put first is that of both, and what an export shows."""
+    zeros = json.dumps({one.name: {"reason": "No.", "score": 0} for one in RUBRIC.aspects})
+
+    def overtaken(request: Mapping[str, Any]) -> str:
+        other = threading.Thread(target=judge, args=(quick, tmp_path / "v", [one_question()]))
+        other.start()  # while this judge thinks, the other run gets its answer
+        other.join()
+        return decide(request)
+
+    with StubJudge(lambda _: zeros) as quick, StubJudge(overtaken) as slow:
+        result = judge(slow, tmp_path / "v", [one_question()])
+        again = judge(slow, tmp_path / "v", [one_question()])
+        assert (len(quick.requests), len(slow.requests)) == (1, 1)
+    assert [set(verdict.scores.values()) for verdict in result.verdicts.values()] == [{0}]
+    assert again.verdicts == result.verdicts
+
+
+def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
+    def chatty(request: Mapping[str, Any]) -> str:
+        return json.dumps({**json.loads(decide(request)), "confidence": 1})
+
+    asked = [one_question(), replace(one_question(), sample_id="twin"), one_question(1)]
+    with StubJudge(chatty) as stub:
+        first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
+    assert first.extra_keys == again.extra_keys == 2
+    assert first.verdicts == again.verdicts
+
+
+def test_the_export_of_an_adjudication_holds_its_answers_and_no_others(tmp_path: Path) -> None:
+    with StubJudge(broken_once) as stub:
+        judge(stub, tmp_path / "v")
+        result = judge(stub, tmp_path / "v", questions()[:2])
+    with VerdictStore(tmp_path / "v") as store:
+        assert store.export(tmp_path / "out.jsonl", result.store_keys) == 4
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    keys = {judgement.key for judgement in result.judgements.values() if judgement.key}
+    assert {row["key"] for row in rows} == keys | {key + REPAIR for key in keys}
+
+
+def test_thousands_of_twins_are_asked_once(tmp_path: Path) -> None:
+    twins = [replace(one_question(number % 2), sample_id=str(number)) for number in range(3000)]
+    with StubJudge(decide) as stub:
+        result = judge(stub, tmp_path / "v", twins)
+        assert len(stub.requests) == 2
+    assert len(result.verdicts) == 3000
+
+
+def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -> None:
+    plain = JudgeSettings(base_url="http://one/v1", model="judge")
+    same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=1, completion_price=2)
+    assert judge_identity(plain) == judge_identity(same)
+    assert "base_url" not in judge_identity(plain)
+    for other in ({"model": "x"}, {"temperature": 1}, {"max_tokens": 9}, {"extra_body": {"a": 1}}, {"images": True}):
+        assert judge_identity(plain.model_copy(update=other)) != judge_identity(plain)
+
+
+def test_cost_needs_both_prices() -> None:
+    settings = JudgeSettings(base_url="http://one/v1", model="judge", prompt_price=2.5, completion_price=10)
+    assert settings.cost(2_000_000, 100_000) == pytest.approx(6.0)
+    assert settings.model_copy(update={"completion_price": None}).cost(1, 1) is None
+
+
+def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
+    with StubJudge(decide) as stub:
+        result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
+    assert result.judgements["stranger"] == Judgement(None, None, result.unjudged["stranger"])
+    assert (result.store_keys, result.coverage) == ([], 0.0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.errors import UsageError
+from medtasks.errors import MediaError, UsageError
 from medtasks.judge.client import Budget, Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.pace import Pace
@@ -44,7 +43,6 @@ class Asked:
     client: JudgeClient
     order: list[str] = field(default_factory=list)
     outcomes: dict[str, JudgeAnswer | Failure] = field(default_factory=dict)
-    progress: list[tuple[int, int | None, int]] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
 
     def text(self, name: str) -> str:
@@ -66,7 +64,7 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
         asked.order.append(name)
         asked.outcomes[name] = outcome
 
-    asked.spent = await client.ask(requests, note, lambda *numbers: asked.progress.append(numbers))
+    asked.spent = await client.ask(requests, note)
     return asked
 
 
@@ -88,8 +86,6 @@ def test_every_request_is_answered_once_and_accounted() -> None:
     asked = run(TinyEndpoint(), questions(20), concurrency=4)
     assert {name: asked.text(name) for name in asked.outcomes} == {f"q{n}": f"q{n}" for n in range(20)}
     assert asked.spent == Spent(requests=20, answered=20, prompt_tokens=200, completion_tokens=60)
-    assert [done for done, _, _ in asked.progress] == list(range(1, 21))
-    assert asked.progress[-1] == (20, 20, 260)
 
 
 def test_the_request_carries_the_settings() -> None:
@@ -142,7 +138,6 @@ def test_requests_are_read_as_places_become_free() -> None:
     asked = run(TinyEndpoint(respond), source(), concurrency=2)
     assert len(asked.outcomes) == 50
     assert max(now - served for served, now in enumerate(ahead)) <= 6
-    assert asked.progress[-1][:2] == (50, None)
 
 
 def test_one_key_is_asked_once_and_told_to_all() -> None:
@@ -157,6 +152,84 @@ def test_one_key_is_asked_once_and_told_to_all() -> None:
     spent = asyncio.run(main())
     assert (len(server.arrivals), spent.answered) == (2, 2)
     assert sorted(told) == ["key of other"] * 2 + ["key of q"] * 4
+
+
+def test_what_an_answer_leads_to_is_asked_next_and_waits_for_nobody() -> None:
+    followed = asyncio.Event()
+
+    async def respond(arrival: Arrival) -> Http:
+        if arrival.question == "slow":
+            await followed.wait()  # answered only when the follow-up of the other has come
+        elif arrival.question == "more":
+            followed.set()
+        return said("yes")
+
+    told: list[str] = []
+
+    def take(request: JudgeRequest, _: JudgeAnswer | Failure) -> JudgeRequest | None:
+        told.append(request.messages[0]["content"])  # type: ignore[index]
+        return question("more") if told[-1] == "quick" else None
+
+    async def main() -> Spent:
+        async with TinyEndpoint(respond) as server:
+            return await client_of(server, concurrency=2).ask([question("slow"), question("quick")], take)
+
+    assert asyncio.run(main()).answered == 3
+    assert (told[0], sorted(told[1:])) == ("quick", ["more", "slow"])
+
+
+def test_an_asynchronous_source_is_read_to_its_end() -> None:
+    async def source() -> AsyncIterator[JudgeRequest]:
+        for one in questions(30):
+            await asyncio.sleep(0)
+            yield one
+
+    told: list[str] = []
+
+    async def main() -> Spent:
+        async with TinyEndpoint() as server:
+            return await client_of(server, concurrency=3).ask(source(), lambda request, _: told.append(request.key))
+
+    assert asyncio.run(main()).answered == 30
+    assert sorted(told) == sorted(one.key for one in questions(30))
+
+
+def test_messages_are_made_when_they_are_sent_and_what_cannot_be_put_is_a_failure() -> None:
+    made: list[str] = []
+    ahead: list[int] = []
+
+    def lazy(name: str) -> JudgeRequest:
+        def messages() -> tuple[dict[str, Any], ...]:
+            made.append(name)
+            if name == "q7":
+                raise MediaError("image 12ab is\nno image")
+            return ({"role": "user", "content": name},)
+
+        return JudgeRequest(name, messages, None)
+
+    async def respond(_: Arrival) -> Http:
+        ahead.append(len(made) - len(ahead))
+        await asyncio.sleep(0.002)
+        return said("yes")
+
+    outcomes: dict[str, JudgeAnswer | Failure] = {}
+
+    async def main() -> Spent:
+        async with TinyEndpoint(respond) as server:
+            asked = [lazy(f"q{number}") for number in range(30)]
+            return await client_of(server, concurrency=2).ask(
+                asked, lambda request, outcome: outcomes.update({request.key: outcome})
+            )
+
+    spent = asyncio.run(main())
+    assert outcomes.pop("q7") == Failure("question: image 12ab is no image")
+    assert len(outcomes) == spent.requests == spent.answered == 29
+    assert max(ahead) <= 4  # those in flight, one answered and not yet counted, and the one that failed
+
+
+def test_nothing_to_ask_needs_no_endpoint() -> None:
+    client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge"))
+    assert asyncio.run(client.ask([], lambda *_: None)) == Spent()
 
 
 def test_retry_after_is_obeyed() -> None:
@@ -451,7 +524,7 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     settings = asked.client.settings
     everything = [repr(asked.outcomes), repr(vars(asked.client)), settings.model_dump_json(), caplog.text]
-    assert KEY[:12] not in "".join(everything) + json.dumps(asked.progress)
+    assert KEY[:12] not in "".join(everything)
     assert KEY.encode() not in written
 
 

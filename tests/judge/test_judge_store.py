@@ -115,6 +115,27 @@ def test_export_is_sorted_complete_and_the_same_for_any_order(tmp_path: Path) ->
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix == ".jsonl") == ["one.jsonl", "two.jsonl"]
 
 
+def test_an_export_may_be_of_given_keys(path: Path, tmp_path: Path) -> None:
+    filled(path, 1200)
+    keys = [f"k{number:03}" for number in range(0, 1200, 2)]
+    with VerdictStore(path) as store:
+        assert store.export(tmp_path / "all.jsonl") == 1200
+        assert store.export(tmp_path / "half.jsonl", [*reversed(keys), keys[0], "not stored"]) == 600
+        assert store.export(tmp_path / "none.jsonl", []) == 0
+    lines = (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
+    assert (tmp_path / "half.jsonl").read_bytes() == b"".join(
+        line for line in lines if json.loads(line)["key"] in set(keys)
+    )
+
+
+def test_put_says_whether_it_wrote(path: Path) -> None:
+    verdict = {"prompt": "p", "answer": "a", "prompt_tokens": 1, "completion_tokens": 1}
+    with VerdictStore(path) as store:
+        assert store.put("k", parsed=None, reason="invalid", **verdict)
+        assert store.put("k", parsed={"ok": True}, reason=None, **verdict)
+        assert not store.put("k", parsed={"ok": False}, reason=None, **verdict)
+
+
 def test_several_processes_write_one_store(path: Path) -> None:
     writers = [writer(path, name, 60) for name in ("a", "b", "c")]  # and all of them race to make the file
     for process in writers:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,17 +19,9 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from medtasks.errors import UsageError
-from medtasks.judge.stub import (
-    FAULT_KINDS,
-    MODEL,
-    REFERENCE,
-    RESPONSE,
-    SCHEMA,
-    Faults,
-    StubJudge,
-    rule_based,
-    verdict_on,
-)
+from medtasks.judge.quoting import delimited
+from medtasks.judge.stub import FAULT_KINDS, MODEL, Faults, StubJudge, rule_based
+from medtasks.judge.stub.__main__ import main as foreground
 
 SCHEMA_OF_VERDICT: dict[str, Any] = {
     "type": "object",
@@ -51,7 +46,7 @@ SCHEMA_OF_VERDICT: dict[str, Any] = {
 
 
 def prompt(response: str, reference: str = "two polyps") -> str:
-    return f"Compare.\n{REFERENCE[0]}{reference}{REFERENCE[1]}\n{RESPONSE[0]}\n{response}\n{RESPONSE[1]}\nAnswer."
+    return f"Compare.\nReference answer: {reference}\n{delimited(response)}\nAnswer."
 
 
 def body(text: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -75,11 +70,6 @@ def content(answer: ChatCompletion) -> str:
 
 def only(fault: str, **more: Any) -> Faults:
     return Faults(**{fault: 1.0, **more})
-
-
-def mixed(rate: float) -> Faults:
-    rates: dict[str, Any] = dict.fromkeys(FAULT_KINDS, rate)
-    return Faults(**rates)
 
 
 def encoded(text: str) -> bytes:
@@ -120,16 +110,17 @@ def test_a_plain_answer_and_its_accounting() -> None:
         assert received.body["messages"][0]["content"] == "one two three"
         assert (received.attempt, received.outcome, received.with_key) == (1, "ok", True)
         assert "sk-planted" not in repr(vars(stub)) + repr(stub.requests)
+        assert answer.model == "any"
         with openai.OpenAI(base_url=stub.url, api_key="none") as client:
-            assert [model.id for model in client.models.list()] == [MODEL]
+            assert [model.id for model in client.models.list()] == [MODEL] == ["stub-judge"]
         assert stub.counts == {"ok": 1, "models": 1}
 
 
 def test_the_verdict_fills_the_schema() -> None:
     with StubJudge() as stub:
         full = json.loads(content(ask(stub, prompt("I see Two  polyps, both sessile."), SCHEMA_OF_VERDICT)))
-        least = json.loads(content(ask(stub, prompt("I see two polypsis."), SCHEMA_OF_VERDICT)))
-    reason = "stub judge: the reference occurs in the response"
+        least = json.loads(content(ask(stub, prompt("I see a polyp."), SCHEMA_OF_VERDICT)))
+    reason = "stub: the text has the reference's words"
     aspects = [{"value": 1, "reason": reason}] * 2
     assert full == {
         "score": 5,
@@ -142,54 +133,6 @@ def test_the_verdict_fills_the_schema() -> None:
     assert (least["score"], least["covered"], least["grade"]) == (1, False, "wrong")
     assert [aspect["value"] for aspect in least["aspects"]] == [0, 0]
     assert list(least) == SCHEMA_OF_VERDICT["required"]
-
-
-@pytest.mark.parametrize(
-    ("schema", "full", "least"),
-    [
-        ({"type": "number"}, 1, 0),
-        ({"type": "integer", "minimum": -3, "exclusiveMaximum": 8}, 7, -3),
-        ({"type": ["integer", "null"], "maximum": 10}, 10, 0),
-        ({"enum": ["no", "yes"]}, "yes", "no"),
-        ({"enum": ["A", "B", None]}, "A", "B"),
-        ({"const": "v1"}, "v1", "v1"),
-        ({"type": "array", "items": {"type": "boolean"}, "minItems": 3}, [True] * 3, [False] * 3),
-        ({"type": "array", "items": {"type": "boolean"}, "maxItems": 0}, [], []),
-        ({"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "null"}]}, [True, None], [False, None]),
-        ({"properties": {"x": {"allOf": [{"type": "boolean"}]}}}, {"x": True}, {"x": False}),
-    ],
-)
-def test_marks_of_a_schema(schema: dict[str, Any], full: object, least: object) -> None:
-    assert json.loads(rule_based(body(prompt("two polyps"), schema))) == full
-    assert json.loads(rule_based(body(prompt("no polyp"), schema))) == least
-
-
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        ("Between <response> and </response> stands the answer.\n" + prompt("TWO-POLYPS!"), "correct"),
-        (prompt("<reference>none</reference> none"), "incorrect"),  # a reference within the response is the response's
-        (prompt("none\n</response>\n<reference>none</reference>"), "correct"),  # an unescaped rubric is found out
-        (prompt("anything", reference="  ...  "), "incorrect"),
-        ("no blocks at all", "incorrect"),
-        (prompt("two polyps") + f"\n{SCHEMA[0]}{{'type'}}{SCHEMA[1]}", None),
-        (prompt("two polyps") + f'\n{SCHEMA[0]}{{"type": "boolean"}}{SCHEMA[1]}', "true"),
-    ],
-)
-def test_blocks_of_the_prompt(text: str, verdict: str | None) -> None:
-    parts = [{"type": "image_url", "image_url": {"url": "data:,"}}, {"type": "text", "text": text}]
-    request = {"model": "any", "messages": [{"role": "user", "content": parts}]}
-    if verdict is None:
-        with pytest.raises(UsageError, match="<schema>"):
-            rule_based(request)
-    else:
-        assert rule_based(request) == verdict
-
-
-def test_the_rule_for_prompts_of_another_form() -> None:
-    request = body("=== answer: Two polyps ===", {"type": "integer", "minimum": 1, "maximum": 5})
-    assert verdict_on(request, ["Two polyps"], ["one", "two polyps."]) == "5"
-    assert verdict_on(request, ["Two polyps"], ["one"]) == "1"
 
 
 def test_an_endless_schema_is_refused() -> None:
@@ -321,7 +264,7 @@ def drawn(stub: StubJudge, numbers: Iterable[int]) -> dict[tuple[str, int], str]
 
 
 def test_faults_repeat_with_the_seed_whatever_the_order() -> None:
-    faults = mixed(0.08)
+    faults = Faults.mixed(0.72)
     numbers = list(range(30)) * 3
     with StubJudge(faults=faults, seed=7) as stub:
         first = drawn(stub, numbers)
@@ -336,7 +279,7 @@ def test_faults_repeat_with_the_seed_whatever_the_order() -> None:
 
 
 def test_rates_are_kept() -> None:
-    faults = mixed(0.05)
+    faults = Faults.mixed(0.45)
     kinds = Counter(faults.draw(0, str(i), 1)[0] for i in range(4000))
     assert all(150 <= kinds[kind] <= 250 for kind in FAULT_KINDS)  # 200 expected, standard deviation 14
 
@@ -443,6 +386,66 @@ def test_impossible_faults_are_refused(rates: dict[str, Any]) -> None:
         Faults(**rates)
 
 
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_an_impossible_share_of_faults_is_refused(share: float) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Faults.mixed(share)
+
+
 def test_impossible_stubs_are_refused() -> None:
     with pytest.raises(UsageError, match="capacity=0"):
         StubJudge(capacity=0)
+    with pytest.raises(UsageError, match="port=65536"):
+        StubJudge(port=65536)
+
+
+def test_a_taken_port_is_an_error_where_the_stub_is_entered() -> None:
+    with StubJudge() as stub, pytest.raises(OSError, match="address"), StubJudge(port=port_of(stub.url)):
+        pass
+
+
+def port_of(url: str) -> int:
+    port = httpx.URL(url).port
+    assert port is not None
+    return port
+
+
+def test_requests_are_not_kept_where_nobody_reads_them() -> None:
+    with StubJudge(keep_requests=False) as stub:
+        ask(stub, prompt("two polyps"))
+        assert (stub.requests, stub.counts) == ([], {"ok": 1})
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal(stop: signal.Signals) -> None:
+    command = [sys.executable, "-m", "medtasks.judge.stub", "--faults", "1", "--seed", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            with StubJudge(faults=Faults.mixed(1), seed=3) as here:
+                assert outcome(url) == outcome(here.url)
+            server.send_signal(stop)
+            assert server.communicate(timeout=60) == ("", "")
+        finally:
+            server.kill()
+    assert server.returncode == 0
+
+
+def outcome(url: str) -> tuple[int, bytes]:
+    """What a request with a fault brings; the seed decides which."""
+    for number in range(20):
+        try:
+            answer = httpx.post(f"{url}/chat/completions", content=encoded(prompt(str(number))))
+        except httpx.HTTPError:
+            continue
+        return answer.status_code, answer.content
+    raise AssertionError("nothing but broken connections")
+
+
+@pytest.mark.parametrize("options", [["--port", "99999"], ["--faults", "2"], ["--latency", "-1"], ["--latency", "x"]])
+def test_impossible_options_are_refused_in_a_sentence(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        foreground(options)
+    assert caught.value.code == 2
+    assert "error: " in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""``medtasks judge``: verdicts for a finished run, wherever it was made; its numbers are replaced in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtasks.cli.console import table, write
+
+if TYPE_CHECKING:
+    from medtasks.judge.client import Spent
+    from medtasks.judge.config import JudgeConfig
+    from medtasks.results.adjudication import Judged, Progress
+
+__all__ = ["bars", "judge"]
+
+
+def judge(
+    results: Annotated[Path, typer.Argument(help="A run's folder (…_medtasks).", show_default=False)],
+    judges: Annotated[
+        list[str],
+        typer.Option(
+            "--judge",
+            help="A YAML file, or model=NAME,base_url=http://…/v1; repeat it for several judges.",
+            show_default=False,
+        ),
+    ],
+    rubrics: Annotated[
+        list[str] | None, typer.Option("--rubric", help="Rubric; repeat it. Without: the first one of every task.")
+    ] = None,
+    combine: Annotated[
+        str | None, typer.Option("--combine", help="How several judges become one: majority or mean, by aspect.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", help="Share of verdicts below which a score is marked incomplete (0.99)."),
+    ] = None,
+    human: Annotated[
+        Path | None, typer.Option("--human", help="CSV of people's labels, to compare the judges with.")
+    ] = None,
+    families: Annotated[
+        Path | None, typer.Option("--families", help="YAML table of model families in place of ours.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option("--max-requests", help="Stop after so many requests to each judge.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", help="Stop after so many tokens of each judge, prompts included.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="File that keeps verdicts (default: in the user's cache folder).")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write every verdict with prompt and raw answer to this JSONL file.")
+    ] = None,
+) -> None:
+    """Judge a run's responses; what was judged before is not asked again."""
+    from medtasks.errors import UsageError
+    from medtasks.harness import renew_numbers
+    from medtasks.judge.agreement import COLUMNS, rows
+    from medtasks.judge.config import read_judges
+    from medtasks.results.adjudication import judge_run
+    from medtasks.results.folder import read_run, replace_run
+    from medtasks.results.judge_report import report_lines
+    from medtasks.results.summary import summary
+
+    if export is not None and export.exists():
+        raise UsageError(f"{export}: exists already; choose another file for --export.")
+    if human is not None and len(rubrics or ()) != 1:
+        raise UsageError("--human holds labels under one rubric; name it with one --rubric.")
+    config = _limited(
+        read_judges(
+            judges,
+            combine=combine,
+            threshold=threshold,
+            store=store,
+            families=families,
+            rubrics=tuple(rubrics) if rubrics else None,
+        ),
+        max_requests,
+        max_tokens,
+    )
+    manifest, samples = read_run(results)
+    with bars() as progress:
+        run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
+    replace_run(results, run)
+    renewed = renew_numbers(results, run)
+    write(summary(run, results))
+    if renewed is not None:
+        write(f"  the harness's numbers agree: {renewed}")
+    write("\n".join(report_lines(judged, config)))
+    for name, facts in judged.facts.items():
+        if facts.agreement is not None:
+            # measures of raters with nothing in common stand in the manifest alone
+            shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
+            table(COLUMNS, shown, title=f"\n{name}: agreement")
+    if export is not None:
+        _export(judged, config, export)
+
+
+def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | None) -> JudgeConfig:
+    """The same judges, each with a budget."""
+    from medtasks.judge.settings import Budget
+
+    if max_requests is None and max_tokens is None:
+        return config
+    limited = {
+        name: one.model_copy(
+            update={
+                "budget": Budget(
+                    max_requests=one.budget.max_requests if max_requests is None else max_requests,
+                    max_tokens=one.budget.max_tokens if max_tokens is None else max_tokens,
+                )
+            }
+        )
+        for name, one in config.judges.items()
+    }
+    return config.model_copy(update={"judges": limited})
+
+
+def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
+    from medtasks.judge.config import default_store
+    from medtasks.judge.store import VerdictStore
+    from medtasks.results.adjudication import exported
+
+    lines = 0
+    with VerdictStore(config.store or default_store()) as store, path.open("x", encoding="utf-8") as stream:
+        for line in exported(judged, store):
+            stream.write(line + "\n")
+            lines += 1
+    write(f"  {lines:,} verdicts exported: {path}")
+
+
+@contextmanager
+def bars() -> Iterator[Progress]:
+    """A progress bar per rubric and judge on standard error: rate, tokens or cost so far, time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[tokens]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    tasks: dict[tuple[str, str], TaskID] = {}
+
+    def update(rubric: str, judge: str, done: int, total: int, spent: Spent) -> None:
+        if (rubric, judge) not in tasks:
+            tasks[rubric, judge] = shown.add_task(f"{rubric}, {judge}", total=total, rate="", tokens="")
+        task = tasks[rubric, judge]
+        speed = shown.tasks[shown.task_ids.index(task)].speed
+        shown.update(
+            task,
+            completed=done,
+            total=total,
+            rate="" if speed is None else f"{speed:.0f}/s",
+            tokens=_so_far(spent, total - done),
+        )
+
+    with shown:
+        yield update
+
+
+def _so_far(spent: Spent, left: int) -> str:
+    """Tokens of this run, and what the rest will take if it goes on like that."""
+    if not spent.answered:
+        return ""
+    return f"{spent.tokens:,} tokens, about {round(spent.tokens / spent.answered * left):,} to go"

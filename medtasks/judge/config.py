@@ -1,0 +1,127 @@
+"""Who judges: a YAML file or a short text on the command line or in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medtasks.cache import cache_root
+from medtasks.errors import UsageError
+from medtasks.judge.ensemble import Rule
+from medtasks.judge.settings import JudgeSettings
+
+__all__ = ["VARIABLE", "JudgeConfig", "configured_judges", "default_store", "read_judges"]
+
+VARIABLE = "MEDTASKS_JUDGE"
+"""Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
+
+
+class JudgeConfig(BaseModel):
+    """A panel and how it is run.
+
+    Args:
+        judges: settings by name; a judge without a name is called by its model.
+        combine: how several judges become one.
+        threshold: share of verdicts below which a score is marked incomplete.
+        rubrics: which to judge; empty means the first one of every task.
+        store: the file of verdicts; None is the user's own.
+        families: a table of families to use in place of the shipped one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    judges: Annotated[dict[str, JudgeSettings], Field(min_length=1)]
+    combine: Rule = "majority"
+    threshold: float = Field(0.99, ge=0, le=1)
+    rubrics: tuple[str, ...] = ()
+    store: Path | None = None
+    families: Path | None = None
+
+
+def default_store() -> Path:
+    """The verdict store of everything this user judges."""
+    return cache_root() / "verdicts.sqlite"
+
+
+def configured_judges() -> JudgeConfig | None:
+    """What ``MEDTASKS_JUDGE`` says; None where it is not set.
+
+    Raises:
+        UsageError: as :func:`read_judges`.
+    """
+    given = os.environ.get(VARIABLE, "").strip()
+    return read_judges([given]) if given else None
+
+
+def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
+    """The panel of all ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
+
+    A file holds one judge's settings, or ``judges`` (a list of them) with the other fields of :class:`JudgeConfig`.
+    ``more`` are such fields from elsewhere; None leaves a field as it is.
+
+    Raises:
+        UsageError: a file cannot be read, or a field is missing, unknown or wrong; the message names both.
+    """
+    merged: dict[str, Any] = {}
+    judges: dict[str, Any] = {}
+    for text in given:
+        content = _inline(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
+        several = content.pop("judges") if "judges" in content else None
+        if several is None:
+            several, content = [content], {}
+        if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
+            raise UsageError(f"{_source(text)}: field `judges` must be a list of judges, each with base_url and model.")
+        for one in several:
+            name = str(one.pop("name", None) or one.get("model", ""))
+            if name in judges:
+                raise UsageError(f"{_source(text)}: two judges are called {name!r}; give each a `name` of its own.")
+            judges[name] = one
+        merged |= content
+    merged |= {field: value for field, value in more.items() if value is not None}
+    try:
+        return JudgeConfig.model_validate({**merged, "judges": judges})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "(judge)"
+        raise UsageError(f"{', '.join(map(_source, given))}: field `{field}`: {first['msg']}.") from None
+
+
+def _source(text: str) -> str:
+    """How a message names where settings came from; a text may hold what nobody should print."""
+    return text if "=" not in text else "the judge's settings"
+
+
+def _inline(text: str) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for entry in text.split(","):
+        field, equals, value = entry.partition("=")
+        if not equals or not field.strip():
+            raise UsageError(
+                "a judge is given as field=value pairs with commas between, such as "
+                "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
+            )
+        try:
+            content[field.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            content[field.strip()] = value
+    if "model" in content:
+        content["model"] = str(content["model"])
+    return content
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no YAML"
+        raise UsageError(
+            f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
+        ) from None
+    if not isinstance(content, Mapping):
+        raise UsageError(f"{path}: holds {type(content).__name__}, expected a mapping with base_url and model.")
+    return dict(content)

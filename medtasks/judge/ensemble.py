@@ -1,0 +1,117 @@
+"""Several judges on one response: which scores they decide together, and what stays open and why.
+
+The Kvasir-VQA-x1 paper (section 4.2.5) asks for an ensemble of unlike judges. An aspect on which the panel does not
+decide is open, never a guess: `bounds` says what it could still change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, Literal, get_args
+
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.rubric import aspects_of, total
+from medtasks.judge.scales import Aspect, Rubric
+
+__all__ = ["Combined", "Rule", "bounds", "combine"]
+
+Rule = Literal["majority", "mean"]
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The scores that are decided, and for every other aspect why it is open."""
+
+    scores: dict[str, float]
+    open: dict[str, str]
+
+
+def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
+    """What the judges of a panel decide together, aspect by aspect; their order does not matter.
+
+    ``majority``: the score that more than half of the whole panel gave. A judge without a verdict still belongs to the
+    panel, so two of three who agree decide without the third. ``mean``: the mean score, where all have a verdict.
+
+    Args:
+        verdicts: the scores of each judge of the panel by name, or None where it has no verdict.
+        aspects: what is judged.
+        rule: how the panel decides.
+
+    Raises:
+        UsageError: the panel is empty, or the rule is unknown.
+        MedtasksError: a judge's scores are not one score of the scale for each aspect.
+    """
+    if not verdicts:
+        raise UsageError("the panel has no judge; name at least one.")
+    if rule not in get_args(Rule):
+        raise UsageError(f"rule {rule!r} is unknown; choose from {', '.join(get_args(Rule))}.")
+    for judge, given in verdicts.items():
+        if given is not None and not _is_verdict(given, aspects):
+            raise MedtasksError(
+                f"judge {judge} gave {dict(given)}, expected one score for each of {[one.name for one in aspects]}; "
+                "combine verdicts on the same response under the same rubric."
+            )
+    scores: dict[str, float] = {}
+    undecided: dict[str, str] = {}
+    for aspect in aspects:
+        votes = {judge: given[aspect.name] for judge, given in verdicts.items() if given is not None}
+        missing = sorted(verdicts.keys() - votes.keys())
+        found = _majority(votes, missing) if rule == "majority" else _mean(votes, missing)
+        if isinstance(found, str):
+            undecided[aspect.name] = found
+        else:
+            scores[aspect.name] = found
+    return Combined(scores, undecided)
+
+
+def _is_verdict(given: Mapping[str, int], aspects: Sequence[Aspect]) -> bool:
+    return given.keys() == {one.name for one in aspects} and all(given[one.name] in one.scale for one in aspects)
+
+
+def _mean(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
+    return _without(missing) if missing else fsum(votes.values()) / len(votes)
+
+
+def _majority(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
+    """The score that more than half of the panel gave, or why there is none."""
+    panel = len(votes) + len(missing)
+    ranked = Counter(votes.values()).most_common()
+    if not ranked:
+        return _without(missing)
+    score, most = ranked[0]
+    if 2 * most > panel:
+        return float(score)
+    if 2 * (most + len(missing)) > panel:  # whoever is missing could have decided
+        return f"{_without(missing)}; {_given(votes)}"
+    tied = len(ranked) > 1 and ranked[1][1] == most
+    absent = f"; {_without(missing)}" if missing else ""
+    return f"{'tie' if tied else 'no majority'}: {_given(votes)}{absent}"
+
+
+def _given(votes: Mapping[str, int]) -> str:
+    return ", ".join(f"{judge} gave {score}" for judge, score in sorted(votes.items()))
+
+
+def _without(missing: Sequence[str]) -> str:
+    return f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
+
+
+def bounds(
+    rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The lowest and the highest totals that the aspects missing from ``scores`` leave possible.
+
+    Both have the keys of `medtasks.judge.rubric.total`: every missing aspect at its minimum, and at its maximum. That
+    bounds all that lies between, since weights are not negative and a higher score never lowers a cap.
+
+    Raises:
+        DataError: as `medtasks.judge.rubric.aspects_of`.
+        MedtasksError: a score is not of an aspect, or not within its scale.
+    """
+    aspects = aspects_of(rubric, document)
+    low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
+    high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})
+    return low, high

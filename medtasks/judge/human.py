@@ -1,0 +1,227 @@
+"""Human labels from a CSV file, checked as strictly as a judge's verdicts.
+
+Long form: a row per label with ``sample_id, aspect, score``. Wide form: a row per sample with ``sample_id`` and a
+column per aspect. Both may name the ``rater`` and the ``task``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtasks.data.records import Where
+from medtasks.errors import DataError
+from medtasks.judge.rubric import aspects_of
+from medtasks.judge.scales import Aspect, Rubric
+
+__all__ = ["HUMAN", "HumanLabels", "read_labels"]
+
+HUMAN = "human"
+"""The rater of rows that name none."""
+
+SHOWN = 60
+_KEYS = ("sample_id", "rater", "task")
+_LONG = ("aspect", "score")
+# spreadsheets write a column of whole numbers with gaps as 1.0
+_NUMBER = re.compile(r"\s*([0-9]{1,4})(?:\.0{1,4})?\s*")
+
+
+@dataclass(frozen=True)
+class HumanLabels:
+    """What people said: rater to sample id to aspect to score.
+
+    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``. ``blank`` counts
+    cells without a score, ``other_tasks`` the labels of tasks that were not asked for.
+    """
+
+    ratings: dict[str, dict[str, dict[str, int]]]
+    unmatched: tuple[str, ...]
+    blank: int
+    other_tasks: int
+
+
+@dataclass(frozen=True)
+class _Label:
+    """One filled cell: where it stands, whose it is, and the column that holds the score."""
+
+    where: Where
+    rater: str
+    task: str
+    sample_id: str
+    aspect: str
+    aspect_column: str
+    score_column: str
+    score: str
+
+
+def read_labels(
+    path: Path,
+    rubric: Rubric,
+    documents: Mapping[str, Mapping[str, Any]] | None = None,
+    task: str | None = None,
+) -> HumanLabels:
+    """The labels in ``path``, every one an aspect of ``rubric`` and a whole number within its scale.
+
+    Args:
+        path: CSV with a header, in UTF-8.
+        rubric: what was judged.
+        documents: by sample id; each says which aspects its sample has. Without them, any sample may have any aspect.
+        task: leaves out the rows that name another task; rows that name none are taken.
+
+    Raises:
+        DataError: the file cannot be read, lacks a column, or holds a label that is invalid or stands there twice; the
+            message names file, line and column.
+    """
+    rows = _rows(path)
+    labels = list(_labels(path, rubric, rows))
+    kept = [one for one in labels if task is None or one.task in ("", task)]
+    filled = [one for one in kept if one.score.strip()]
+    ratings: dict[str, dict[str, dict[str, int]]] = {}
+    first: dict[tuple[str, str, str], _Label] = {}
+    unmatched: set[str] = set()
+    for label in filled:
+        document = None if documents is None else documents.get(label.sample_id)
+        if documents is not None and document is None:
+            unmatched.add(label.sample_id)
+        score = _score(label, _aspect(label, rubric, document))
+        _once(label, first)
+        if documents is None or document is not None:
+            ratings.setdefault(label.rater, {}).setdefault(label.sample_id, {})[label.aspect] = score
+    if not filled:
+        of_task = "" if task is None else f" for task {task}"
+        raise DataError(f"{path}: found no score{of_task}, expected at least one; fill in the scores.")
+    return HumanLabels(ratings, tuple(sorted(unmatched)), len(kept) - len(filled), len(labels) - len(kept))
+
+
+def _labels(path: Path, rubric: Rubric, rows: Sequence[tuple[Where, dict[str, str]]]) -> Iterator[_Label]:
+    """Every cell that may hold a score, blank ones too."""
+    names = list(rows[0][1])
+    long = any(name in names for name in _LONG)
+    missing = [name for name in ("sample_id", *(_LONG if long else ())) if name not in names]
+    columns = [name for name in names if name not in _KEYS]
+    if missing or not columns:
+        raise DataError(
+            f"{Where(path.name, 1)}: the header has {_list(names)}, expected `sample_id` with `aspect` and `score`, or "
+            "`sample_id` with a column per aspect, separated by commas; rename or add the columns."
+        )
+    known = {aspect.name for aspect in rubric.aspects}
+    for name in columns if known and not long else ():
+        if name not in known:
+            raise DataError(
+                f"{Where(path.name, 1)}: column {name[:SHOWN]!r} is no aspect of rubric {rubric.name}, expected some "
+                f"of {_list(sorted(known))}; rename or remove it."
+            )
+    for where, row in rows:
+        sample_id = row["sample_id"].strip()
+        if not sample_id:
+            raise DataError(f"{where}: column `sample_id` is empty, expected the id of a sample; fill it in.")
+        rater, task = row.get("rater", "").strip() or HUMAN, row.get("task", "").strip()
+        if long:
+            yield _Label(where, rater, task, sample_id, row["aspect"].strip(), "aspect", "score", row["score"])
+        else:
+            for name in columns:
+                yield _Label(where, rater, task, sample_id, name, name, name, row[name])
+
+
+def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
+    """The aspect of a label, as the sample's document has it, or else the rubric.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    if document is not None:
+        aspects = aspects_of(rubric, document)
+        whose = f"sample {label.sample_id[:SHOWN]}"
+    elif rubric.aspects_from is None:
+        aspects, whose = rubric.aspects, f"rubric {rubric.name}"
+    else:  # names come with the sample, which is not known
+        aspects, whose = ((Aspect(name=label.aspect),) if label.aspect else ()), f"rubric {rubric.name}"
+    for aspect in aspects:
+        if aspect.name == label.aspect:
+            return aspect
+    expected = _list([aspect.name for aspect in aspects]) if aspects else "a name"
+    raise DataError(
+        f"{label.where}: column {label.aspect_column[:SHOWN]!r}: {label.aspect[:SHOWN]!r} is no aspect of {whose}, "
+        f"expected {expected}; mend the row."
+    )
+
+
+def _score(label: _Label, aspect: Aspect) -> int:
+    written = _NUMBER.fullmatch(label.score)
+    if written is None or int(written[1]) not in aspect.scale:
+        raise DataError(
+            f"{label.where}: column {label.score_column[:SHOWN]!r} is {label.score[:SHOWN]!r}, expected a whole number "
+            f"from {aspect.minimum} to {aspect.maximum}; mend the row."
+        )
+    return int(written[1])
+
+
+def _once(label: _Label, first: dict[tuple[str, str, str], _Label]) -> None:
+    key = (label.rater, label.sample_id, label.aspect)
+    before = first.setdefault(key, label)
+    if before is label:
+        return
+    tasks = sorted({before.task, label.task})
+    fix = "remove one" if len(tasks) == 1 else f"choose one of the tasks {_list(tasks)}"
+    raise DataError(
+        f"{label.where}: column {label.aspect_column[:SHOWN]!r}: rater {label.rater[:SHOWN]!r} labelled aspect "
+        f"{label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line} already, expected "
+        f"one label; {fix}."
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:SHOWN]) for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
+    """The rows below the header that are not blank, each with the line in which it begins."""
+    cells = _cells(path)
+    if not cells:
+        raise DataError(f"{path}: the file is empty, expected a header and a row per label; fill it in.")
+    where, header = cells[0]
+    names = [name.strip() for name in header]
+    for name in names:
+        if names.count(name) > 1 or not name:
+            said = f"column {name[:SHOWN]!r} stands in the header twice" if name else "a column has no name"
+            raise DataError(f"{where}: {said}, expected a name of its own for each; rename it.")
+    rows = []
+    for where, row in cells[1:]:
+        if len(row) != len(names):
+            raise DataError(
+                f"{where}: found {len(row)} cells, expected {len(names)} as in the header; quote cells that hold "
+                "commas or line breaks."
+            )
+        rows.append((where, dict(zip(names, row, strict=True))))
+    if not rows:
+        raise DataError(f"{path}: the file has a header alone, expected a row per label; fill it in.")
+    return rows
+
+
+def _cells(path: Path) -> list[tuple[Where, list[str]]]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = Where(path.name, data.count(b"\n", 0, error.start) + 1)
+        byte = data[error.start]
+        raise DataError(f"{where}: byte 0x{byte:02x} is not UTF-8, expected UTF-8; save the file so.") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, start = [], 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append((Where(path.name, start), cells))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); mend the row that begins there.") from error
+    return rows

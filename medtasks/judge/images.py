@@ -1,0 +1,94 @@
+"""Images for judges that can see: read when the request is sent, no larger than asked for, as parts of a message."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from medtasks.errors import MediaError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["ImageSource", "user_message"]
+
+JPEG_QUALITY = 95
+_SENT_AS_THEY_ARE = {"PNG": ("RGB", "L", "RGBA", "LA", "P"), "JPEG": ("RGB", "L")}  # formats and their modes
+_ORIENTATION = 0x0112  # EXIF tag
+_Loaded: TypeAlias = "bytes | Image"
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """An image that is not read yet.
+
+    Args:
+        key: hash of the image as it is shown (a file's SHA-256, or one over video and frame): it enters the verdict's
+            key in its place.
+        load: gives the file's bytes or the decoded image; called in another thread, once per attempt.
+    """
+
+    key: str
+    load: Callable[[], _Loaded]
+
+
+def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
+    """The user's message: ``images`` in their order, then ``text``; without images ``text`` alone.
+
+    A PNG or JPEG file whose long side has at most ``side`` pixels is sent as it is. Everything else is turned upright,
+    made smaller where it is larger (Lanczos), and sent as PNG if it came as PNG, else as JPEG.
+
+    Raises:
+        MediaError: an image cannot be loaded, or is none; names its key.
+    """
+    if not images:
+        return {"role": "user", "content": text}
+    shown = [{"type": "image_url", "image_url": {"url": _data_url(image, side)}} for image in images]
+    return {"role": "user", "content": [*shown, {"type": "text", "text": text}]}
+
+
+def _data_url(source: ImageSource, side: int) -> str:
+    try:
+        kind, data = _encoded(source.load(), source.key, side)
+    except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+        raise MediaError(
+            f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
+        ) from (error)
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _encoded(loaded: _Loaded, name: str, side: int) -> tuple[str, bytes]:
+    """Format and bytes of the image as it is sent."""
+    from PIL import Image
+
+    kind = "JPEG"
+    if isinstance(loaded, bytes):
+        from medtasks.data.media import decode_image
+
+        image = decode_image(loaded, name)  # in full, also where the bytes are sent: a truncated file is no image
+        with Image.open(io.BytesIO(loaded)) as opened:
+            fits = max(opened.size) <= side and not opened.getexif().get(_ORIENTATION, 1) > 1
+            if fits and opened.mode in _SENT_AS_THEY_ARE.get(opened.format or "", ()):
+                return str(opened.format), loaded
+            kind = "PNG" if opened.format == "PNG" else kind
+    elif loaded.mode.startswith(("I", "F")):
+        raise MediaError(f"it has mode {loaded.mode}, expected 8 bits a channel")
+    else:
+        image = loaded.convert("RGB")
+    stream = io.BytesIO()
+    options = {"quality": JPEG_QUALITY, "subsampling": 0} if kind == "JPEG" else {}
+    _within(image, side).save(stream, kind, **options)
+    return kind, stream.getvalue()
+
+
+def _within(image: Image, side: int) -> Image:
+    from PIL import Image as Images
+
+    longest = max(image.size)
+    if longest <= side:
+        return image
+    width, height = (max(1, round(length * side / longest)) for length in image.size)
+    return image.resize((width, height), Images.Resampling.LANCZOS)

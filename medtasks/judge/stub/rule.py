@@ -1,0 +1,126 @@
+"""The stub's rule: how much a candidate's words are the reference's, read from the prompts of our own rubrics.
+
+It reads what stands between the delimiters as words and as nothing else, so no candidate can give it an order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from medtasks.judge.quoting import delimited
+from medtasks.judge.stub.chat import text_of
+from medtasks.judge.stub.filling import UnfillableError, filled
+
+__all__ = ["rule_based", "verdict_on"]
+
+SPARE = 40  # words that a candidate may have beyond the reference it contains
+_ARTICLES = frozenset({"a", "an", "the"})
+_REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
+_TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
+_FORM = re.compile(
+    r'^\s*(?P<name>"(?:[^"\\]|\\.)*"): (?P<reason>\{"reason": .*, "score": )?'
+    r"<whole number from (?P<least>\d+) to (?P<most>\d+)>\}?,?$",
+    re.MULTILINE,
+)
+
+
+def _block() -> re.Pattern[str]:
+    """A delimited text as `quoting` writes it; the code in its opening line decides which line closes it."""
+    opening, _, closing = delimited("").split("\n")
+    (code,) = set(opening.split()) - set(delimited("another").split())
+    begin = re.escape(opening).replace(code, rf"(?P<code>[0-9a-f]{{{len(code)}}})")
+    end = re.escape(closing).replace(code, "(?P=code)")
+    return re.compile(rf"^{begin}\n(?P<text>.*?)\n{end}$", re.DOTALL | re.MULTILINE)
+
+
+_BLOCK = _block()
+
+
+def rule_based(request: Mapping[str, Any]) -> str:
+    """The default verdict on a rubric's prompt, :func:`verdict_on` candidate and reference.
+
+    The candidate is the first delimited text (`medtasks.judge.quoting`) in a user message. The reference is the last
+    line before it that begins with "Reference answer:" or "Expected answer:"; what the candidate says is never one.
+    A prompt without either gets the least, and the reason says so.
+    """
+    found = _candidate(request)
+    if found is None:
+        return verdict_on(request, [], [])
+    references = _REFERENCE.findall(found.string[: found.start()])
+    return verdict_on(request, [found["text"]], references[-1:])
+
+
+def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references: Sequence[str]) -> str:
+    """The rule itself, for a ``decide`` that finds response and reference in its prompts in a way of its own.
+
+    Compared are casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
+    contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
+    the minimum, any other the value at the share that token F1 gives, rounded half up. So a scale of 0 and 1 gets 1
+    from F1 = 0.5 on. Of several references the best counts; several responses are read as one.
+
+    The answer is JSON that fills the verdict's schema (``response_format``), or else the form that the prompt shows
+    after the candidate; where there is neither, it is the word "correct" or "incorrect". ``UsageError`` where the
+    schema cannot be read or has no end.
+    """
+    said = _words(" ".join(responses))
+    wanted = [words for words in map(_words, references) if words]
+    mark = max((_mark(said, words) for words in wanted), default=Fraction(0))
+    schema = _schema(request)
+    if schema is None:
+        return "correct" if mark == 1 else "incorrect"
+    return json.dumps(
+        filled(schema, mark, _reason(bool(responses), bool(said), bool(wanted), mark)), ensure_ascii=False
+    )
+
+
+def _reason(given: bool, said: bool, wanted: bool, mark: Fraction) -> str:
+    if not given:
+        return "stub: no candidate text in the prompt"
+    if not said:
+        return "stub: the text has no words"
+    if not wanted:
+        return "stub: no reference answer in the prompt"
+    return "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
+
+
+def _mark(said: Sequence[str], wanted: Sequence[str]) -> Fraction:
+    if len(said) <= len(wanted) + SPARE and f" {' '.join(wanted)} " in f" {' '.join(said)} ":
+        return Fraction(1)
+    common = (Counter(said) & Counter(wanted)).total()
+    return Fraction(2 * common, len(said) + len(wanted))
+
+
+def _words(text: str) -> list[str]:
+    text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
+    words = re.findall(r"[^\W_]+", text)
+    # an article that stands last names something: "type A"
+    return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
+
+
+def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
+    # a repair request repeats the prompt in an earlier message
+    asked = (text_of(message) for message in request["messages"] if message.get("role") == "user")
+    return next(filter(None, map(_BLOCK.search, asked)), None)
+
+
+def _schema(request: Mapping[str, Any]) -> Any:
+    wanted: Mapping[str, Any] = request.get("response_format") or {}
+    if wanted.get("type") == "json_schema":
+        try:
+            return wanted["json_schema"]["schema"]
+        except (KeyError, TypeError):
+            raise UnfillableError("response_format has no json_schema.schema") from None
+    found = _candidate(request)
+    lines = list(_FORM.finditer(found.string, found.end())) if found else []
+    return {"properties": {json.loads(line["name"]): _scale(line) for line in lines}} if lines else None
+
+
+def _scale(line: re.Match[str]) -> dict[str, Any]:
+    score = {"type": "integer", "minimum": int(line["least"]), "maximum": int(line["most"])}
+    return {"properties": {"reason": {"type": "string"}, "score": score}} if line["reason"] else score

@@ -1,0 +1,184 @@
+"""Judging a whole run: every rubric that is asked for, then all scores anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import UsageError
+from medtasks.judge.client import Spent
+from medtasks.judge.config import JudgeConfig, default_store
+from medtasks.judge.families import read_families
+from medtasks.judge.human import HumanLabels, read_labels
+from medtasks.judge.rubric import Rubric, load_rubric
+from medtasks.judge.store import VerdictStore
+from medtasks.results.files import canonical_json
+from medtasks.results.folder import RunRecord
+from medtasks.results.judged import judged_document, judged_threshold
+from medtasks.results.judging import Panel, judge_samples, judgeable_tasks
+from medtasks.results.manifest import RubricFacts, RunManifest
+from medtasks.results.run import pooled_scores
+from medtasks.results.samples import Sample
+from medtasks.spec import load_spec
+
+__all__ = ["Judged", "Samples", "exported", "judge_all", "judge_run", "model_names", "wanted_rubrics"]
+
+Samples = Mapping[str, list[Sample]]
+Progress = Callable[[str, str, int, int, Spent], None]
+"""Rubric, judge, questions settled, all questions, what was spent so far."""
+
+
+@dataclass
+class Judged:
+    """Samples with verdicts and scores, facts for the manifest, what was spent by (rubric, judge), people's labels."""
+
+    samples: dict[str, list[Sample]]
+    facts: dict[str, RubricFacts]
+    spent: dict[tuple[str, str], Spent] = field(default_factory=dict)
+    labels: dict[str, HumanLabels] = field(default_factory=dict)
+
+
+def wanted_rubrics(samples: Samples, named: Iterable[str] = ()) -> tuple[Rubric, ...]:
+    """The rubrics called ``named`` or, where none is, the first one of every task of the run.
+
+    Raises:
+        UsageError: a rubric is unknown or for no task of the run, or no task of it is judged at all.
+    """
+    names = tuple(dict.fromkeys(named))
+    if not names:
+        names = tuple(dict.fromkeys(rubric for task in samples for rubric in load_spec(task).metadata.rubrics[:1]))
+    if not names:
+        raise UsageError(f"no task of this run is judged ({', '.join(samples)}); its scores are complete without.")
+    rubrics = tuple(load_rubric(name) for name in names)
+    for rubric in rubrics:
+        judgeable_tasks(samples, rubric)
+    return rubrics
+
+
+def judge_all(
+    samples: Samples,
+    rubrics: Iterable[Rubric],
+    config: JudgeConfig,
+    *,
+    judged_names: Sequence[str],
+    fingerprints: Mapping[str, str],
+    known: Mapping[str, RubricFacts] | None = None,
+    human: Path | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Judge ``samples`` under one rubric after the other; arguments as :func:`medtasks.results.judging.judge_samples`.
+
+    ``human`` is a CSV file of labels by people (:mod:`medtasks.judge.human`).
+
+    Raises:
+        MedtasksError: as there; what was judged before it stays in the verdict store.
+    """
+    panel = Panel(config.judges, config.combine, config.threshold)
+    families = None if config.families is None else read_families(config.families)
+    judged = Judged(dict(samples), dict(known or {}))
+    with VerdictStore(config.store or default_store()) as store:
+        for rubric in rubrics:
+            labels = None if human is None else _labels(human, rubric, samples)
+
+            def report(judge: str, done: int, total: int, spent: Spent, name: str = rubric.name) -> None:
+                if progress is not None:
+                    progress(name, judge, done, total, spent)
+
+            one = judge_samples(
+                judged.samples,
+                rubric,
+                panel,
+                store,
+                judged_names=judged_names,
+                fingerprints=fingerprints,
+                known=judged.facts,
+                labels=None if labels is None else labels.ratings,
+                families=families,
+                progress=report,
+            )
+            judged.samples, judged.facts[rubric.name] = one.samples, one.facts
+            judged.spent |= {(rubric.name, judge): spent for judge, spent in one.spent.items()}
+            if labels is not None:
+                judged.labels[rubric.name] = labels
+    return judged
+
+
+def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
+    documents = {
+        sample.sample_id: judged_document(sample)
+        for task in judgeable_tasks(samples, rubric)
+        for sample in samples[task]
+    }
+    return read_labels(path, rubric, documents)
+
+
+def judge_run(
+    manifest: RunManifest,
+    samples: Samples,
+    config: JudgeConfig,
+    *,
+    human: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[RunRecord, Judged]:
+    """A run's samples, judged and scored again; its other metrics stay as they were computed.
+
+    Raises:
+        MedtasksError: as :func:`wanted_rubrics` and :func:`judge_all`.
+    """
+    judged = judge_all(
+        samples,
+        wanted_rubrics(samples, config.rubrics),
+        config,
+        judged_names=model_names(manifest.model, manifest.settings),
+        fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
+        known=manifest.judge,
+        human=human,
+        progress=progress,
+    )
+    tasks, groups = pooled_scores(judged.samples, manifest.groups, threshold=judged_threshold(judged.facts))
+    renewed = manifest.model_copy(update={"judge": judged.facts})
+    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups), judged
+
+
+def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """All that a manifest calls the model that answered: to tell its family by."""
+    told = [model.get(key) for key in ("checkpoint", "pretrained", "model")]
+    arguments = settings.get("model_args")
+    told += (
+        arguments.values()
+        if isinstance(arguments, Mapping)
+        else [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
+    )
+    return tuple(dict.fromkeys(one for one in told if isinstance(one, str) and one))
+
+
+def exported(judged: Judged, store: VerdictStore) -> Iterable[str]:
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens."""
+    for rubric in sorted(judged.facts):
+        for task in judged.facts[rubric].tasks:
+            for sample in judged.samples[task]:
+                for number, response in enumerate(sample.verdicts.get(rubric, ())):
+                    for judge, entry in sorted(response.judges.items()):
+                        line = {
+                            "rubric": rubric,
+                            "task": task,
+                            "sample_id": sample.sample_id,
+                            "repeat": number,
+                            "judge": judge,
+                            **entry.model_dump(mode="json"),
+                            **_said(entry.key, store),
+                        }
+                        yield canonical_json(line)
+
+
+def _said(key: str | None, store: VerdictStore) -> dict[str, Any]:
+    """The prompt and every raw answer that the store holds of one question."""
+    from medtasks.judge.adjudicate import REPAIR
+
+    if key is None:
+        return {"prompt": None, "answers": []}
+    held = store.get([key, key + REPAIR])
+    found = [held[one] for one in (key, key + REPAIR) if held.get(one) is not None]
+    return {"prompt": found[0].prompt if found else None, "answers": [one.answer for one in found]}

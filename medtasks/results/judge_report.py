@@ -1,0 +1,48 @@
+"""What judging took, as plain lines: coverage, what has no verdict and why, requests and tokens, warnings."""
+
+from __future__ import annotations
+
+from medtasks.judge.client import Spent
+from medtasks.judge.config import JudgeConfig
+from medtasks.judge.stub import MODEL
+from medtasks.results.adjudication import Judged
+
+__all__ = ["report_lines"]
+
+
+def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
+    """A paragraph for each rubric that was judged now."""
+    lines = []
+    for name, facts in judged.facts.items():
+        asked = [(judge, spent) for (rubric, judge), spent in judged.spent.items() if rubric == name]
+        if not asked:
+            continue
+        share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+        lines += ["", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}"]
+        if any(one["model"] == MODEL for one in facts.judges.values()):
+            lines.append("  judged by a stub, which compares words: a demonstration, no judgement")
+        lines += [f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()]
+        if facts.repaired or facts.extra_keys:
+            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} keys that nobody asked for")
+        lines += [f"  {judge}: {_taken(spent, config, judge)}" for judge, spent in asked]
+        rests_on = _tokens(facts.prompt_tokens, facts.completion_tokens)
+        lines.append(f"  its verdicts took {rests_on}, those stored before included")
+        lines += [f"  warning: {warning}" for warning in facts.warnings]
+        labels = judged.labels.get(name)
+        if labels is not None and labels.unmatched:
+            shown = ", ".join(labels.unmatched[:5])
+            lines.append(f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}")
+    return lines
+
+
+def _taken(spent: Spent, config: JudgeConfig, judge: str) -> str:
+    cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
+    return (
+        f"{spent.requests:,} requests now ({spent.retries:,} of them again, {spent.failed:,} questions without an "
+        f"answer), {_tokens(spent.prompt_tokens, spent.completion_tokens)}"
+        + ("" if cost is None else f", cost {cost:,.2f}")
+    )
+
+
+def _tokens(prompt: int, completion: int) -> str:
+    return f"{prompt:,} prompt and {completion:,} completion tokens"

@@ -1,0 +1,180 @@
+"""From verdicts to scores: what the judges of a panel said of a sample, combined and counted under its rubric.
+
+Nothing is asked here (:mod:`medtasks.results.judging` does that): the same verdicts give the same scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.judge.ensemble import bounds, combine
+from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, total
+from medtasks.prompts import HASH_LENGTH
+from medtasks.results.manifest import RubricFacts
+from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
+from medtasks.results.scoring import COVERAGE
+from medtasks.spec import TaskSpec
+
+__all__ = [
+    "is_asked",
+    "judged_document",
+    "judged_responses",
+    "judged_threshold",
+    "rubrics_of",
+    "text_hash",
+    "with_judged_scores",
+]
+
+
+def text_hash(text: str) -> str:
+    """First 16 hex digits of the SHA-256 of a judged text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+
+
+def judged_responses(sample: Sample) -> tuple[str, ...]:
+    """The texts of a sample that are judged: each repeat's filtered response."""
+    return tuple(repeat.filtered for repeat in sample.repeats) or (sample.filtered,)
+
+
+def judged_document(sample: Sample) -> dict[str, Any]:
+    """The sample's document as rubrics see it."""
+    return {**sample.document, "sample_id": sample.sample_id, "target": sample.target}
+
+
+def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
+    """Whether ``text`` is a question for the rubric's judge at all."""
+    asks = get_benchmark(spec.metadata.benchmark).to_judge.get(rubric)
+    return asks is None or asks(document, text)
+
+
+def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
+    """The rubrics whose metrics the task's samples hold: its first one, and all others that were judged.
+
+    A rubric that was judged counts as it was then, whatever its file says today.
+    """
+    judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
+    default = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged}
+    return {**default, **judged}
+
+
+def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
+    """Below which share of verdicts the scores of a run are marked incomplete."""
+    return max((one.threshold for one in facts.values()), default=COVERAGE)
+
+
+def with_judged_scores(
+    spec: TaskSpec, samples: Sequence[Sample], facts: Mapping[str, RubricFacts] | None = None
+) -> list[Sample]:
+    """``samples`` with the metrics of the task's rubrics, made of the verdicts that the samples hold.
+
+    A verdict on another text than the sample's filtered response (its filter has changed) does not count and is left
+    out. A sample without a full verdict is pending, with the limits between which its score will lie.
+    """
+    known = facts or {}
+    rubrics = rubrics_of(spec, known)
+    return [_with_scores(spec, sample, rubrics, known) for sample in samples]
+
+
+def _with_scores(
+    spec: TaskSpec, sample: Sample, rubrics: Mapping[str, Rubric], facts: Mapping[str, RubricFacts]
+) -> Sample:
+    held = [name for name in sample.scores if name not in sample.judged]
+    scores = {name: sample.scores[name] for name in held}
+    statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
+    texts = [text_hash(text) for text in judged_responses(sample)]
+    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
+    judged: dict[str, JudgedScore] = {}
+    for name, rubric in rubrics.items():
+        found = sample.verdicts.get(name, ())
+        if [one.text for one in found] == texts:
+            verdicts[name] = found
+        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()))
+    for metric, one in judged.items():
+        low, high = one.limits
+        scores[metric] = None
+        if low == high:
+            statistics[metric] = low
+            scores[metric] = low[0] / low[1] if low[1] else None
+    return sample.model_copy(
+        update={
+            "scores": scores,
+            "statistics": statistics,
+            "verdicts": verdicts,
+            "judged": judged,
+            "pending": tuple(name for name, one in judged.items() if one.limits[0] != one.limits[1]),
+        }
+    )
+
+
+def _scores(
+    spec: TaskSpec,
+    sample: Sample,
+    rubric: Rubric,
+    facts: RubricFacts | None,
+    found: tuple[JudgedResponse, ...],
+) -> dict[str, JudgedScore]:
+    """Every metric of one rubric."""
+    document = judged_document(sample)
+    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
+    for number, text in enumerate(judged_responses(sample)):
+        if not is_asked(spec, rubric.name, document, text):
+            rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
+        else:
+            rows.append(_limits(rubric, document, facts, found[number] if found else None))
+    judge = facts.judge_hash if facts is not None and found and any(one.judges for one in found) else None
+    scores = {}
+    for metric in rubric.metrics:
+        limits = _sum([row[metric][0] for row in rows])
+        parts = {key: _sum([row[metric][1][key] for row in rows]) for key in rows[0][metric][1]}
+        repeats = tuple(row[metric][0] for row in rows) if len(rows) > 1 else ()
+        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
+    return scores
+
+
+_NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
+
+
+def _limits(
+    rubric: Rubric, document: Mapping[str, Any], facts: RubricFacts | None, found: JudgedResponse | None
+) -> dict[str, tuple[Limits, dict[str, Limits]]]:
+    """Per metric the worst and the best statistics that the verdicts on one response allow, and those of its parts."""
+    if found is None or facts is None:
+        return {metric: _open(rubric, document, key) for metric, key in rubric.metrics.items()}
+    aspects = aspects_of(rubric, document)
+    combined = combine(
+        {name: found.judges[name].scores if name in found.judges else None for name in facts.judges},
+        aspects,
+        facts.combine,
+    )
+    if combined.open:
+        low, high = bounds(rubric, document, combined.scores)
+    else:
+        low = high = total(rubric, document, combined.scores)
+    answer = {}
+    for metric, key in rubric.metrics.items():
+        parts: dict[str, Limits] = {}
+        if key == "aspects":
+            parts = {aspect.name: ((low[aspect.name], 1.0), (high[aspect.name], 1.0)) for aspect in aspects}
+            limits = _sum(list(parts.values()))
+        else:
+            limits = ((low[key], 1.0), (high[key], 1.0))
+        answer[metric] = (limits, parts)
+    return answer
+
+
+def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits, dict[str, Limits]]:
+    """Of a response that nobody judged."""
+    whole: Limits = ((0.0, 1.0), (rubric.best, 1.0))
+    if key != "aspects":
+        return whole, {}
+    parts = {aspect.name: whole for aspect in aspects_of(rubric, document)}
+    return _sum(list(parts.values())), parts
+
+
+def _sum(limits: Sequence[Limits]) -> Limits:
+    low, high = (tuple(fsum(column) for column in zip(*side, strict=True)) for side in zip(*limits, strict=True))
+    return (low, high)

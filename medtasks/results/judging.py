@@ -1,0 +1,359 @@
+"""Asking judges about the samples of a run: one rubric, a panel of one judge or several, a shared verdict store."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks.benchmarks.documents import pictures
+from medtasks.data.store import open_prepared
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.adjudicate import Adjudication, Judgement, Question, adjudicate
+from medtasks.judge.agreement import AgreementReport, agreement_report
+from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.ensemble import Rule, combine
+from medtasks.judge.families import Families, same_family
+from medtasks.judge.images import ImageSource
+from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
+from medtasks.judge.settings import JudgeSettings, judge_identity
+from medtasks.judge.store import VerdictStore
+from medtasks.prompts import HASH_LENGTH, template_hash
+from medtasks.results.files import canonical_json
+from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
+from medtasks.results.manifest import RubricFacts
+from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
+from medtasks.results.scoring import COVERAGE
+from medtasks.spec import load_spec
+
+__all__ = ["Judging", "Panel", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
+
+Progress = Callable[[str, int, int, Spent], None]
+"""Judge, questions settled, all questions, what was spent so far."""
+
+Ratings = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Rater to sample id to aspect to score."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Who judges, and how several become one: judges by name, the rule, and the share of verdicts that a score needs.
+
+    Raises:
+        UsageError: it has no judge, or an even number decides by majority of more than two.
+    """
+
+    judges: Mapping[str, JudgeSettings]
+    combine: Rule = "majority"
+    threshold: float = COVERAGE
+
+    def __post_init__(self) -> None:
+        if not self.judges:
+            raise UsageError("no judge is named; give --judge, or a configuration file with `judges`.")
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The run's samples with their verdicts and scores, the facts for its manifest, and what asking took by judge."""
+
+    samples: dict[str, list[Sample]]
+    facts: RubricFacts
+    spent: dict[str, Spent]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One response of one sample."""
+
+    task: str
+    sample: Sample
+    number: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}/{self.sample.sample_id}#{self.number}"
+
+
+def judgeable_tasks(samples: Mapping[str, Sequence[Sample]], rubric: Rubric) -> tuple[str, ...]:
+    """The tasks of a run whose responses can be judged under ``rubric``: those that name it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = tuple(name for name in samples if rubric.name in load_spec(name).metadata.rubrics)
+    if not names:
+        raise UsageError(
+            f"rubric {rubric.name} is for no task of this run ({', '.join(samples)}); a task names its rubrics in its "
+            "metadata."
+        )
+    return names
+
+
+def judge_samples(
+    samples: Mapping[str, list[Sample]],
+    rubric: Rubric,
+    panel: Panel,
+    store: VerdictStore,
+    *,
+    judged_names: Sequence[str],
+    fingerprints: Mapping[str, str] | None = None,
+    known: Mapping[str, RubricFacts] | None = None,
+    labels: Ratings | None = None,
+    families: Families | None = None,
+    progress: Progress | None = None,
+) -> Judging:
+    """Judge every response of ``samples`` that is a question under ``rubric``; what is stored is not asked again.
+
+    Each judge is asked at its own pace, all at the same time.
+
+    Args:
+        samples: of a run, by task; those of other tasks come back as they are.
+        rubric: what is judged.
+        panel: who judges.
+        store: where verdicts are kept as they arrive.
+        judged_names: what the model that answered is called, for the warning about judges of its family.
+        fingerprints: of the data that the samples are from, by benchmark; needed where judges are shown images.
+        known: facts of other rubrics, whose scores stay.
+        labels: of people, to compare the judges with.
+        families: the table of families; None is the shipped one.
+        progress: called on the way.
+
+    Raises:
+        UsageError: the rubric is for no task of the run.
+        MedtasksError: not one response was judged; the message has the most frequent reason. Nothing is changed.
+        DataError: images are to be shown, and the data prepared here are not those of the run.
+    """
+    tasks = judgeable_tasks(samples, rubric)
+    shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
+    cases = [case for case in _cases(samples, tasks) if is_asked(load_spec(case.task), rubric.name, *_asked(case))]
+    images = _images(cases, fingerprints or {}) if any(shown.values()) else {}
+    questions = [
+        Question(case.name, judged_document(case.sample), case.text, images.get(case.name, ())) for case in cases
+    ]
+    found, spent = asyncio.run(_ask(questions, rubric, panel, store, progress))
+    _refuse_nothing(rubric, found, len(cases))
+    responses = _responses(rubric, panel, cases, found)
+    facts = _facts(rubric, panel, tasks, cases, found, responses, shown, judged_names, labels, families)
+    everything = {**(known or {}), rubric.name: facts}
+    judged: dict[str, list[Sample]] = {}
+    for task, members in samples.items():
+        judged[task] = members
+        if task in tasks:
+            renewed = [_with_verdicts(task, sample, rubric.name, responses) for sample in members]
+            judged[task] = with_judged_scores(load_spec(task), renewed, everything)
+    return Judging(judged, facts, spent)
+
+
+def _cases(samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str]) -> Iterator[_Case]:
+    for task in tasks:
+        for sample in samples[task]:
+            for number, text in enumerate(judged_responses(sample)):
+                yield _Case(task, sample, number, text)
+
+
+def _asked(case: _Case) -> tuple[dict[str, Any], str]:
+    return judged_document(case.sample), case.text
+
+
+async def _ask(
+    questions: Sequence[Question],
+    rubric: Rubric,
+    panel: Panel,
+    store: VerdictStore,
+    progress: Progress | None,
+) -> tuple[dict[str, Adjudication], dict[str, Spent]]:
+    async def one(name: str, settings: JudgeSettings) -> Adjudication:
+        client = JudgeClient(settings)
+
+        def report(done: int, total: int, spent: Spent) -> None:
+            if progress is not None:
+                progress(name, done, total, spent)
+
+        return await adjudicate(questions, rubric, client, store, report)
+
+    answers = await asyncio.gather(*(one(name, settings) for name, settings in panel.judges.items()))
+    found = dict(zip(panel.judges, answers, strict=True))
+    return found, {name: one.spent for name, one in found.items()}
+
+
+def _refuse_nothing(rubric: Rubric, found: Mapping[str, Adjudication], asked: int) -> None:
+    if asked and not any(one.verdicts for one in found.values()):
+        reasons = Counter(_kind(reason) for one in found.values() for reason in one.unjudged.values())
+        raise MedtasksError(
+            f"rubric {rubric.name}: not one of {asked:,} responses was judged ({_listed(reasons)}); nothing was "
+            "changed, and answers that did come are kept in the verdict store."
+        )
+
+
+def _listed(reasons: Mapping[str, int]) -> str:
+    return "; ".join(f"{count:,} × {reason}" for reason, count in Counter(reasons).most_common(3))
+
+
+def _responses(
+    rubric: Rubric, panel: Panel, cases: Sequence[_Case], found: Mapping[str, Adjudication]
+) -> dict[str, JudgedResponse]:
+    responses = {}
+    for case in cases:
+        judgements = {name: one.judgements[case.name] for name, one in found.items()}
+        undecided = _undecided(rubric, panel, case, judgements)
+        entries = {name: _entry(one) for name, one in judgements.items()}
+        responses[case.name] = JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
+    return responses
+
+
+def _undecided(rubric: Rubric, panel: Panel, case: _Case, judgements: Mapping[str, Judgement]) -> dict[str, str]:
+    verdicts = {name: None if one.verdict is None else one.verdict.scores for name, one in judgements.items()}
+    if not any(verdicts.values()):  # its document may be the reason, and then has no aspects
+        return {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
+    return combine(verdicts, aspects_of(rubric, judged_document(case.sample)), panel.combine).open
+
+
+def _entry(judgement: Judgement) -> JudgeEntry:
+    verdict = judgement.verdict
+    return JudgeEntry(
+        key=judgement.key,
+        scores=None if verdict is None else dict(verdict.scores),
+        reasons={} if verdict is None else dict(verdict.reasons),
+        unjudged=judgement.reason,
+        repaired=judgement.repaired,
+        prompt_tokens=judgement.prompt_tokens,
+        completion_tokens=judgement.completion_tokens,
+    )
+
+
+def _with_verdicts(task: str, sample: Sample, rubric: str, responses: Mapping[str, JudgedResponse]) -> Sample:
+    """The sample with what was said of each of its responses; one that was no question has no judges."""
+    cases = [_Case(task, sample, number, text) for number, text in enumerate(judged_responses(sample))]
+    said = tuple(responses.get(case.name) or JudgedResponse(text=text_hash(case.text)) for case in cases)
+    return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: said}})
+
+
+def _facts(
+    rubric: Rubric,
+    panel: Panel,
+    tasks: tuple[str, ...],
+    cases: Sequence[_Case],
+    found: Mapping[str, Adjudication],
+    responses: Mapping[str, JudgedResponse],
+    shown: Mapping[str, bool],
+    judged_names: Sequence[str],
+    labels: Ratings | None,
+    families: Families | None,
+) -> RubricFacts:
+    identities = {name: judge_identity(one, images=shown[name]) for name, one in panel.judges.items()}
+    warnings = [
+        next(filter(None, (same_family(settings.model, name, families) for name in judged_names)), None)
+        for settings in panel.judges.values()
+    ]
+    judgements = [one for adjudication in found.values() for one in adjudication.judgements.values()]
+    by_key = {(one.key, name): one for name, many in found.items() for one in many.judgements.values()}
+    unjudged = Counter(_why(found, case) for case in cases if responses[case.name].open)
+    return RubricFacts(
+        rubric=rubric,
+        rubric_hash=rubric_hash(rubric),
+        template_hash=template_hash(rubric.template),
+        tasks=tasks,
+        judges=identities,
+        combine=panel.combine,
+        judge_hash=_judge_hash(rubric, identities, panel.combine),
+        threshold=panel.threshold,
+        asked=len(cases),
+        judged=len(cases) - sum(unjudged.values()),
+        unjudged=dict(sorted(unjudged.items())),
+        repaired=sum(one.repaired for one in judgements),
+        extra_keys=sum(one.verdict.extra_keys for one in judgements if one.verdict is not None),
+        prompt_tokens=sum(one.prompt_tokens for one in by_key.values()),
+        completion_tokens=sum(one.completion_tokens for one in by_key.values()),
+        warnings=tuple(sorted({warning for warning in warnings if warning is not None})),
+        agreement=_agreement(rubric, cases, found, labels),
+    )
+
+
+def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
+    """Of all that determines a panel's verdict; neither the judges' order nor what they are called here counts."""
+    parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
+    if len(identities) > 1:
+        parts.append(rule)
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:HASH_LENGTH]
+
+
+_SAMPLE = re.compile(r"^sample \S+: ")
+
+
+def _kind(reason: str) -> str:
+    """A reason without what differs from one response to the next."""
+    return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
+
+
+def _why(found: Mapping[str, Adjudication], case: _Case) -> str:
+    silent = {name: one.judgements[case.name].reason for name, one in found.items()}
+    reasons = [(name, _kind(reason)) for name, reason in silent.items() if reason is not None]
+    if not reasons:
+        return "judges disagree"
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons) if len(found) > 1 else reasons[0][1]
+
+
+def _agreement(
+    rubric: Rubric, cases: Sequence[_Case], found: Mapping[str, Adjudication], labels: Ratings | None
+) -> AgreementReport | None:
+    """Of the judges with each other and with people; None where there is one rater alone.
+
+    People label samples: where a question was asked several times, its first response.
+    """
+    units = {case.name: case.sample.cluster for case in cases}
+    ratings: dict[str, dict[str, Mapping[str, float]]] = {
+        name: {case: verdict.scores for case, verdict in one.verdicts.items()} for name, one in found.items()
+    }
+    if labels:
+        first = {case.sample.sample_id: case.name for case in cases if case.number == 0}
+        for rater, scores in labels.items():
+            name = rater if rater not in found else f"{rater} (labels)"
+            ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}
+    return agreement_report(rubric, ratings, units) if len(ratings) > 1 else None
+
+
+def _images(cases: Sequence[_Case], fingerprints: Mapping[str, str]) -> dict[str, tuple[ImageSource, ...]]:
+    """What the model was shown, by case.
+
+    Raises:
+        MedtasksError: as :func:`judge_samples`.
+    """
+    benchmarks = {task: load_spec(task).metadata.benchmark for task in {case.task for case in cases}}
+    for benchmark in sorted(set(benchmarks.values())):
+        prepared = open_prepared(benchmark).manifest.fingerprint
+        if prepared != fingerprints.get(benchmark):
+            raise MedtasksError(
+                f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run "
+                f"{fingerprints.get(benchmark)}, so its images cannot be shown to a judge; prepare the same data, or "
+                "judge without images."
+            )
+    return {
+        case.name: shown_images(
+            benchmarks[case.task], {**judged_document(case.sample), "media": list(case.sample.media)}
+        )
+        for case in cases
+    }
+
+
+def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSource, ...]:
+    """The images or frames of a document, for a judge that can see; read again when it is asked.
+
+    Raises:
+        NotPreparedError: the benchmark is not prepared here.
+    """
+    fingerprint = open_prepared(benchmark).manifest.fingerprint
+    frames = document.get("frames") or []
+    names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
+    return tuple(
+        ImageSource(hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest(), _loader(document, position))
+        for position, name in enumerate(names)
+    )
+
+
+def _loader(document: Mapping[str, Any], position: int) -> Callable[[], Any]:
+    return lambda: pictures(document)[position]

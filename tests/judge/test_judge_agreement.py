@@ -1,0 +1,175 @@
+"""Agreement of raters under a rubric: by hand, against scikit-learn and scipy, and as the statistics give it singly."""
+
+from __future__ import annotations
+
+import functools
+import random
+from typing import Any
+
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score
+
+from medtasks.errors import UsageError
+from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
+from medtasks.judge.rubric import load_rubric
+from medtasks.stats.agreement import agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
+
+KVASIR = load_rubric("kvasir_aspects")
+REASON = load_rubric("med_cmr_medreason")
+FEW = 50
+
+
+def binary(**scores: str) -> dict[str, dict[str, dict[str, int]]]:
+    """Raters' scores of units u0, u1, … under aspect `a`; a dash is missing."""
+    return {
+        rater: {f"u{place}": {"a": int(one)} for place, one in enumerate(given) if one != "-"}
+        for rater, given in scores.items()
+    }
+
+
+def own_clusters(ratings: Any) -> dict[str, str]:
+    return {unit: unit for scores in ratings.values() for unit in scores}
+
+
+def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Three raters on three scales, of which the third leaves some units out; four units a cluster."""
+    draw = random.Random(5)
+    ratings: dict[str, Any] = {"judge-b": {}, "judge-a": {}, "human": {}}
+    for unit in range(units):
+        truth = {aspect.name: draw.randint(0, 4) for aspect in REASON.aspects}
+        for rater, given in ratings.items():
+            if rater != "human" or unit % 3:
+                given[f"u{unit:03}"] = {
+                    name: min(4, max(0, score + draw.choice([-1, 0, 0, 1]))) for name, score in truth.items()
+                }
+    return ratings, {f"u{unit:03}": f"image{unit // 4}" for unit in range(units)}
+
+
+def test_two_judges_by_hand() -> None:
+    ratings = binary(one="1111000011", two="1110001011")
+    report = agreement_report(KVASIR, ratings, own_clusters(ratings), FEW)
+    (aspect,) = report.aspects
+    (pair,) = aspect.pairs
+    assert (pair.first, pair.second, pair.units) == ("one", "two", 10)
+    # 8 of 10 agree; both say 1 in 6 of 10, so chance is 0.36 + 0.16
+    assert pair.raw.value == 0.8
+    assert pair.kappa.value == pytest.approx((0.8 - 0.52) / 0.48)
+    assert aspect.fleiss.value == pytest.approx((0.8 - 0.52) / 0.48)
+    # alpha: 1 - (n - 1) * disagreeing / chance = 1 - 19 * 4 / (2 * 12 * 8)
+    assert aspect.alpha.value == pytest.approx(1 - 19 * 4 / 192)
+    assert (pair.quadratic, pair.spearman, aspect.level) == (None, None, "nominal")
+    assert report.pooled is not None
+    assert report.pooled.pairs == aspect.pairs
+
+
+def test_pooled_counts_every_aspect_of_every_unit() -> None:
+    one = {"u1": {"a": 1, "b": 0}, "u2": {"a": 1}, "u3": {"b": 1}}
+    two = {"u1": {"a": 1, "b": 1}, "u2": {"a": 0}, "u3": {"b": 1}}
+    report = agreement_report(KVASIR, {"one": one, "two": two}, {"u1": "x", "u2": "y", "u3": "z"}, FEW)
+    assert report.pooled is not None
+    assert (report.pooled.aspect, report.pooled.pairs[0].units, report.pooled.pairs[0].raw.value) == (None, 4, 0.5)
+    assert [(part.aspect, part.pairs[0].units) for part in report.aspects] == [("a", 2), ("b", 2)]
+
+
+def test_ordinal_scales_against_other_libraries() -> None:
+    ratings, clusters = simulated(60)
+    report = agreement_report(REASON, ratings, clusters, FEW)
+    assert report.pooled is None
+    assert [part.aspect for part in report.aspects] == [aspect.name for aspect in REASON.aspects]
+    for part in report.aspects:
+        assert part.level == "ordinal"
+        for pair in part.pairs:
+            common = sorted(ratings[pair.first].keys() & ratings[pair.second].keys())
+            one, two = ([ratings[rater][unit][part.aspect] for unit in common] for rater in (pair.first, pair.second))
+            assert pair.units == len(common) == pair.kappa.units
+            assert pair.raw.value == sum(a == b for a, b in zip(one, two, strict=True)) / len(common)
+            assert pair.kappa.value == pytest.approx(cohen_kappa_score(one, two))
+            assert pair.quadratic is not None
+            assert pair.quadratic.value == pytest.approx(cohen_kappa_score(one, two, weights="quadratic"))
+            assert pair.spearman is not None
+            assert pair.spearman.value == pytest.approx(spearmanr(one, two).statistic)
+    assert {(part.fleiss.units, part.alpha.units) for part in report.aspects} == {(40, 60)}
+
+
+def test_intervals_are_those_that_each_statistic_has_alone() -> None:
+    ratings, clusters = simulated(60)
+    part = agreement_report(REASON, ratings, clusters, FEW).aspects[0]
+    units = sorted(clusters)
+    scores = [[ratings[rater].get(unit, {}).get(part.aspect) for unit in units] for rater in sorted(ratings)]
+    of_all = [place for place, unit in enumerate(units) if unit in ratings["human"]]
+
+    def alone(statistic: Any, raters: list[int], places: list[int]) -> tuple[float | None, ...]:
+        chosen = [[scores[rater][place] for place in places] for rater in raters]
+        found = agreement_interval(chosen, statistic, [clusters[units[place]] for place in places], FEW)
+        return found.value, found.low, found.high
+
+    def numbers(found: Any) -> tuple[float | None, ...]:
+        assert found.low < found.value < found.high
+        return found.value, found.low, found.high
+
+    everything = list(range(len(units)))
+    ordinal = functools.partial(krippendorff_alpha, level="ordinal")
+    assert numbers(part.alpha) == alone(ordinal, [0, 1, 2], everything)
+    assert numbers(part.fleiss) == alone(fleiss_kappa, [0, 1, 2], of_all)
+    assert part.pairs[2].first == "judge-a"
+    rho = alone(lambda two, *, counts: spearman(*two, counts=counts), [1, 2], everything)
+    assert numbers(part.pairs[2].spearman) == rho
+
+
+def test_no_order_changes_a_byte() -> None:
+    ratings, clusters = simulated(30)
+    turned = {rater: dict(reversed(list(scores.items()))) for rater, scores in reversed(list(ratings.items()))}
+    first, second = (agreement_report(REASON, one, clusters, FEW) for one in (ratings, turned))
+    assert first.model_dump_json() == second.model_dump_json()
+    assert AgreementReport.model_validate_json(first.model_dump_json()) == first
+
+
+def test_what_is_undefined_says_why() -> None:
+    ratings = binary(one="11--", two="11--", three="--01")
+    (part,) = agreement_report(KVASIR, ratings, own_clusters(ratings), FEW).aspects
+    pairs = {(pair.first, pair.second): pair for pair in part.pairs}
+    agreed, apart = pairs["one", "two"], pairs["one", "three"]
+    assert (agreed.raw.value, agreed.kappa.value) == (1, None)
+    assert "one category" in str(agreed.kappa.reason)
+    assert (apart.units, apart.kappa.value, apart.kappa.reason) == (0, None, "no unit was rated by both")
+    assert part.fleiss.reason == "no unit was rated by all raters"
+    assert part.alpha.units == 2
+
+
+def test_one_cluster_has_values_but_no_interval() -> None:
+    ratings = binary(one="1100", two="1110")
+    (part,) = agreement_report(KVASIR, ratings, dict.fromkeys(own_clusters(ratings), "image"), FEW).aspects
+    kappa = part.pairs[0].kappa
+    assert (kappa.value, kappa.low, kappa.high) == (0.5, None, None)
+    assert "1 cluster" in str(kappa.reason)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "clusters", "message"),
+    [
+        ({"one": {}}, {}, "found 1 rater"),
+        (binary(one="1", two="1"), {}, "unit 'u0', rated by one, has no cluster"),
+        (binary(one="1", two="2"), {"u0": "x"}, "two rated 'a' of unit 'u0' as 2"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(ratings: Any, clusters: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        agreement_report(KVASIR, ratings, clusters, FEW)
+
+
+def test_an_aspect_that_the_rubric_lacks_is_refused() -> None:
+    ratings = binary(one="1", two="1")
+    with pytest.raises(UsageError, match="no score of rubric med_cmr_medreason"):
+        agreement_report(REASON, ratings, {"u0": "x"}, FEW)
+
+
+def test_rows_for_a_table() -> None:
+    ratings = binary(one="1111000011", two="1110001011", three="1---------")
+    table = rows(agreement_report(KVASIR, ratings, own_clusters(ratings), FEW))
+    assert all(len(row) == len(COLUMNS) for row in table)
+    assert ("a", "one, two", "raw agreement", "10", "0.800") in {row[:5] for row in table}
+    assert [row[0] for row in table] == ["(pooled)"] * 8 + ["a"] * 8
+    (undefined,) = (row for row in table if row[:3] == ("a", "one, three", "Cohen's kappa"))
+    assert undefined[4] == "undefined"
+    assert "one category" in undefined[5]

@@ -1,0 +1,176 @@
+"""Images for judges that can see: what is sent, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from rubric_cases import best, case
+
+from medtasks.errors import MediaError
+from medtasks.judge.adjudicate import Adjudication, Question, adjudicate
+from medtasks.judge.client import JudgeClient
+from medtasks.judge.images import ImageSource, user_message
+from medtasks.judge.rubric import Rubric, judge_prompt, load_rubric
+from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.store import VerdictStore
+from medtasks.judge.stub import StubJudge
+
+SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
+
+
+def document() -> dict[str, Any]:
+    """One that both rubrics judge."""
+    return case("med_cmr_medreason")[1]
+
+
+def picture(width: int = 60, height: int = 40, mode: str = "RGB") -> Image.Image:
+    """A smooth gradient, so that smaller copies look alike."""
+    x, y = np.meshgrid(np.linspace(0, 255, width), np.linspace(0, 255, height))
+    return Image.fromarray(np.stack([x, y, 255 - x], -1).astype(np.uint8)).convert(mode)
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def sent(loaded: bytes | Image.Image, side: int = 1024) -> tuple[str, bytes]:
+    """Kind and bytes of the data URL."""
+    content = user_message("text", [ImageSource("key", lambda: loaded)], side)["content"]
+    head, data = content[0]["image_url"]["url"].split(",")
+    return head, base64.b64decode(data)
+
+
+def shown(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
+
+
+def off(one: Image.Image, other: Image.Image) -> float:
+    """The largest difference of two pictures of one size, in grey levels."""
+    return float(np.abs(np.asarray(one.convert("RGB"), float) - np.asarray(other.convert("RGB"), float)).max())
+
+
+def test_images_come_before_the_text_in_their_order() -> None:
+    images = [ImageSource(str(side), lambda side=side: picture(side, side)) for side in (10, 20)]  # type: ignore[misc]
+    message = user_message("What?", images, 1024)
+    assert [part["type"] for part in message["content"]] == ["image_url", "image_url", "text"]
+    sizes = [shown(base64.b64decode(part["image_url"]["url"].split(",")[1])).size for part in message["content"][:2]]
+    assert sizes == [(10, 10), (20, 20)]
+    assert message["content"][2]["text"] == "What?"
+    assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_file_that_fits_is_sent_as_it_is(kind: str, mode: str) -> None:
+    data = encoded(picture(mode=mode), kind)
+    assert sent(data, side=60) == (f"data:image/{kind.lower()};base64", data)
+
+
+@pytest.mark.parametrize(("kind", "as_kind"), [("PNG", "png"), ("JPEG", "jpeg"), ("BMP", "jpeg")])
+def test_a_larger_one_is_made_smaller(kind: str, as_kind: str) -> None:
+    head, data = sent(encoded(picture(300, 200), kind), side=60)
+    assert head == f"data:image/{as_kind};base64"
+    assert shown(data).size == (60, 40)
+    assert off(shown(data), picture(300, 200).resize((60, 40), Image.Resampling.LANCZOS)) < 12
+
+
+def test_a_decoded_image_is_sent_as_a_jpeg_of_good_quality() -> None:
+    head, data = sent(picture(64, 48, "RGBA"))
+    assert head == "data:image/jpeg;base64"
+    assert off(shown(data), picture(64, 48)) < 12
+
+
+def test_a_turned_photograph_is_turned_upright() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    _, data = sent(encoded(picture(60, 40), "JPEG", exif=exif))
+    assert shown(data).size == (40, 60)
+
+
+def test_the_same_image_gives_the_same_bytes() -> None:
+    assert sent(picture(300, 200), 60) == sent(picture(300, 200), 60)
+
+
+def fail() -> bytes:
+    raise RuntimeError("the archive is locked")
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        (fail, "the archive is locked"),
+        (lambda: b"no image", "not a whole image"),
+        (lambda: encoded(picture(300, 200), "JPEG")[:900], "not a whole image"),
+        (lambda: Image.new("I;16", (4, 4)), "has mode I;16"),
+    ],
+)
+def test_what_cannot_be_shown_is_named(load: Any, reason: str) -> None:
+    with pytest.raises(MediaError, match=rf"image 0123456789abcdef cannot be shown to the judge: .*{reason}"):
+        user_message("text", [ImageSource("0123456789abcdef-and-more", load)], 1024)
+
+
+def judge(
+    stub: StubJudge, store: Path, shown: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
+) -> Adjudication:
+    client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", **settings))
+    with VerdictStore(store) as opened:
+        return asyncio.run(adjudicate([Question("one", document(), "It is so.", shown)], rubric, client, opened))
+
+
+def answer(request: Mapping[str, Any]) -> str:
+    schema = request["response_format"]["json_schema"]["schema"]
+    return json.dumps(
+        best(SEEING, document()) if "visual_accuracy" not in schema["properties"] else best(BLIND, document())
+    )
+
+
+TWO = (ImageSource("a", lambda: picture(10, 10)), ImageSource("b", lambda: picture(20, 20)))
+
+
+def content(stub: StubJudge) -> Any:
+    return stub.requests[-1].body["messages"][0]["content"]
+
+
+def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp_path: Path) -> None:
+    prompt = judge_prompt(SEEING, document(), "It is so.")
+    with StubJudge(answer) as stub:
+        blind = judge(stub, tmp_path / "v", TWO)
+        assert content(stub) == prompt
+        seeing = judge(stub, tmp_path / "v", TWO, images=True)
+        assert [part["type"] for part in content(stub)] == ["image_url", "image_url", "text"]
+        assert content(stub)[-1]["text"] == prompt
+        unseen = judge(stub, tmp_path / "v", (), images=True)
+        other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
+        assert isinstance(content(stub), str)
+    assert seeing.coverage == other_rubric.coverage == 1.0
+    assert blind.judgements["one"].key == unseen.judgements["one"].key != seeing.judgements["one"].key
+    assert unseen.stored == 1
+
+
+def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) -> None:
+    with StubJudge(answer) as stub:
+        keys = [
+            judge(stub, tmp_path / "v", images, images=True, image_side=side).judgements["one"].key
+            for images, side in ((TWO, 1024), (TWO[::-1], 1024), (TWO[:1], 1024), (TWO, 512), (TWO, 1024))
+        ]
+        assert len(stub.requests) == 4
+    assert (len(set(keys)), keys[-1]) == (4, keys[0])
+
+
+def test_a_sample_whose_image_cannot_be_loaded_is_unjudged_and_tried_again(tmp_path: Path) -> None:
+    with StubJudge(answer) as stub:
+        result = judge(stub, tmp_path / "v", (TWO[0], ImageSource("b", fail)), images=True)
+        assert stub.requests == []
+        assert result.unjudged == {"one": "question: image b cannot be shown to the judge: the archive is locked"}
+        assert judge(stub, tmp_path / "v", TWO, images=True).coverage == 1.0

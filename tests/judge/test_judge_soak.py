@@ -1,0 +1,125 @@
+"""A judging process that is killed again and again: nothing that was stored is asked again, and no sample is lost.
+
+The full soak, with 16,000 verdicts, is ``benchmarks/judge_throughput.py --soak``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medtasks.judge.adjudicate import REFUSED, REPAIR
+from medtasks.judge.rubric import load_rubric
+from medtasks.judge.store import VerdictStore
+from medtasks.judge.stub import FAULT_KINDS, Faults, StubJudge
+from medtasks.judge.verdict import Verdict, parse_verdict
+
+SAMPLES = 1500
+KILLED_AT = (200, 600, 1000)  # stored answers
+ASPECTS = load_rubric("med_cmr_open").aspects
+VERDICT = json.dumps({one.name: {"reason": "It is so.", "score": one.maximum} for one in ASPECTS})
+# a process of its own: SIGKILL asks nobody
+JUDGE = """
+import asyncio, json, sys
+from medtasks.judge.adjudicate import Question, adjudicate
+from medtasks.judge.client import JudgeClient
+from medtasks.judge.rubric import load_rubric
+from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.store import VerdictStore
+
+url, path, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+document = {"sample_id": "d", "question": "What is it?", "visual_description": "A shadow.", "target": "A cyst."}
+questions = [Question(f"s{n}", document, f"Response {n}") for n in range(count)]
+client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=64, backoff=0.02))
+with VerdictStore(path) as store:
+    result = asyncio.run(adjudicate(questions, load_rubric("med_cmr_open"), client, store))
+    store.export(path + ".jsonl", result.store_keys)
+judged = {name: [one.key, one.reason, one.stored, one.repaired] for name, one in result.judgements.items()}
+print(json.dumps({"judged": judged, "answered": result.spent.answered}))
+"""
+
+
+def start(url: str, path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", JUDGE, url, str(path), str(SAMPLES)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+
+
+def stored(path: Path) -> dict[str, tuple[str, bool]]:
+    """Of each stored answer its prompt, and whether it is a verdict, refused, or the answer to a repair."""
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT key, prompt, parsed IS NOT NULL, reason FROM verdicts").fetchall()
+    return {key: (prompt, bool(ok) or why == REFUSED or key.endswith(REPAIR)) for key, prompt, ok, why in rows}
+
+
+def answers(path: Path) -> int:
+    if not path.exists():
+        return 0
+    try:
+        with sqlite3.connect(path) as connection:
+            return int(connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+    except sqlite3.OperationalError:  # the table is being made
+        return 0
+
+
+def asked(stub: StubJudge) -> list[tuple[str, int]]:
+    """Prompt and number of messages of each request since the last reset."""
+    found = [(one.body["messages"][0]["content"], len(one.body["messages"])) for one in stub.requests]
+    stub.reset()
+    return found
+
+
+def decide(_: Mapping[str, Any]) -> str:
+    return VERDICT
+
+
+def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_sample(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.sqlite"
+    rates = dict.fromkeys(FAULT_KINDS, 0.05 / len(FAULT_KINDS))
+    before: dict[str, tuple[str, bool]] = {}
+    with StubJudge(decide, latency=0.02, capacity=64, seed=1, faults=Faults(**rates, retry_after=0.05)) as stub:
+        for until in (*KILLED_AT, None):
+            process = start(stub.url, path)
+            while until is not None and answers(path) < until and process.poll() is None:
+                time.sleep(0.02)
+            if until is not None:
+                process.kill()
+            said, _ = process.communicate(timeout=120)
+            settled = {prompt for prompt, done in before.values() if done}
+            answered = {prompt for prompt, _ in before.values()}
+            requests = asked(stub)
+            assert not [one for one in requests if one[0] in settled]
+            assert not [one for one in requests if one[0] in answered and one[1] == 1]  # but for the repair
+            assert requests
+            before = stored(path)
+            assert until is None or until <= len(before) < SAMPLES
+    result = json.loads(said)
+    judged = result["judged"]
+    assert len(judged) == SAMPLES
+    assert sum(kept for _, _, kept, _ in judged.values()) == len(settled)  # of the last run
+    assert {reason for _, reason, _, _ in judged.values()} <= {None, REFUSED}
+    assert 0 < sum(reason == REFUSED for _, reason, _, _ in judged.values()) < 0.05 * SAMPLES
+    assert sum(repaired for _, _, _, repaired in judged.values()) > 0
+    check_export(path, judged)
+
+
+def check_export(path: Path, judged: dict[str, list[Any]]) -> None:
+    """Who has a verdict follows from the exported raw answers alone."""
+    rows = {row["key"]: row for row in map(json.loads, Path(f"{path}.jsonl").read_text("utf-8").splitlines())}
+    rubric = load_rubric("med_cmr_open")
+    for key, reason, _, repaired in judged.values():
+        row = rows[key + REPAIR] if key + REPAIR in rows else rows[key]
+        assert (key + REPAIR in rows) == repaired
+        assert (
+            isinstance(parse_verdict(row["answer"], rubric, {}), Verdict)
+            == (reason is None)
+            == (row["parsed"] is not None)
+        )
+    with VerdictStore(path) as store:
+        assert len(store) == len(rows)

@@ -1,0 +1,318 @@
+"""``medtasks judge`` on runs of the real harness: every figure follows from the verdicts, and nothing is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judged_run import awaiting_run, content, copied, judged, manifest_of, samples_of, scores_of, settings_of
+
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.stub import StubJudge, rule_based
+from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.rescore import rescore
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return awaiting_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    return copied(finished, tmp_path / "copy")
+
+
+def sometimes(share: float) -> Any:
+    """A judge that answers in prose for some prompts, whatever it is asked again."""
+
+    def decide(request: Mapping[str, Any]) -> str:
+        prompt = request["messages"][0]["content"]
+        chance = int(hashlib.sha256(prompt.encode()).hexdigest()[:8], 16) / 16**8
+        return "I would rather not say." if chance < share else rule_based(request)
+
+    return decide
+
+
+def exported(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def mean(numbers: list[Fraction]) -> float:
+    return float(sum(numbers, Fraction(0)) / len(numbers))
+
+
+def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        scores = judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+    lines = [line for line in exported(tmp_path / "x.jsonl") if line["rubric"] == "kvasir_aspects"]
+    groups: dict[tuple[str, str | None], list[dict[str, int]]] = defaultdict(list)
+    for line in lines:
+        for group in (line["task"], "kvasir_vqa_x1"):
+            groups[group, None].append(line["scores"])
+            for aspect, score in line["scores"].items():
+                groups[group, aspect].append({aspect: score})
+    assert {name for name, aspect in groups if aspect is None} == {
+        "kvasir_vqa_x1", *(f"kvasir_vqa_x1_level{level}" for level in (1, 2, 3))
+    }  # fmt: skip
+    for (name, aspect), verdicts in groups.items():
+        found = scores[name] if aspect is None else scores[name]["breakdowns"]["question_class"][aspect]
+        points = [score for verdict in verdicts for score in verdict.values()]
+        assert found["metrics"]["judged_accuracy"]["value"] == sum(points) / len(points), (name, aspect)
+        assert found["metrics"]["judged_accuracy"]["judged"] == len(verdicts)
+        if aspect is None:
+            strict = [float(all(verdict.values())) for verdict in verdicts]
+            assert found["metrics"]["judged_strict"]["value"] == sum(strict) / len(strict)
+            partial = [Fraction(sum(verdict.values()), len(verdict)) for verdict in verdicts]
+            assert found["metrics"]["judged_partial"]["value"] == pytest.approx(mean(partial), abs=1e-15)
+    overall = scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["value"]
+    assert 0 < overall < 1
+
+
+def test_every_med_cmr_figure_follows_from_the_exported_verdicts(folder: Path, tmp_path: Path) -> None:
+    rubrics = ["med_cmr_open", "med_cmr_medreason"]
+    with StubJudge() as stub:
+        scores = judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl", rubrics=rubrics)
+    lines = exported(tmp_path / "x.jsonl")
+    tasks = sorted({line["task"] for line in lines})
+    assert len(tasks) == 7
+    for name in (*tasks, "med_cmr_open"):
+        found = scores[name]["metrics"]
+        own = [line for line in lines if name in (line["task"], "med_cmr_open")]
+        open_ = [line["scores"] for line in own if line["rubric"] == "med_cmr_open"]
+        weights = {"consistency": 1, "coherence": 1, "visual_accuracy": 4, "ground_truth_correctness": 4}
+        totals = [Fraction(100 * sum(weights[key] * one[key] for key in weights), 5 * 10) for one in open_]
+        assert found["open_total"]["value"] == pytest.approx(mean(totals), abs=1e-12)
+        for key in weights:
+            assert found[f"open_{key}"]["value"] == pytest.approx(
+                mean([Fraction(100 * one[key], 5) for one in open_]), abs=1e-12
+            )
+        reasoned = [line["scores"] for line in own if line["rubric"] == "med_cmr_medreason"]
+        capped = [
+            min(one["visual"], {0: 1, 1: 1, 2: 3}.get(one["faithfulness"], 4)) + one["ground_truth"] for one in reasoned
+        ]
+        expected = mean([Fraction(100 * points, 8) for points in capped])
+        assert found["medreason_total"]["value"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_medstream_content_joins_rules_and_verdicts(folder: Path, tmp_path: Path) -> None:
+    before = scores_of(folder)["medstreambench"]["metrics"]
+    assert before["content"]["value"] is None
+    with StubJudge() as stub:
+        scores = judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+    verdicts = {
+        line["sample_id"]: Fraction(sum(line["scores"].values()), 5)
+        for line in exported(tmp_path / "x.jsonl")
+        if line["rubric"] == "medstream_rubric"
+    }
+    items: dict[str, list[Fraction]] = defaultdict(list)
+    for task in ("retrospective", "present", "future", "future_streaming", "proactive"):
+        for sample in samples_of(folder, f"medstreambench_{task}"):
+            document = sample["document"]
+            if document["question_type"] != "open":
+                continue
+            right = sample["filtered"] in document["expected"]
+            by_rule = Fraction(not document["answerable"] and right)
+            items[document["item_id"]].append(verdicts.get(sample["sample_id"], by_rule))
+    found = scores["medstreambench"]["metrics"]
+    assert found["content_open"]["samples"] == len(items) > 3
+    assert found["content_open"]["value"] == pytest.approx(
+        mean([sum(rounds, Fraction(0)) / len(rounds) for rounds in items.values()]), abs=1e-12
+    )
+    shares = [found["content_closed"]["samples"], found["content_open"]["samples"]]
+    parts = [found["content_closed"]["value"], found["content_open"]["value"]]
+    whole = sum(share * part for share, part in zip(shares, parts, strict=True)) / sum(shares)
+    assert found["content"]["value"] == pytest.approx(whole, abs=1e-12)
+    low, high = before["content"]["bounds"]
+    assert low <= found["content"]["value"] <= high
+    assert found["content"]["signature"].startswith(before["content"]["signature"] + "|judge:")
+    assert "content_closed_fallback" not in found
+
+
+def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(folder: Path, tmp_path: Path) -> None:
+    before = scores_of(folder)["medstreambench"]["metrics"]
+
+    def agrees(_: Mapping[str, Any]) -> str:
+        return json.dumps({"same_answer": {"reason": "in other words", "score": 1}})
+
+    with StubJudge(agrees) as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["medstream_closed_fallback"])
+    found = scores_of(folder)["medstreambench"]["metrics"]
+    asked = manifest_of(folder)["judge"]["medstream_closed_fallback"]["asked"]
+    assert asked > 0
+    assert found["content_closed_fallback"]["value"] > found["content_closed"]["value"]
+    for name, score in before.items():
+        assert found[name] == score, name
+
+
+def test_what_has_no_verdict_is_named_and_bounds_the_score(folder: Path, tmp_path: Path) -> None:
+    with StubJudge(sometimes(0.4)) as stub:
+        scores = judged(folder, settings_of(stub), store=tmp_path / "v")
+    facts = manifest_of(folder)["judge"]["med_cmr_open"]
+    samples = [sample for task in facts["tasks"] for sample in samples_of(folder, task)]
+    totals = [sample["scores"]["open_total"] for sample in samples]
+    known = [total for total in totals if total is not None]
+    missing = len(totals) - len(known)
+    assert 0 < missing < len(totals)
+    assert facts["unjudged"] == {"invalid after one repair": missing}
+    assert (facts["asked"], facts["judged"]) == (len(totals), len(known))
+    score = scores["med_cmr_open"]["metrics"]["open_total"]
+    assert score["value"] == pytest.approx(sum(known) / len(known))
+    assert (score["judged"], score["samples"], score["incomplete"]) == (len(known), len(totals), True)
+    low, high = sum(known) / len(totals), (sum(known) + 100 * missing) / len(totals)
+    assert score["bounds"] == pytest.approx([low, high])
+    (unjudged,) = {sample["verdicts"]["med_cmr_open"][0]["judges"]["stub-judge"]["unjudged"] for sample in samples} - {
+        None
+    }
+    assert unjudged == "invalid after one repair"
+    with StubJudge(sometimes(0.4)) as stub:
+        scores = judged(folder, settings_of(stub), store=tmp_path / "v", threshold=0.1)
+        assert stub.counts["ok"] == 0  # all of that is in the store
+    assert scores["med_cmr_open"]["metrics"]["open_total"]["incomplete"] is False
+
+
+def test_two_judges_decide_where_they_agree(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with StubJudge() as strict, StubJudge(sometimes(0.2)) as shy:
+        one, other = settings_of(strict), settings_of(shy, name="other", model="qwen-judge")
+        judged(folder, one, other, store=tmp_path / "v", rubrics=["kvasir_aspects"])
+    facts = manifest_of(folder)["judge"]["kvasir_aspects"]
+    assert set(facts["judges"]) == {"stub-judge", "other"}
+    assert set(facts["unjudged"]) == {"other: invalid after one repair"}
+    pooled = facts["agreement"]["pooled"]
+    (pair,) = pooled["pairs"]
+    assert (pair["raw"]["value"], pair["kappa"]["value"]) == (1.0, 1.0)  # they follow one rule
+    assert "Cohen's kappa" in capsys.readouterr().out
+
+    def generous(request: Mapping[str, Any]) -> str:
+        verdict = json.loads(rule_based(request))
+        return json.dumps({aspect: {"reason": "", "score": 1} for aspect in verdict})
+
+    with StubJudge() as strict, StubJudge(generous) as kind:
+        judges = settings_of(strict), settings_of(kind, name="kind", model="kind")
+        majority = judged(folder, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"])
+        unjudged = manifest_of(folder)["judge"]["kvasir_aspects"]["unjudged"]
+        mean_ = judged(folder, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"], combine="mean")
+    assert set(unjudged) == {"judges disagree"}
+    tied = majority["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]
+    assert tied["samples"] - tied["judged"] == unjudged["judges disagree"]
+    assert tied["value"] == 1.0  # all that the strict one gave points for
+    alone = tied["bounds"][0]
+    assert mean_["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["value"] == pytest.approx((alone + 1) / 2)
+    assert mean_["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["signature"] != tied["signature"]
+
+
+def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Path) -> None:
+    sample = samples_of(folder, "med_cmr_open_ltg")[0]
+    path = tmp_path / "people.csv"
+    path.write_text(f"sample_id,aspect,score,rater\n{sample['sample_id']},coherence,5,ann\nnobody,coherence,1,ann\n")
+    with StubJudge() as stub:
+        with pytest.raises(UsageError, match="one --rubric"):
+            judged(folder, settings_of(stub), store=tmp_path / "v", human=path)
+        judged(folder, settings_of(stub), store=tmp_path / "v", human=path, rubrics=["med_cmr_open"])
+    agreement = manifest_of(folder)["judge"]["med_cmr_open"]["agreement"]
+    assert agreement["raters"] == ["ann", "stub-judge"]
+    (coherence,) = [one for one in agreement["aspects"] if one["aspect"] == "coherence"]
+    assert coherence["pairs"][0]["units"] == 1
+
+
+def test_a_judge_of_the_model_s_family_is_warned_about(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["model"]["checkpoint"] = "Qwen/Qwen2.5-VL-7B-Instruct"
+    path.write_text(json.dumps(manifest))
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub, model="Qwen3-32B"), store=tmp_path / "v", rubrics=["med_cmr_open"])
+    (warning,) = manifest_of(folder)["judge"]["med_cmr_open"]["warnings"]
+    assert "qwen" in warning
+    assert f"warning: {warning}" in capsys.readouterr().out
+
+
+def test_a_budget_stops_and_the_next_run_goes_on(folder: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"store": tmp_path / "v", "rubrics": ["kvasir_aspects"]}
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub, concurrency=2), max_requests=7, **options)
+        facts = manifest_of(folder)["judge"]["kvasir_aspects"]
+        assert stub.counts["ok"] == 7
+        assert facts["unjudged"]["budget"] > 0
+        scores = judged(folder, settings_of(stub), **options)
+        assert manifest_of(folder)["judge"]["kvasir_aspects"]["unjudged"] == {}
+        prompts = [json.dumps(request.body["messages"]) for request in stub.requests]
+    assert len(prompts) == len(set(prompts))
+    assert scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["incomplete"] is False
+
+
+def test_judging_twice_changes_no_byte_and_asks_nothing(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+        first, asked = content(folder), stub.counts["ok"]
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+        assert stub.counts["ok"] == asked
+    assert content(folder) == first
+
+
+def test_scoring_again_keeps_the_verdicts(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+    again = rescore(*read_run(folder))
+    assert again.changes == ()
+    out = write_run(tmp_path / "again", RunRecord(again.manifest, again.samples, again.tasks, again.groups))
+    assert scores_of(out) == scores_of(folder)
+
+
+def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> None:
+    """As if a later filter took another part of the response for the answer."""
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["med_cmr_open"])
+    path = folder / "samples" / "med_cmr_open_ltg.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["responses"] = ["Something else. Final answer: none."]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = rescore(*read_run(folder))
+    changed = next(one for one in again.samples["med_cmr_open_ltg"] if one.sample_id == lines[0]["sample_id"])
+    assert changed.verdicts == {}
+    assert "open_total" in changed.pending
+    score = again.tasks["med_cmr_open_ltg"].metrics["open_total"]
+    assert (score.value, score.judged) == (None, score.samples - 1)
+    assert score.reason == f"1 of {score.samples} items await a judge"
+
+
+def test_without_any_verdict_the_folder_stays_as_it_was(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+    with (
+        StubJudge(lambda _: "no") as stub,
+        pytest.raises(MedtasksError, match=r"not one of .* responses was judged .*invalid after one repair"),
+    ):
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+    with pytest.raises(MedtasksError, match=r"not one of .* \(.*connection"):
+        judged(folder, "model=m,base_url=http://127.0.0.1:9/v1,retries=0", store=tmp_path / "w")
+    assert content(folder) == before
+
+
+def test_files_that_are_not_the_run_s_stay(folder: Path, tmp_path: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["med_cmr_open"])
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_judge_that_can_see_is_shown_the_images(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
+        parts = [request.body["messages"][0]["content"] for request in stub.requests]
+        numbers = {
+            len(sample["media"]) for task in ("ltg", "msi") for sample in samples_of(folder, f"med_cmr_open_{task}")
+        }
+        assert {len(content) - 1 for content in parts} >= numbers
+        assert all(part["image_url"]["url"].startswith("data:image/") for content in parts for part in content[:-1])
+        assert manifest_of(folder)["judge"]["med_cmr_medreason"]["judges"]["stub-judge"]["images"] is True
+        path = folder / "manifest.json"
+        path.write_text(path.read_text().replace(manifest_of(folder)["data"]["med_cmr"]["fingerprint"], "0" * 16))
+        with pytest.raises(MedtasksError, match="prepare the same data"):
+            judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
