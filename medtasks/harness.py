@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks.border import at_border
 from medtasks.errors import HarnessError, MedtasksError, UsageError
-from medtasks.task_files import task_directory, task_files
+from medtasks.packages import task_packages
+from medtasks.task_files import task_files
 
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
@@ -128,7 +129,10 @@ def run_tasks(
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
         task_manager=TaskManager(
-            "WARNING", include_path=str(task_directory()), include_defaults=False, model_name=model
+            "WARNING",
+            include_path=[str(package.tasks) for package in task_packages() if package.tasks.is_dir()],
+            include_defaults=False,
+            model_name=model,
         ),
         verbosity="WARNING",
         datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),

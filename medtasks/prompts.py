@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,17 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import medtasks.templates
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.packages import task_packages
 
-__all__ = ["render", "template_directory", "template_hash", "template_source", "template_variables"]
+__all__ = [
+    "overlay_diff",
+    "render",
+    "template_directory",
+    "template_folders",
+    "template_hash",
+    "template_source",
+    "template_variables",
+]
 
 HASH_LENGTH = 16
 
@@ -23,11 +34,35 @@ def template_directory() -> Path:
     return Path(medtasks.templates.__path__[0])
 
 
+OVERLAY = "MEDTASKS_TEMPLATES"
+"""Environment variable: a folder whose templates take the place of those with the same relative path."""
+
+
+def template_folders() -> tuple[Path, ...]:
+    """Where templates are looked for, in this order: the overlay, where there is one; ours; other packages'.
+
+    Raises:
+        UsageError: the overlay is no folder.
+    """
+    folders = tuple(package.templates for package in task_packages() if package.templates.is_dir())
+    named = os.environ.get(OVERLAY, "").strip()
+    if not named:
+        return folders
+    overlay = Path(named).expanduser()
+    if not overlay.is_dir():
+        raise UsageError(f"{OVERLAY} is {named}, expected a folder of templates; mend or unset it.")
+    return (overlay, *folders)
+
+
+def _templates() -> ImmutableSandboxedEnvironment:
+    return _environment(template_folders())
+
+
 @functools.cache
-def _environment(directory: Path) -> ImmutableSandboxedEnvironment:
+def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
     # StrictUndefined: a template that names a field it may not see stops instead of printing nothing.
     return ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(directory),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
         autoescape=False,
@@ -43,7 +78,7 @@ def render(template: str, **variables: Any) -> str:
         MedtasksError: the template names a variable that is not among ``variables``, or is malformed.
     """
     try:
-        text = _environment(template_directory()).get_template(template).render(**variables)
+        text = _templates().get_template(template).render(**variables)
     except TemplateNotFound as error:
         raise UsageError(
             f"template {error.name!r} is not in {template_directory()}; check the task's `template`."
@@ -59,12 +94,31 @@ def template_source(template: str) -> str:
     Raises:
         UsageError: there is no such template.
     """
-    environment = _environment(template_directory())
+    environment = _templates()
     try:
         assert environment.loader is not None
         return environment.loader.get_source(environment, template)[0]
     except TemplateNotFound as error:
         raise UsageError(f"template {template!r} is not in {template_directory()}.") from error
+
+
+def overlay_diff(template: str) -> str:
+    """What the overlay changes in ``template`` and all it includes, as a unified diff; empty where it changes nothing.
+
+    Raises:
+        UsageError: there is no such template, or the overlay is no folder.
+    """
+    ours = _environment(tuple(package.templates for package in task_packages() if package.templates.is_dir()))
+    lines: list[str] = []
+    for name, changed in sorted(_with_includes(template).items()):
+        try:
+            assert ours.loader is not None
+            shipped = ours.loader.get_source(ours, name)[0]
+        except TemplateNotFound:
+            shipped = ""
+        before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
+        lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
 def _with_includes(template: str) -> dict[str, str]:
@@ -76,7 +130,7 @@ def _with_includes(template: str) -> dict[str, str]:
         if name in sources:
             continue
         sources[name] = template_source(name)
-        tree = _environment(template_directory()).parse(sources[name])
+        tree = _templates().parse(sources[name])
         for reference in meta.find_referenced_templates(tree):
             if reference is None:
                 raise MedtasksError(
@@ -89,7 +143,7 @@ def _with_includes(template: str) -> dict[str, str]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template``, with all it includes, wants from the record."""
-    environment = _environment(template_directory())
+    environment = _templates()
     return {
         name
         for source in _with_includes(template).values()

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 import medtasks.tasks
+from medtasks.packages import TaskPackage, task_packages
 
-__all__ = ["task_directory", "task_files"]
+__all__ = ["owner_of", "task_directory", "task_files"]
 
 
 def task_directory() -> Path:
@@ -17,16 +18,22 @@ def task_directory() -> Path:
 
 
 def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
-    """Name, kind and file of every task and group, by name, from the folder layout alone.
+    """Name, kind and file of every task and group, ours and other packages', by name, from the folder layout alone.
 
     A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
     the harness can be told what there is without parsing any YAML (target S6).
     """
-    directory = task_directory()
     found: list[tuple[str, Literal["task", "group"], Path]] = []
-    for path in directory.glob("*/*.yaml"):
-        if not path.name.startswith("_"):
-            found.append((path.stem, "task", path))
-    for path in directory.glob("*/groups/*.yaml"):
-        found.append((path.stem, "group", path))
+    for package in task_packages():
+        for path in package.tasks.glob("*/*.yaml"):
+            if not path.name.startswith("_"):
+                found.append((path.stem, "task", path))
+        for path in package.tasks.glob("*/groups/*.yaml"):
+            found.append((path.stem, "group", path))
     yield from sorted(found)
+
+
+def owner_of(path: Path) -> TaskPackage:
+    """The package that the task file ``path`` belongs to; ours where nobody claims it."""
+    packages = task_packages()
+    return next((one for one in packages if path.is_relative_to(one.tasks)), packages[0])

@@ -12,15 +12,15 @@ BENCHMARKS: tuple[str, ...] = ("kvasir_vqa_x1", "kvasir_vqa_x1_transformed", "mi
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """The description of the benchmark called ``name``.
+    """The description of the benchmark called ``name``, ours or another package's.
 
     Raises:
         UsageError: there is no such benchmark.
     """
-    from medtasks.benchmarks import kvasir_vqa_x1, kvasir_vqa_x1_transformed, med_cmr, medstreambench, mi_cxr
+    from medtasks.builtin import PLUGIN
+    from medtasks.plugin import all_benchmarks
 
-    modules = (kvasir_vqa_x1, kvasir_vqa_x1_transformed, mi_cxr, med_cmr, medstreambench)
-    known: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in modules}
-    if name not in known:
-        raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(BENCHMARKS)}.")
-    return known[name]
+    found = next((one for one in PLUGIN.benchmarks if one.name == name), None) or all_benchmarks().get(name)
+    if found is None:
+        raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(all_benchmarks())}.")
+    return found

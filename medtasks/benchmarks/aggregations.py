@@ -88,3 +88,10 @@ exact_match = _corpus_score("exact_match")
 accuracy = _corpus_score("accuracy")
 cider = _corpus_score("cider")
 open_total = _corpus_score("open_total")
+
+
+def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+    """The aggregation of any other metric of that name, such as another package's, for ``!function`` in a task file."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return _corpus_score(name)

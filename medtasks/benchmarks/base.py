@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from medtasks.data.records.base import Record
+from medtasks.errors import MedtasksError
 
 __all__ = ["Benchmark", "Document", "Item", "Joined", "SampleView", "Value", "sample_items"]
 
@@ -82,6 +86,12 @@ def sample_items(samples: Sequence[SampleView]) -> Joined:
     return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
 
 
+def _no_documents(record: Any) -> list[Document]:
+    raise MedtasksError(
+        f"the benchmark does not say how a {type(record).__name__} becomes documents; give `documents`."
+    )
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """One benchmark.
@@ -92,6 +102,11 @@ class Benchmark:
     metrics that only make sense over several tasks, made of an item's other values. ``to_judge`` says of a rubric
     whether a (document, filtered response) is a question to its judge at all; without an entry all are. ``parts`` names
     the breakdown in whose groups an item counts with a part of itself alone.
+
+    ``documents`` makes the harness's documents of a record, of type ``record``. ``read`` and ``mini`` serve packages
+    whose data ``medtasks prepare`` is to prepare: the records of a source folder, and writing a source folder of
+    miniature data; ours have commands of their own. ``language`` is that of questions and answers, ``intended_use``
+    what scores may be used for.
     """
 
     name: str
@@ -107,6 +122,13 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
+    documents: Callable[[Any], list[Document]] = _no_documents
+    record: type[Record] = Record
+    read: Callable[[Path], Iterable[Record]] | None = None
+    mini: Callable[[Path], None] | None = None
+    version: str = "1"
+    language: str = "en"
+    intended_use: str = "research"
     to_judge: Mapping[str, Callable[[Mapping[str, Any], str], bool]] = field(default_factory=dict)
     parts: str | None = None
 

@@ -18,7 +18,7 @@ from medtasks.benchmarks.base import Document
 from medtasks.border import at_border
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.store import Prepared, open_prepared
-from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.prompts import render
 from medtasks.spec import load_spec
 
@@ -63,7 +63,7 @@ class Rows:
         """
         from medtasks.benchmarks import get_benchmark
 
-        documents_of = import_module(f"medtasks.benchmarks.{self.benchmark}").documents
+        documents_of = get_benchmark(self.benchmark).documents
         prepared = open_prepared(self.benchmark)
         everything = [
             {"benchmark": self.benchmark, **document}
@@ -88,7 +88,9 @@ class Rows:
         Raises:
             NotPreparedError: the benchmark has not been prepared.
         """
-        documents_of = import_module(f"medtasks.benchmarks.{self.benchmark}").documents
+        from medtasks.benchmarks import get_benchmark
+
+        documents_of = get_benchmark(self.benchmark).documents
         rows = (one for record in open_prepared(self.benchmark).records() for one in documents_of(record))
         reasons = Counter(self._reason(document) for document in rows if self.keep(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
@@ -119,9 +121,19 @@ def task_rows(task: str) -> Rows:
 
     Raises:
         UsageError: there is no such task.
+        MedtasksError: what the task file names cannot be imported, or gives no rows.
     """
-    module, _, name = load_spec(task).resolved["process_docs"].rpartition(".")
-    rows: Rows = getattr(import_module(module), name)
+    spec = load_spec(task)
+    named = spec.resolved["process_docs"]
+    module, _, name = named.rpartition(".")
+    try:
+        rows = getattr(import_module(module), name)
+    except Exception as error:  # another package's code, which may fail in any way
+        raise MedtasksError(
+            f"{spec.path}: field `process_docs`: {named} cannot be imported ({type(error).__name__}: {error}); mend it."
+        ) from error
+    if not isinstance(rows, Rows):
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; mend it.")
     return rows
 
 

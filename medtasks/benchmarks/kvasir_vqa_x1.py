@@ -43,6 +43,8 @@ def _question_class(view: SampleView) -> tuple[str, ...]:
 
 BENCHMARK = Benchmark(
     name="kvasir_vqa_x1",
+    documents=documents,
+    record=KvasirRecord,
     title="Kvasir-VQA-x1",
     paper="arXiv 2506.09958",
     source="SimulaMet/Kvasir-VQA-x1",

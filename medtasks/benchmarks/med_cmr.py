@@ -57,6 +57,8 @@ def _dimension_mean(item: Item) -> Value | None:
 
 BENCHMARK = Benchmark(
     name="med_cmr",
+    documents=documents,
+    record=MedCmrRecord,
     title="Med-CMR",
     paper="arXiv 2512.00818",
     source="aaassddaadf/Med-CMR",

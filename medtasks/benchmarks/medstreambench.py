@@ -101,6 +101,8 @@ def _field(name: str) -> Any:
 
 BENCHMARK = Benchmark(
     name="medstreambench",
+    documents=documents,
+    record=MedStreamRecord,
     title="MedStreamBench",
     paper="arXiv 2607.01751",
     source="Venn2024/MedStreamBench, media of 22 upstream datasets",

@@ -54,6 +54,8 @@ def _null_option(view: SampleView) -> tuple[str, ...]:
 
 BENCHMARK = Benchmark(
     name="mi_cxr",
+    documents=documents,
+    record=MiCxrRecord,
     title="MI-CXR",
     paper="arXiv 2605.15574",
     source="micxr_test.jsonl of the authors' repository, images of MIMIC-CXR-JPG 2.1.0",

@@ -135,6 +135,34 @@ def medstreambench(
     report(prepared)
 
 
+@app.command("package")
+def package(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")],
+    source: Annotated[Path, typer.Option("--source", help="Folder or file, as the package's documentation says.")],
+    media: Annotated[
+        Path | None, typer.Option("--media", help="Folder of the media (default: the source).", show_default=False)
+    ] = None,
+    out: Out = None,
+    allow_missing_media: Missing = False,
+    workers: Workers = 0,
+) -> None:
+    """Prepare the data of a benchmark that another package brings."""
+    from medtasks.benchmarks import get_benchmark
+    from medtasks.data.prepare import prepare_package
+
+    with progress("verifying media") as bar:
+        prepared = prepare_package(
+            get_benchmark(benchmark),
+            source,
+            out,
+            media=media,
+            allow_missing_media=allow_missing_media,
+            workers=workers,
+            progress=bar,
+        )
+    report(prepared)
+
+
 def report(prepared: Prepared) -> None:
     """Print what was prepared, and where it differs from what was published."""
     from medtasks.data.manifest import coverage_lines

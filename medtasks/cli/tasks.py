@@ -20,8 +20,9 @@ def path() -> None:
 
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List every task and group."""
+    """List every task and group, with the package that brings it."""
     from medtasks.spec import load_specs
+    from medtasks.task_files import owner_of
 
     specs = load_specs().values()
     if as_json:
@@ -35,23 +36,38 @@ def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
                 "members": list(spec.members),
                 "metrics": list(spec.metrics),
                 "prompt_hash": spec.prompt_hash,
+                "rubrics": list(spec.metadata.rubrics),
+                "package": owner_of(spec.path).distribution,
+                "package_version": owner_of(spec.path).version,
             }
             for spec in specs
         ]
         write(json.dumps(entries, indent=1, ensure_ascii=False))
         return
-    rows = [(spec.name, spec.kind, str(spec.metadata.version), spec.metadata.title) for spec in specs]
-    table(("name", "kind", "version", "title"), rows)
+    rows = [
+        (spec.name, spec.kind, str(spec.metadata.version), spec.metadata.title, owner_of(spec.path).owner)
+        for spec in specs
+    ]
+    table(("name", "kind", "version", "title", "package"), rows)
 
 
 def show(
     task: Annotated[str, typer.Argument(help="Name of a task or group.")],
     doc: Annotated[int, typer.Option("--doc", help="Number of the document to render, from 0.", min=0)] = 0,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show only what MEDTASKS_TEMPLATES changes in the task's templates.")
+    ] = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.spec import load_spec
 
     spec = load_spec(task)
+    if diff:
+        from medtasks.prompts import overlay_diff
+
+        parts = [overlay_diff(template) for template in (spec.stage1_template, spec.template) if template]
+        write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
+        return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
     if spec.kind == "group":
         write("members: " + ", ".join(spec.members))

@@ -24,6 +24,7 @@ __all__ = [
     "is_mini",
     "open_directory",
     "open_prepared",
+    "record_type",
     "replaced_folder",
 ]
 
@@ -105,8 +106,7 @@ def open_prepared(benchmark: str) -> Prepared:
         UsageError: there is no such benchmark.
         NotPreparedError: there are none; the message holds the command that prepares them.
     """
-    if benchmark not in RECORD_TYPES:
-        raise UsageError(f"benchmark {benchmark!r} is unknown; choose from {', '.join(RECORD_TYPES)}.")
+    record_type(benchmark)
     if is_mini():
         from medtasks.data.mini import prepare_mini
 
@@ -117,10 +117,34 @@ def open_prepared(benchmark: str) -> Prepared:
         if (replaced / "manifest.json").is_file():  # a preparation was killed just as it took the place of this one
             return open_directory(replaced)
         raise NotPreparedError(
-            f"{benchmark} is not prepared in {data_root()}; run: {PREPARE_COMMANDS[benchmark]} "
+            f"{benchmark} is not prepared in {data_root()}; run: {_command(benchmark)} "
             "(or set MEDTASKS_DATA=mini to try the miniature data)"
         )
     return open_directory(directory)
+
+
+def record_type(benchmark: str) -> type[Record]:
+    """The type of a benchmark's records, ours or another package's.
+
+    Raises:
+        UsageError: there is no such benchmark.
+    """
+    if benchmark in RECORD_TYPES:
+        return RECORD_TYPES[benchmark]
+    from medtasks.plugin import all_benchmarks
+
+    known = all_benchmarks()
+    if benchmark not in known:
+        raise UsageError(f"benchmark {benchmark!r} is unknown; choose from {', '.join(known)}.")
+    return known[benchmark].record
+
+
+def _command(benchmark: str) -> str:
+    if benchmark in PREPARE_COMMANDS:
+        return PREPARE_COMMANDS[benchmark]
+    from medtasks.plugin import all_benchmarks
+
+    return all_benchmarks()[benchmark].prepare
 
 
 def replaced_folder(directory: Path) -> Path:
@@ -162,7 +186,7 @@ def _records(directory: Path, benchmark: str, expected: str) -> tuple[Record, ..
             f"{directory}: records or media index were changed since they were prepared (fingerprint "
             f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
         )
-    return _read_lines(directory / "records.jsonl", RECORD_TYPES[benchmark])
+    return _read_lines(directory / "records.jsonl", record_type(benchmark))
 
 
 @functools.lru_cache(maxsize=8)

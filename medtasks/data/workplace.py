@@ -135,7 +135,7 @@ class Workplace:
             media_root=str(root),
             source=source,
             counts=counts,
-            published=dict(PUBLISHED[benchmark]),
+            published=dict(PUBLISHED.get(benchmark, {})),
             differences=compare(benchmark, counts),
             excluded=excluded,
             excluded_samples=excluded_samples,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MedtasksError
 from medtasks.filters import alert_state as _alert_state
@@ -33,6 +33,9 @@ from medtasks.filters.option_letter import (
 from medtasks.filters.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status
 from medtasks.filters.thinking import strip_thinking
 
+if TYPE_CHECKING:
+    from medtasks.plugin import FilterInfo
+
 __all__ = [
     "FILTERS",
     "FILTER_VERSIONS",
@@ -49,6 +52,7 @@ __all__ = [
     "answer_or_unanswerable",
     "answerability_status",
     "extract_option",
+    "filter_class",
     "final_answer",
     "is_alert",
     "is_unanswerable",
@@ -60,6 +64,7 @@ __all__ = [
     "reasoned_status",
     "status_of",
     "strip_thinking",
+    "version_of",
 ]
 
 
@@ -106,6 +111,34 @@ def status_of(kind: str, filtered: str) -> str:
     Raises:
         MedtasksError: there is no such filter.
     """
-    if kind not in _STATUS:
-        raise MedtasksError(f"filter {kind!r} is unknown; choose from {', '.join(_STATUS)}.")
-    return _STATUS[kind](filtered)
+    if kind in _STATUS:
+        return _STATUS[kind](filtered)
+    return _other(kind).status(filtered)
+
+
+def version_of(kind: str) -> str:
+    """Version of the filter class ``kind``, ours or another package's.
+
+    Raises:
+        MedtasksError: there is no such filter.
+    """
+    return FILTER_VERSIONS[kind] if kind in FILTER_VERSIONS else _other(kind).version
+
+
+def filter_class(kind: str) -> type[Any]:
+    """The filter class called ``kind``, ours or another package's.
+
+    Raises:
+        MedtasksError: there is no such filter.
+    """
+    ours = {known.kind.__name__: known.kind for known in _KNOWN.values()}
+    return ours[kind] if kind in ours else _other(kind).kind
+
+
+def _other(kind: str) -> FilterInfo:
+    from medtasks.plugin import all_filters
+
+    found = all_filters()
+    if kind not in found:
+        raise MedtasksError(f"filter {kind!r} is unknown; choose from {', '.join([*_STATUS, *found])}.")
+    return found[kind]

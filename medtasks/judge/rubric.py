@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping
 from math import fsum
 from numbers import Real
@@ -19,10 +20,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-import medtasks.rubrics
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
+from medtasks.packages import OURS, task_packages
 from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "rubric_hash",
     "rubric_names",
     "total",
+    "usable_rubrics",
     "verdict_schema",
 ]
 
@@ -46,25 +48,45 @@ _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
 
 
 def rubric_names() -> tuple[str, ...]:
-    """Names of the shipped rubrics, sorted."""
-    return tuple(sorted(path.stem for path in _directory().glob("*.yaml")))
+    """Names of all rubrics, ours and other packages', sorted."""
+    return tuple(sorted(_files()))
 
 
-def _directory() -> Path:
-    return Path(medtasks.rubrics.__path__[0])
+def _files() -> dict[str, Path]:
+    return {path.stem: path for package in task_packages() for path in package.rubrics.glob("*.yaml")}
+
+
+@functools.cache
+def usable_rubrics() -> tuple[Rubric, ...]:
+    """All rubrics that can be read; another package's that cannot is left out with one sentence on standard error.
+
+    Raises:
+        MedtasksError: one of ours cannot be read.
+    """
+    found = []
+    for package in task_packages():
+        for path in sorted(package.rubrics.glob("*.yaml")):
+            try:
+                found.append(load_rubric(path.stem))
+            except MedtasksError as error:
+                if package.distribution == OURS:
+                    raise
+                print(f"medtasks: a rubric of {package.owner} is left out: {error}", file=sys.stderr, flush=True)
+    return tuple(found)
 
 
 @functools.cache
 def load_rubric(name: str) -> Rubric:
-    """The shipped rubric called ``name``.
+    """The rubric called ``name``.
 
     Raises:
         UsageError: there is none of that name.
         MedtasksError: as :func:`read_rubric`.
     """
-    if name not in rubric_names():
+    files = _files()
+    if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; there are {', '.join(rubric_names())}.")
-    return read_rubric(_directory() / f"{name}.yaml")
+    return read_rubric(files[name])
 
 
 def read_rubric(path: Path) -> Rubric:
@@ -95,10 +117,14 @@ def read_rubric(path: Path) -> Rubric:
 def rubric_hash(rubric: Rubric) -> str:
     """First 16 hex digits of the SHA-256 over all that shapes prompts, verdicts and totals.
 
-    Covers the YAML's content (layout, comments and the names of metrics do not count) and the template with all it
-    includes.
+    Covers the YAML's content (layout, comments, names of metrics and benchmarks do not count) and the template with all
+    it includes.
     """
-    content = [FORMAT, rubric.model_dump(mode="json", exclude={"metrics"}), template_hash(rubric.template)]
+    content = [
+        FORMAT,
+        rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"}),
+        template_hash(rubric.template),
+    ]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 

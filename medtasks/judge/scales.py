@@ -82,7 +82,8 @@ class Rubric(BaseModel):
     (``aspects_from``, a field with a list of names). ``texts_from`` is a field with the record's own words per aspect,
     as a mapping or its JSON text: they take the place of our anchors. ``metrics`` maps the name of each score that
     verdicts give to what it is the mean of: an aspect or ``total``; of a ``per_aspect`` rubric ``strict``, ``partial``,
-    or ``aspects``, which counts every aspect of every sample alike.
+    or ``aspects``, which counts every aspect of every sample alike. ``benchmarks`` are those whose tasks may be judged
+    with it although they do not name it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,6 +100,7 @@ class Rubric(BaseModel):
     reasons: bool
     aggregation: Literal["weighted_total", "mean_of_maximum", "per_aspect"]
     cap: Cap | None = None
+    benchmarks: tuple[str, ...] = ()
     metrics: Annotated[dict[str, str], Field(min_length=1)]
 
     @property

@@ -54,15 +54,19 @@ def get_metric(name: str) -> Metric:
         UsageError: there is no such metric.
     """
     found = _METRICS.get(name) or _judged().get(name)
-    if found is None:
-        raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**_METRICS, **_judged()})}")
-    return found
+    if found is not None:
+        return found
+    from medtasks.plugin import all_metrics
+
+    others = all_metrics()
+    if name not in others:
+        raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**_METRICS, **_judged(), **others})}")
+    return others[name]
 
 
 @functools.cache
 def _judged() -> dict[str, JudgedMean]:
     """The scores that rubrics name."""
-    from medtasks.judge.rubric import load_rubric, rubric_names  # rubrics read templates: not needed to count words
+    from medtasks.judge.rubric import usable_rubrics  # rubrics read templates: not needed to count words
 
-    rubrics = [load_rubric(name) for name in rubric_names()]
-    return {name: JudgedMean(name, top=rubric.best) for rubric in rubrics for name in rubric.metrics}
+    return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}

@@ -86,12 +86,14 @@ def judge_all(
                 if progress is not None:
                     progress(name, judge, done, total, spent)
 
+            first = [task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1]]
             one = judge_samples(
                 judged.samples,
                 rubric,
                 panel,
                 store,
                 judged_names=judged_names,
+                tasks=None if config.rubrics else first,
                 fingerprints=fingerprints,
                 known=judged.facts,
                 labels=None if labels is None else labels.ratings,

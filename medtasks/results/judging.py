@@ -80,12 +80,15 @@ class _Case:
 
 
 def judgeable_tasks(samples: Mapping[str, Sequence[Sample]], rubric: Rubric) -> tuple[str, ...]:
-    """The tasks of a run whose responses can be judged under ``rubric``: those that name it.
+    """The tasks of a run that can be judged under ``rubric``: those that name it, or whose benchmark it names.
 
     Raises:
         UsageError: there is none.
     """
-    names = tuple(name for name in samples if rubric.name in load_spec(name).metadata.rubrics)
+    named = {name: load_spec(name).metadata for name in samples}
+    names = tuple(
+        name for name, task in named.items() if rubric.name in task.rubrics or task.benchmark in rubric.benchmarks
+    )
     if not names:
         raise UsageError(
             f"rubric {rubric.name} is for no task of this run ({', '.join(samples)}); a task names its rubrics in its "
@@ -101,6 +104,7 @@ def judge_samples(
     store: VerdictStore,
     *,
     judged_names: Sequence[str],
+    tasks: Sequence[str] | None = None,
     fingerprints: Mapping[str, str] | None = None,
     known: Mapping[str, RubricFacts] | None = None,
     labels: Ratings | None = None,
@@ -117,6 +121,7 @@ def judge_samples(
         panel: who judges.
         store: where verdicts are kept as they arrive.
         judged_names: what the model that answered is called, for the warning about judges of its family.
+        tasks: which to judge; None is all that can be judged under the rubric.
         fingerprints: of the data that the samples are from, by benchmark; needed where judges are shown images.
         known: facts of other rubrics, whose scores stay.
         labels: of people, to compare the judges with.
@@ -128,7 +133,7 @@ def judge_samples(
         MedtasksError: not one response was judged; the message has the most frequent reason. Nothing is changed.
         DataError: images are to be shown, and the data prepared here are not those of the run.
     """
-    tasks = judgeable_tasks(samples, rubric)
+    tasks = judgeable_tasks(samples, rubric) if tasks is None else tuple(tasks)
     shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
     cases = [case for case in _cases(samples, tasks) if is_asked(load_spec(case.task), rubric.name, *_asked(case))]
     images = _images(cases, fingerprints or {}) if any(shown.values()) else {}

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import medtasks.filters
 from medtasks.errors import MedtasksError
+from medtasks.filters import filter_class
 from medtasks.judge.adjudicate import Question, adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.config import JudgeConfig, default_store
@@ -107,7 +107,7 @@ class LiveJudging:
         number = itertools.count()
         for task, document, said in batch:
             spec = load_spec(task)
-            step = getattr(medtasks.filters, spec.filters[-1])()
+            step = filter_class(spec.filters[-1])()
             (text,) = step.apply([[said]], [document])
             text = text if isinstance(text, str) else text[0]
             for rubric in self._asked_of(task):

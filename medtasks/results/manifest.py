@@ -14,7 +14,7 @@ from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
 from medtasks.data.media import decoder
 from medtasks.data.media.windows import STEP, frame_cap
-from medtasks.filters import FILTER_VERSIONS
+from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
@@ -143,7 +143,7 @@ def protocol_hash(
     parts = {
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
-        "filters": {name: FILTER_VERSIONS[name] for name in spec.filters},
+        "filters": {name: version_of(name) for name in spec.filters},
         "metrics": {name: get_metric(name).signature for name in spec.metrics},
         "generation": generation,
         **({"blind": True} if blind else {}),
@@ -171,7 +171,7 @@ def task_facts(
         yaml_hash=spec.yaml_hash,
         protocol_hash=protocol_hash(spec, generation, blind=blind),
         blind=blind,
-        filters={name: FILTER_VERSIONS[name] for name in spec.filters},
+        filters={name: version_of(name) for name in spec.filters},
         generation=generation,
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),

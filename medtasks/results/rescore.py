@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import medtasks.filters
 from medtasks.errors import MedtasksError
+from medtasks.filters import filter_class, version_of
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, protocol_hash, versions
@@ -49,7 +49,7 @@ def scored_sample(
 
     ``document`` is whole: sample id, cluster, media and target are in it.
     """
-    step = getattr(medtasks.filters, spec.filters[-1])()
+    step = filter_class(spec.filters[-1])()
     (filtered,) = step.apply([list(responses)], [document])
     said = [filtered] if isinstance(filtered, str) else list(filtered)
     # the harness strips what a filter leaves before it is scored
@@ -124,7 +124,7 @@ def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskF
     statuses = [sample.status for sample in samples]
     return facts.model_copy(
         update={
-            "filters": {name: medtasks.filters.FILTER_VERSIONS[name] for name in spec.filters},
+            "filters": {name: version_of(name) for name in spec.filters},
             "protocol_hash": protocol_hash(
                 spec, facts.generation, prompt_hash=facts.prompt_hash, frames=facts.frames, blind=facts.blind
             ),

@@ -21,7 +21,7 @@ def test_a_sample_line_is_complete(run: Run) -> None:
     line = run.samples("mi_cxr_tel_single")[0]
     assert set(line) == {
         "sample_id", "task", "cluster", "media", "prompt_hash", "prompt", "target", "responses", "filtered",
-        "status", "scores", "statistics", "pending", "repeats", "verdicts", "document",
+        "status", "scores", "statistics", "pending", "repeats", "verdicts", "judged", "document",
     }  # fmt: skip
     document = line["document"]
     assert line["prompt"] == render("mi_cxr/mcq.j2", question=document["question"], choices=document["choices"])

@@ -195,7 +195,7 @@ def test_columns() -> None:
         "signed_delay",
         "invalid_rate",
     ]
-    assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 9
+    assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 11
 
 
 @pytest.mark.parametrize("metric", [*ITEM_METRICS, OverallTable4(), DimensionMean("by_dimension", ["CR", "LTG"])])

@@ -36,17 +36,18 @@ def prepare_mini(benchmark: str) -> Path:
     Raises:
         UsageError: there is no miniature of that name.
     """
-    if benchmark not in _MAKE:
-        raise UsageError(f"there are no miniature data of {benchmark!r}; choose from {', '.join(_MAKE)}.")
+    make, version = _MAKE.get(benchmark), MINI_VERSION
+    if make is None:
+        make, version = _others(benchmark)
     # the process-wide key keeps a folder made by another version of the generators from being taken for this one
-    target = cache_root() / f"mini-{MINI_VERSION}" / benchmark
+    target = cache_root() / f"mini-{version}" / benchmark
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{benchmark}."))
     try:
-        _MAKE[benchmark](work / "source", work / "prepared")
+        make(work / "source", work / "prepared")
         work.chmod(0o755)
         os.rename(work, target)  # noqa: PTH104 - fails on a folder that is not empty, where Path.replace may not
     except OSError:
@@ -55,6 +56,25 @@ def prepare_mini(benchmark: str) -> Path:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return prepared
+
+
+def _others(benchmark: str) -> tuple[Callable[[Path, Path], None], str]:
+    """How another package's miniature is made, and which version of it that is."""
+    from medtasks.data.prepare import prepare_package
+    from medtasks.plugin import all_benchmarks, benchmark_owner
+
+    found = all_benchmarks().get(benchmark)
+    write = None if found is None else found.mini
+    if found is None or write is None:
+        raise UsageError(f"there are no miniature data of {benchmark!r}; choose from {', '.join(_MAKE)}.")
+
+    def make(source: Path, out: Path) -> None:
+        source.mkdir(parents=True)
+        write(source)
+        prepare_package(found, source, out, relative=True, mini=True)
+
+    owner = benchmark_owner(benchmark)
+    return make, f"{owner.distribution}-{owner.version}-{found.version}"
 
 
 def _kvasir(source: Path, out: Path) -> None:

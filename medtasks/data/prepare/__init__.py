@@ -11,6 +11,7 @@ from medtasks.data.prepare.kvasir import prepare_kvasir
 from medtasks.data.prepare.med_cmr import prepare_med_cmr
 from medtasks.data.prepare.medstream import prepare_medstream
 from medtasks.data.prepare.mi_cxr import prepare_mi_cxr
+from medtasks.data.prepare.package import prepare_package
 from medtasks.data.prepare.transformed import prepare_transformed
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "prepare_med_cmr",
     "prepare_medstream",
     "prepare_mi_cxr",
+    "prepare_package",
     "prepare_transformed",
 ]

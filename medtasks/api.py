@@ -1,0 +1,52 @@
+"""What packages of tasks build on. Names stay; what changes is in CHANGELOG.md first.
+
+A package registers under the entry-point group ``medtasks.tasks`` with the name of a module. Beside that module lie
+``tasks/``, and where there are any ``templates/`` and ``rubrics/``; the module itself may hold ``PLUGIN``, a
+:class:`Plugin` with benchmarks, filters and metrics. Our own benchmarks are made of the same parts.
+"""
+
+from __future__ import annotations
+
+from medtasks.benchmarks.aggregations import pending_value, sample_value
+from medtasks.benchmarks.base import Benchmark, Document, Item, Joined, SampleView, Value, sample_items
+from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
+from medtasks.data.records import Record, Where
+from medtasks.data.records.base import build, text_field, texts_by_key, wrong
+from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.judge.scales import Aspect, Rubric
+from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
+from medtasks.plugin import FilterInfo, Plugin
+
+__all__ = [
+    "Aspect",
+    "Benchmark",
+    "DataError",
+    "Document",
+    "FilterInfo",
+    "Item",
+    "Joined",
+    "MeanMetric",
+    "MediaError",
+    "MedtasksError",
+    "Metric",
+    "MetricUnavailableError",
+    "Plugin",
+    "Record",
+    "Rows",
+    "Rubric",
+    "SampleView",
+    "UsageError",
+    "Value",
+    "Where",
+    "build",
+    "doc_to_messages",
+    "doc_to_text",
+    "doc_to_visual",
+    "pending_value",
+    "sample_items",
+    "sample_value",
+    "sign",
+    "text_field",
+    "texts_by_key",
+    "wrong",
+]

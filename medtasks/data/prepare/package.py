@@ -1,0 +1,68 @@
+"""Data of another package's benchmark: the records that it reads, prepared as ours are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks.data.manifest import Source
+from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.records import Record
+from medtasks.data.store import Prepared, data_root
+from medtasks.data.workplace import Workplace
+from medtasks.errors import DataError, MedtasksError, UsageError
+
+if TYPE_CHECKING:
+    from medtasks.benchmarks.base import Benchmark
+
+__all__ = ["prepare_package"]
+
+
+def prepare_package(
+    benchmark: Benchmark,
+    source: Path,
+    out: Path | None = None,
+    *,
+    media: Path | None = None,
+    allow_missing_media: bool = False,
+    workers: int = 0,
+    progress: Progress | None = None,
+    relative: bool = False,
+    mini: bool = False,
+) -> Prepared:
+    """Prepare the records that ``benchmark.read(source)`` gives, with media below ``media`` (default: ``source``).
+
+    Raises:
+        UsageError: the source is not there, or the benchmark does not say how to read one.
+        DataError: two records share an id, a record is of another type, or reading fails.
+        MediaError: as :meth:`medtasks.data.prepare.job.PrepareJob.finish`.
+    """
+    if benchmark.read is None:
+        raise UsageError(f"{benchmark.name} does not say how data are read; its package must give Benchmark `read`.")
+    if not source.exists():
+        raise UsageError(f"--source {source}: there is no such file or folder; check the path.")
+    records: list[Record] = []
+    try:
+        for record in benchmark.read(source):
+            if not isinstance(record, benchmark.record):
+                found = type(record).__name__
+                raise DataError(f"{benchmark.name}: read() gave a {found}, expected {benchmark.record.__name__}.")
+            records.append(record)
+    except MedtasksError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
+            f"({type(error).__name__}: {error}); check the source, or tell its package's authors."
+        ) from error
+    twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
+    if twice:
+        raise DataError(
+            f"{source}: {len(twice)} sample ids occur more than once, {twice[0]!r} among them; make them unique."
+        )
+    place = Workplace(out or data_root() / benchmark.name)
+    origin = Source(kind="package", name=source.name)
+    root = media or (source if source.is_dir() else source.parent)
+    job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, relative, mini)
+    return job.finish(records)

@@ -1,0 +1,157 @@
+"""Another lab's package: built, installed, listed, run by the harness, judged, and gone without trace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_lab import write_package
+
+from medtasks.judge.stub import StubJudge
+
+CLI = ["-m", "medtasks"]
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Install:
+    """Build a wheel of the package and install it into a folder of its own; that folder."""
+
+    def install(**changes: str) -> Path:
+        source = write_package(tmp_path / "source", **changes)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
+        subprocess.run([*pip, "--target", str(tmp_path / "site"), str(source)], check=True, capture_output=True)
+        return tmp_path / "site"
+
+    return install
+
+
+def listed(python: Any, **environment: str) -> tuple[dict[str, Any], str]:
+    done = python(*CLI, "list", "--json", **environment)
+    assert done.returncode == 0, done.stderr
+    return {entry["name"]: entry for entry in json.loads(done.stdout)}, done.stderr
+
+
+@pytest.mark.subprocess_run
+def test_it_runs_and_is_judged_beside_ours(install: Install, python: Any, tmp_path: Path) -> None:
+    site = {"PYTHONPATH": str(install())}
+    tasks, said = listed(python, **site)
+    assert said == ""
+    assert (tasks["otherlab_dots"]["package"], tasks["otherlab_dots"]["package_version"]) == ("otherlab-bench", "2.1")
+    assert tasks["mi_cxr"]["package"] == "medtasks"
+    shown = python(*CLI, "show", "otherlab_dots", **site)
+    assert "How many dots are there? Answer in one sentence." in shown.stdout, shown.stderr
+    with StubJudge() as stub:
+        judge = f"model=stub-judge,base_url={stub.url}"
+        command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
+        command += ["--tasks", "otherlab_dots,kvasir_vqa_x1_level3", "--output_path", str(tmp_path / "out")]
+        done = python(*command, **site, MEDTASKS_JUDGE=judge)
+        assert done.returncode == 0, done.stderr[-2000:]
+        (folder,) = (tmp_path / "out").rglob("*_medtasks")
+        found = json.loads((folder / "scores.json").read_text())["tasks"]["otherlab_dots"]["metrics"]
+        assert {name: score["value"] for name, score in found.items()} == {
+            "exact_match": 1.0,
+            "brevity": 1.0,
+            "otherlab_judged": 1.0,
+        }
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["judge"]["otherlab_count"]["tasks"] == ["otherlab_dots"]
+        # its rubric may judge our tasks, too, since it says so
+        again = python(*CLI, "judge", str(folder), "--judge", judge, "--rubric", "otherlab_count", **site)
+        assert again.returncode == 0, again.stderr
+    tasks = json.loads((folder / "scores.json").read_text())["tasks"]
+    assert tasks["kvasir_vqa_x1_level3"]["metrics"]["otherlab_judged"]["value"] == 1.0
+    scored = python(*CLI, "score", str(folder), **site)
+    assert "nothing is scored otherwise than before" in scored.stdout, scored.stdout + scored.stderr
+    assert "otherlab_dots" not in listed(python)[0]
+
+
+@pytest.mark.subprocess_run
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"pyproject_toml": "broken"}, ""),
+        (
+            {"otherlab_bench___init___py": "raise RuntimeError('not today')"},
+            "RuntimeError: not today",
+        ),
+        ({"otherlab_bench___init___py": "PLUGIN = 3"}, "cannot be imported"),
+    ],
+)
+def test_a_broken_one_leaves_everything_else_working(
+    install: Install, python: Any, changes: dict[str, str], sentence: str
+) -> None:
+    if not sentence:
+        changes = {
+            "pyproject_toml": """
+                [project]
+                name = "otherlab-bench"
+                version = "2.1"
+                [project.entry-points."medtasks.tasks"]
+                otherlab = "no_such_module"
+                [tool.setuptools]
+                packages = ["otherlab_bench"]
+                """
+        }
+        sentence = "it names the module no_such_module, which does not exist"
+    site = {"PYTHONPATH": str(install(**changes))}
+    done = python(*CLI, "show", "mi_cxr_tel_single", **site)
+    assert done.returncode == 0, done.stderr
+    done = python(*CLI, "show", "otherlab_dots", **site)
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.subprocess_run
+def test_a_rubric_that_cannot_be_read_is_left_out(install: Install, python: Any) -> None:
+    site = {"PYTHONPATH": str(install(otherlab_bench_rubrics_otherlab_count_yaml="name: [\n"))}
+    done = python("-c", "from medtasks.metrics import get_metric; print(get_metric('open_total').signature)", **site)
+    assert "open_total|" in done.stdout
+    assert "a rubric of otherlab-bench 2.1 is left out: " in done.stderr
+
+
+@pytest.mark.subprocess_run
+def test_a_name_that_is_taken_is_one_sentence_with_both_owners(install: Install, python: Any) -> None:
+    site = install()
+    taken = site / "otherlab_bench" / "tasks" / "dots" / "mi_cxr_tel_single.yaml"
+    taken.write_text("task: mi_cxr_tel_single\n")
+    tasks, said = listed(python, PYTHONPATH=str(site))
+    assert "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already medtasks's" in said
+    assert "otherlab_dots" not in tasks
+    assert tasks["mi_cxr_tel_single"]["package"] == "medtasks"
+
+
+@pytest.mark.subprocess_run
+def test_its_data_are_prepared_as_ours_are(install: Install, python: Any, tmp_path: Path) -> None:
+    site = {"PYTHONPATH": str(install()), "MEDTASKS_DATA": str(tmp_path / "data")}
+    missing = python(*CLI, "show", "otherlab_dots", **site)
+    assert "otherlab_dots is not prepared" in missing.stderr
+    assert "medtasks prepare package otherlab_dots" in missing.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = python(*CLI, "prepare", "package", "otherlab_dots", "--source", str(empty), **site)
+    assert refused.returncode == 1
+    assert "6 of the pictures cannot be used" in refused.stderr
+
+
+def test_an_overlay_changes_the_prompt_and_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtasks.errors import UsageError
+    from medtasks.prompts import overlay_diff, render, template_hash
+
+    before = template_hash("kvasir_vqa_x1/answer.j2")
+    (tmp_path / "kvasir_vqa_x1").mkdir()
+    (tmp_path / "kvasir_vqa_x1" / "answer.j2").write_text("Verbatim: {{ question }}")
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    assert render("kvasir_vqa_x1/answer.j2", question="Where?") == "Verbatim: Where?"
+    assert template_hash("kvasir_vqa_x1/answer.j2") != before
+    assert "+Verbatim: {{ question }}\n" in overlay_diff("kvasir_vqa_x1/answer.j2")
+    assert overlay_diff("mi_cxr/mcq.j2") == ""
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="expected a folder of templates"):
+        render("kvasir_vqa_x1/answer.j2", question="Where?")
