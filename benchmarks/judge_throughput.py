@@ -161,18 +161,23 @@ def body_like_ours() -> bytes:
 
 
 def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, float, float]:
-    """The adjudication of ``count`` questions, its seconds and how many of them this process computed."""
-    from medtasks.judge.adjudicate import adjudicate
-    from medtasks.judge.client import JudgeClient
+    """The adjudication of ``count`` questions, its seconds and how many of them our processes computed."""
+    from medtasks.judge.parallel import adjudicate_all
     from medtasks.judge.rubric import load_rubric
     from medtasks.judge.settings import JudgeSettings
     from medtasks.judge.store import VerdictStore
 
-    client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=concurrency))
+    settings = JudgeSettings(base_url=url, model="stub", concurrency=concurrency)
     with VerdictStore(store) as opened:
-        started, computed = time.perf_counter(), time.process_time()
-        result = asyncio.run(adjudicate(questions(count), load_rubric("med_cmr_open"), client, opened))
-        return result, time.perf_counter() - started, time.process_time() - computed
+        asked = list(questions(count))
+        started, computed = time.perf_counter(), _computed()
+        result = asyncio.run(adjudicate_all(asked, load_rubric("med_cmr_open"), settings, opened))
+        return result, time.perf_counter() - started, _computed() - computed
+
+
+def _computed() -> float:
+    """Seconds that this process and its finished children computed."""
+    return sum(os.times()[:4])
 
 
 def throughput(latency: float, count: int, concurrency: int, folder: Path) -> Iterator[str]:

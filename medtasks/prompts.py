@@ -85,6 +85,16 @@ def render(template: str, **variables: Any) -> str:
         ) from error
     except TemplateError as error:
         raise MedtasksError(f"template {template!r} cannot be rendered: {error}.") from error
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        raise MedtasksError(f"template {template!r} cannot be rendered: {type(error).__name__}: {error}.") from error
     return text.rstrip()
 
 

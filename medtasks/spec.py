@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +13,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.packages import OURS
 from medtasks.prompts import HASH_LENGTH, template_hash
-from medtasks.task_files import task_files
+from medtasks.task_files import owner_of, task_files
 
 __all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs"]
 
@@ -75,15 +77,19 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))  # type: ignore[arg-type]
 
 
-def _merged(path: Path) -> dict[str, Any]:
+def _merged(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    if path in above:
+        raise MedtasksError(f"{path}: field `include`: the file includes itself; mend it.")
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise MedtasksError(f"{path}: not a readable YAML file ({error}); mend or restore it.") from error
     if not isinstance(content, dict):
         raise MedtasksError(f"{path}: holds {type(content).__name__}, expected a mapping of task keys.")
     include = content.pop("include", None)
-    base = _merged(path.parent / include) if include else {}
+    if include is not None and not isinstance(include, str):
+        raise MedtasksError(f"{path}: field `include` is {include!r}, expected the name of a file; mend it.")
+    base = _merged(path.parent / include, (*above, path)) if include else {}
     return {**base, **content}
 
 
@@ -116,15 +122,33 @@ def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise MedtasksError(f"{path}: field `{field}`: {first['msg']}.") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise MedtasksError(
+            f"{path}: breaks the schema of task files ({type(error).__name__}: {error}); `medtasks validate {path}` "
+            "says where."
+        ) from error
 
 
 def load_specs() -> dict[str, TaskSpec]:
-    """All shipped tasks and groups by name.
+    """All tasks and groups by name; another package's file that breaks the schema is left out with a warning.
 
     Raises:
-        MedtasksError: a file breaks the schema; names file and field.
+        MedtasksError: one of our files breaks the schema; names file and field.
     """
-    return {name: _load(path, kind) for name, kind, path in task_files()}
+    specs = {}
+    for name, kind, path in task_files():
+        try:
+            specs[name] = _load(path, kind)
+        except MedtasksError as error:
+            if owner_of(path).distribution == OURS:
+                raise
+            _warn_once(str(error))
+    return specs
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    print(f"medtasks: left out: {text}", file=sys.stderr, flush=True)
 
 
 def load_spec(name: str) -> TaskSpec:

@@ -14,6 +14,7 @@ from medtasks.cli.console import table, write
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.config import JudgeConfig
+    from medtasks.judge.settings import JudgeSettings
     from medtasks.results.adjudication import Judged, Progress
 
 __all__ = ["bars", "judge"]
@@ -85,7 +86,7 @@ def judge(
         max_tokens,
     )
     manifest, samples = read_run(results)
-    with bars() as progress:
+    with bars(config) as progress:
         run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
     replace_run(results, run)
     renewed = renew_numbers(results, run)
@@ -136,8 +137,8 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
 
 
 @contextmanager
-def bars() -> Iterator[Progress]:
-    """A progress bar per rubric and judge on standard error: rate, tokens or cost so far, time left."""
+def bars(config: JudgeConfig) -> Iterator[Progress]:
+    """A progress bar per rubric and judge on standard error: rate, tokens and cost so far and to come, time left."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -164,15 +165,18 @@ def bars() -> Iterator[Progress]:
             completed=done,
             total=total,
             rate="" if speed is None else f"{speed:.0f}/s",
-            tokens=_so_far(spent, total - done),
+            tokens=_so_far(spent, total - done, config.judges[judge]),
         )
 
     with shown:
         yield update
 
 
-def _so_far(spent: Spent, left: int) -> str:
-    """Tokens of this run, and what the rest will take if it goes on like that."""
+def _so_far(spent: Spent, left: int, settings: JudgeSettings) -> str:
+    """Tokens of this run, their cost where prices are known, and what the rest takes if it goes on like that."""
     if not spent.answered:
         return ""
-    return f"{spent.tokens:,} tokens, about {round(spent.tokens / spent.answered * left):,} to go"
+    share = left / spent.answered
+    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} to go"
+    cost = settings.cost(spent.prompt_tokens, spent.completion_tokens)
+    return text if cost is None else f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} to go"

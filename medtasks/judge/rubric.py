@@ -233,7 +233,8 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     """
     aspects = aspects_of(rubric, sample_fields)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
-    shown = [neutral_fields(aspect.model_dump()) for aspect in aspects]
+    fixed = rubric.aspects_from is None and rubric.texts_from is None
+    shown = rubric.shown if fixed else [neutral_fields(aspect.model_dump()) for aspect in aspects]
     block = delimited(response)
     prompt = render(rubric.template, **seen, aspects=shown, form=_form(rubric, aspects), response=block)
     if prompt.count(block) != 1:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import functools
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from medtasks.judge.quoting import neutral_fields
 
 __all__ = ["PROVIDED", "RESERVED", "Aspect", "Cap", "CapStep", "Rubric"]
 
@@ -102,6 +105,11 @@ class Rubric(BaseModel):
     cap: Cap | None = None
     benchmarks: tuple[str, ...] = ()
     metrics: Annotated[dict[str, str], Field(min_length=1)]
+
+    @functools.cached_property
+    def shown(self) -> tuple[dict[str, Any], ...]:
+        """The fixed aspects as templates are shown them; made once, for all prompts hold them."""
+        return tuple(neutral_fields(aspect.model_dump()) for aspect in self.aspects)
 
     @property
     def best(self) -> float:

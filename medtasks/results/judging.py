@@ -13,12 +13,13 @@ from typing import Any
 from medtasks.benchmarks.documents import pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.adjudicate import Adjudication, Judgement, Question, adjudicate
+from medtasks.judge.adjudicate import Adjudication, Judgement, Question
 from medtasks.judge.agreement import AgreementReport, agreement_report
-from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.client import Spent
 from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.families import Families, same_family
 from medtasks.judge.images import ImageSource
+from medtasks.judge.parallel import adjudicate_all
 from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
@@ -173,13 +174,11 @@ async def _ask(
     progress: Progress | None,
 ) -> tuple[dict[str, Adjudication], dict[str, Spent]]:
     async def one(name: str, settings: JudgeSettings) -> Adjudication:
-        client = JudgeClient(settings)
-
         def report(done: int, total: int, spent: Spent) -> None:
             if progress is not None:
                 progress(name, done, total, spent)
 
-        return await adjudicate(questions, rubric, client, store, report)
+        return await adjudicate_all(questions, rubric, settings, store, report)
 
     answers = await asyncio.gather(*(one(name, settings) for name, settings in panel.judges.items()))
     found = dict(zip(panel.judges, answers, strict=True))

@@ -133,8 +133,29 @@ def test_validate_finds_nothing_wrong_with_the_miniatures(python: Any) -> None:
     done = python(*CLI, "validate", "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert set(found) == set(BENCHMARKS)
-    assert {finding["severity"] for findings in found.values() for finding in findings} == {"note"}
+    assert set(found["data"]) == set(BENCHMARKS)
+    assert {finding["severity"] for findings in found["data"].values() for finding in findings} == {"note"}
+    assert found["tasks"] == []
+
+
+def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_path: Path) -> None:
+    text = (task_directory() / "mi_cxr" / "mi_cxr_tel_single.yaml").read_text(encoding="utf-8")
+    (tmp_path / "_base.yaml").write_text((task_directory() / "mi_cxr" / "_base.yaml").read_text(encoding="utf-8"))
+    path = tmp_path / "mi_cxr_tel_single.yaml"
+    path.write_text(text.replace("breakdowns:", "brakedowns:"), encoding="utf-8")
+    line = text.splitlines().index(next(one for one in text.splitlines() if "breakdowns:" in one)) + 1
+    done = python(*CLI, "validate", str(path))
+    assert done.returncode == 1
+    assert f"mi_cxr_tel_single.yaml:{line}" in done.stdout
+    assert "MT108" in done.stdout
+    assert "Traceback" not in done.stderr
+    annotated = python(*CLI, "validate", str(path), "--format", "github")
+    assert annotated.stdout.startswith("::error file=")
+    sarif = json.loads(python(*CLI, "validate", str(path), "--format", "sarif").stdout)
+    assert sarif["runs"][0]["results"][0]["ruleId"] == "MT108"
+    missing = python(*CLI, "validate", "no/such/thing")
+    assert missing.returncode == 2
+    assert "there is no such file or folder" in missing.stderr
 
 
 def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_the_harness_s_numbers_agree_and_no_key_is_anywhere(python: Any, tmp_pat
         assert done.returncode == 0, done.stderr[-2000:]
         (folder,) = output.rglob("*_medtasks")
         agree(folder)
+        assert all(request.with_key for request in stub.requests)
         export = folder.parent / "verdicts.jsonl"
         options = ["--judge", str(path), "--rubric", "med_cmr_medreason", "--export", str(export)]
         again = python(*CLI, "judge", str(folder), *options, **environment)

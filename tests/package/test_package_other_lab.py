@@ -117,6 +117,20 @@ def test_a_rubric_that_cannot_be_read_is_left_out(install: Install, python: Any)
 
 
 @pytest.mark.subprocess_run
+@pytest.mark.parametrize(
+    "text", ["task: [", "task: otherlab_dots\nmetric_list: [1]\n", "x: !!int \n", "include: otherlab_dots.yaml"]
+)
+def test_a_task_file_that_cannot_be_read_is_left_out(install: Install, python: Any, text: str) -> None:
+    site = {"PYTHONPATH": str(install(otherlab_bench_tasks_dots_otherlab_dots_yaml=text + "\n"))}
+    tasks, said = listed(python, **site)
+    assert "otherlab_dots" not in tasks
+    assert len(tasks) > 50
+    assert "left out: " in said
+    assert len(said.strip().splitlines()) < 6
+    assert "Traceback" not in said
+
+
+@pytest.mark.subprocess_run
 def test_a_name_that_is_taken_is_one_sentence_with_both_owners(install: Install, python: Any) -> None:
     site = install()
     taken = site / "otherlab_bench" / "tasks" / "dots" / "mi_cxr_tel_single.yaml"

@@ -1,0 +1,234 @@
+"""Adjudication by several processes: what one interpreter can put and read is less than a quick endpoint can answer.
+
+Each worker is an interpreter of its own (``python -m medtasks.judge.parallel``) that gets its share of the questions on
+standard input and says on standard output what became of them; all write into one verdict store. Questions that are
+the same go to the same worker, so none is asked twice. A worker ends when its standard input does, so none outlives the
+process that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+from medtasks.errors import MedtasksError
+from medtasks.judge.adjudicate import Adjudication, Judgement, Progress, Question, adjudicate
+from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.scales import Rubric
+from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.store import VerdictStore
+
+__all__ = ["adjudicate_all", "adjudicate_in_processes", "useful_processes"]
+
+LEAST_QUESTIONS = 1000  # for each worker: starting one takes as long as judging some hundreds
+LEAST_CONCURRENCY = 16  # for each worker
+OFTEN = 0.2  # seconds between two reports of a worker
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a worker is given."""
+
+    questions: list[Question]
+    rubric: Rubric
+    settings: JudgeSettings
+    store: Path
+
+
+async def adjudicate_all(
+    questions: Sequence[Question],
+    rubric: Rubric,
+    settings: JudgeSettings,
+    store: VerdictStore,
+    progress: Progress | None = None,
+) -> Adjudication:
+    """:func:`medtasks.judge.adjudicate.adjudicate` in this process or, where that pays off, in several.
+
+    Raises:
+        MedtasksError: as there, and as :func:`adjudicate_in_processes`.
+    """
+    processes = useful_processes(questions, settings)
+    if processes == 1:
+        return await adjudicate(questions, rubric, JudgeClient(settings), store, progress)
+    return await asyncio.to_thread(
+        adjudicate_in_processes, questions, rubric, settings, store.path, processes, progress
+    )
+
+
+def useful_processes(questions: Sequence[Question], settings: JudgeSettings) -> int:
+    """How many processes pay off for so many questions; 1 where a budget must be kept or images are shown."""
+    if settings.budget != Budget() or any(question.images for question in questions):
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, len(questions) // LEAST_QUESTIONS, settings.concurrency // LEAST_CONCURRENCY))
+
+
+def adjudicate_in_processes(
+    questions: Sequence[Question],
+    rubric: Rubric,
+    settings: JudgeSettings,
+    store: Path,
+    processes: int,
+    progress: Progress | None = None,
+) -> Adjudication:
+    """As :func:`medtasks.judge.adjudicate.adjudicate`, by ``processes`` workers that share ``settings.concurrency``.
+
+    Raises:
+        MedtasksError: as there, or a worker ended before its time; what was answered is in the store.
+    """
+    shares: list[list[Question]] = [[] for _ in range(processes)]
+    for question in questions:
+        shares[_place(question, rubric, processes)].append(question)
+    limits = [
+        settings.concurrency // processes + (place < settings.concurrency % processes) for place in range(processes)
+    ]
+    workers = [
+        _Worker(_Share(share, rubric, settings.model_copy(update={"concurrency": limit}), store))
+        for share, limit in zip(shares, limits, strict=True)
+        if share
+    ]
+    try:
+        _follow(workers, len(questions), progress)
+    finally:
+        for worker in workers:
+            worker.end()
+    judgements = {name: one for worker in workers for name, one in worker.judgements.items()}
+    found = Adjudication({question.sample_id: judgements[question.sample_id] for question in questions})
+    found.spent = _sum(worker.spent for worker in workers)
+    return found
+
+
+def _place(question: Question, rubric: Rubric, processes: int) -> int:
+    """The worker of a question: the same one for questions that the rubric cannot tell apart."""
+    seen = [question.document.get(field) for field in rubric.sees]
+    text = json.dumps([seen, question.response], sort_keys=True, default=str).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") % processes
+
+
+def _follow(workers: Sequence[_Worker], total: int, progress: Progress | None) -> None:
+    """Until every worker has said what became of its share."""
+    inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
+    for worker in workers:
+        worker.start(inbox)
+    busy = set(workers)
+    while busy:
+        worker, message = inbox.get()
+        if isinstance(message, MedtasksError):
+            raise message
+        if message is None:
+            if worker.judgements is _NONE_YET:
+                raise MedtasksError(
+                    f"a judging process ended with exit code {worker.process.wait()} before it was done; what was "
+                    "answered is kept, the same command goes on."
+                )
+            busy.discard(worker)
+            continue
+        worker.done, worker.spent, judgements = message
+        if judgements is not None:
+            worker.judgements = judgements
+        if progress is not None:
+            progress(sum(one.done for one in workers), total, _sum(one.spent for one in workers))
+
+
+_NONE_YET: dict[str, Judgement] = {}
+
+
+class _Worker:
+    """A process, and what it said last."""
+
+    def __init__(self, share: _Share) -> None:
+        self.done, self.spent = 0, Spent()
+        self.judgements = _NONE_YET
+        self._share = share
+        command = [sys.executable, "-m", "medtasks.judge.parallel"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def start(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
+        """Give the worker its share, and pass on what it says; None at its end."""
+        threading.Thread(target=self._talk, args=(inbox,), daemon=True).start()
+
+    def _talk(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            pickle.dump(self._share, self.process.stdin)
+            self.process.stdin.flush()
+            while True:
+                inbox.put((self, pickle.load(self.process.stdout)))
+        except (EOFError, OSError, pickle.UnpicklingError):
+            inbox.put((self, None))
+
+    def end(self) -> None:
+        """Stop it, where it still runs."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        self.process.wait()
+
+
+def _sum(parts: Any) -> Spent:
+    whole = Spent()
+    for part in parts:
+        for one in fields(Spent):
+            setattr(whole, one.name, getattr(whole, one.name) + getattr(part, one.name))
+    return whole
+
+
+def _work(given: BinaryIO, said: BinaryIO) -> None:
+    """A worker's life."""
+    share: _Share = pickle.load(given)
+    threading.Thread(target=_end_with, args=(given,), daemon=True).start()
+    last = 0.0
+
+    def report(done: int, _: int, spent: Spent) -> None:
+        nonlocal last
+        if time.monotonic() - last >= OFTEN:
+            last = time.monotonic()
+            _say(said, (done, spent, None))
+
+    try:
+        with VerdictStore(share.store) as store:
+            client = JudgeClient(share.settings)
+            found = asyncio.run(adjudicate(share.questions, share.rubric, client, store, report))
+    except MedtasksError as error:
+        _say(said, error)
+        return
+    _say(said, (len(found.judgements), found.spent, found.judgements))
+
+
+def _say(said: BinaryIO, message: Any) -> None:
+    pickle.dump(message, said)
+    said.flush()
+
+
+def _end_with(given: BinaryIO) -> None:
+    """End when the process that started us does: another run may already ask what we would ask."""
+    given.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    # Under this name, so that both sides mean the same classes.
+    from medtasks.judge import parallel
+
+    # What anything prints must not get between the messages.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    parallel._work(sys.stdin.buffer, channel)

@@ -1,0 +1,136 @@
+"""Findings for people, programs and code hosts: table rows, JSON, SARIF 2.1.0, GitHub workflow annotations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from medtasks import __version__
+from medtasks.validation.codes import RULES
+from medtasks.validation.findings import Finding
+
+__all__ = ["COLUMNS", "as_annotations", "as_json", "as_rows", "as_sarif", "failed", "summary"]
+
+COLUMNS = ("severity", "code", "where", "place", "message")
+"""Headings of :func:`as_rows`."""
+
+_ANNOTATION = {"error": "error", "warning": "warning", "note": "notice"}
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_WORST_FIRST = ("error", "warning", "note")
+
+
+def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
+    """Whether there is an error or, where ``strict``, a warning."""
+    return any(one.severity == "error" or (strict and one.severity == "warning") for one in findings)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many findings there are of each severity, on one line."""
+    counts = Counter[str](one.severity for one in findings)
+    return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
+
+
+def as_rows(findings: Sequence[Finding], root: Path | None = None) -> list[tuple[str, str, str, str, str]]:
+    """Rows of a table, errors first; files relative to ``root`` (default: the current folder) where they lie below."""
+    ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
+    return [
+        (one.severity, one.code, _one_line(one.where), _place(one, root), _one_line(one.message)) for one in ordered
+    ]
+
+
+def _place(finding: Finding, root: Path | None) -> str:
+    file = _relative(finding.file, root) or finding.file
+    return _one_line(f"{file}:{finding.line}" if finding.line else file)
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """A JSON list with all that a finding holds."""
+    return json.dumps([asdict(one) for one in findings], indent=1)
+
+
+def as_sarif(findings: Sequence[Finding], root: Path | None = None) -> str:
+    """A SARIF 2.1.0 log of one run, with the rules that were broken.
+
+    Files below ``root`` (default: the current folder) are named relative to it, as code hosts want them.
+    """
+    codes = [code for code in RULES if any(one.code == code for one in findings)]
+    rules = [
+        {
+            "id": code,
+            "shortDescription": {"text": RULES[code].title},
+            "defaultConfiguration": {"level": RULES[code].severity},
+        }
+        for code in codes
+    ]
+    driver = {"name": "medtasks", "version": __version__, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(one, codes, root) for one in findings],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _result(finding: Finding, codes: Sequence[str], root: Path | None) -> dict[str, Any]:
+    result: dict[str, Any] = {"level": finding.severity, "message": {"text": finding.message or finding.check}}
+    if finding.code in codes:
+        result |= {"ruleId": finding.code, "ruleIndex": codes.index(finding.code)}
+    location: dict[str, Any] = {
+        "logicalLocations": [{"fullyQualifiedName": ": ".join(filter(None, (finding.where, finding.field)))}]
+    }
+    if finding.file:
+        relative = _relative(finding.file, root)
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file, relative)}}
+        if finding.line:
+            physical["region"] = {"startLine": finding.line}
+        location["physicalLocation"] = physical
+    return {**result, "locations": [location]}
+
+
+def as_annotations(findings: Sequence[Finding], root: Path | None = None) -> str:
+    """One GitHub workflow command a line."""
+    return "\n".join(_annotation(one, root) for one in findings)
+
+
+def _annotation(finding: Finding, root: Path | None) -> str:
+    properties = {"title": f"{finding.code} {finding.check}".strip()}
+    if finding.file:
+        properties = {"file": _relative(finding.file, root) or finding.file, **properties}
+    if finding.file and finding.line:
+        properties["line"] = str(finding.line)
+    listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    said = f"{finding.where}: {finding.message}" if finding.where else finding.message
+    return f"::{_ANNOTATION[finding.severity]} {listed}::{_data(said)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _relative(file: str, root: Path | None) -> str:
+    """``file`` relative to ``root``; empty where it lies elsewhere."""
+    try:
+        return Path(file).resolve().relative_to((root or Path.cwd()).resolve()).as_posix()
+    except (OSError, ValueError, RuntimeError):
+        return ""
+
+
+def _uri(file: str, relative: str) -> str:
+    if relative:
+        return quote(relative, errors="replace")
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
+
+
+def _one_line(text: str) -> str:
+    """Names and messages may be another's: nothing in them may steer a terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))

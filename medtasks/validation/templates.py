@@ -1,0 +1,162 @@
+"""Checks of prompt templates without rendering them: do they parse, and what do they ask of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks.errors import MedtasksError
+from medtasks.prompts import template_folders, template_source
+from medtasks.validation.codes import found, shown, suggestion
+from medtasks.validation.findings import Finding, Place
+
+__all__ = ["Template", "check_variables", "read_template"]
+
+# only parses: what is rendered is rendered by medtasks.prompts
+_PARSER = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True)
+_REFERENCES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+
+
+@dataclass
+class Template:
+    """A template with all it includes: ``trees`` and ``files`` by name, itself first; ``variables`` with one place of
+    each; ``findings`` are what is wrong with the text. ``sound`` says whether it can be rendered at all."""
+
+    name: str
+    trees: dict[str, nodes.Template] = field(default_factory=dict)
+    variables: dict[str, Place] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Whether it can be rendered at all."""
+        return not any(one.severity == "error" for one in self.findings)
+
+    @property
+    def place(self) -> Place:
+        """The first line of its file."""
+        return Place(_file(self.name), 1)
+
+
+def read_template(name: str, named_at: Place) -> Template:
+    """The template ``name`` with all it includes; never raises: what is wrong stands in ``findings``.
+
+    ``named_at`` is the line of the task file that names it.
+    """
+    template = Template(name)
+    _read(template, name, named_at, ())
+    for one, tree in template.trees.items():
+        _collect(template, one, tree)
+    return template
+
+
+def _file(name: str) -> Path:
+    for folder in template_folders():
+        path = folder / name
+        try:
+            if path.is_file():
+                return path
+        except (OSError, ValueError):
+            break
+    return Path(name)
+
+
+def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]) -> None:
+    if name in above:
+        message = f"template {shown(name)} includes itself, directly or through others; break the circle."
+        template.findings.append(found("MT210", template.name, message, named_at))
+        return
+    if name in template.trees:
+        return
+    try:
+        source = template_source(name)
+        tree = _PARSER.parse(source)
+        meta.find_undeclared_variables(tree)  # compiles, and so meets what the parser lets pass
+        _refuse_unknown(tree)
+    except TemplateSyntaxError as error:
+        message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); mend the line."
+        template.findings.append(found("MT202", template.name, message, Place(_file(name), error.lineno)))
+        return
+    except UnicodeDecodeError:
+        message = f"template {shown(name)} is not UTF-8; save it as UTF-8."
+        template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
+        return
+    except (MedtasksError, OSError) as error:
+        code = "MT205" if above else "MT201"
+        message = f"template {shown(name)} cannot be read ({error}) Correct the name, or add the file."
+        template.findings.append(found(code, template.name, message, named_at))
+        return
+    except Exception as error:  # nested too deeply, numbers too long to read: whatever a stranger's text may do
+        message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); write it plainly."
+        template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
+        return
+    template.trees[name] = tree
+    for reference, line in _references(tree):
+        place = Place(_file(name), line)
+        if reference is None:
+            message = f"template {shown(name)} includes by a computed name, which the prompt hash cannot cover"
+            template.findings.append(found("MT211", template.name, f"{message}; write the name out.", place))
+        else:
+            _read(template, reference, place, (*above, name))
+
+
+def _refuse_unknown(tree: nodes.Template) -> None:
+    """Jinja itself asks within conditions only when it gets there, with some document after hours of a run."""
+    for kind, known in ((nodes.Filter, _PARSER.filters), (nodes.Test, _PARSER.tests)):
+        for node in tree.find_all(kind):
+            if node.name not in known:
+                word = kind.__name__.lower()
+                raise TemplateSyntaxError(f"no {word} named {node.name!r}{suggestion(node.name, known)}", node.lineno)
+
+
+def _references(tree: nodes.Template) -> Iterator[tuple[str | None, int]]:
+    for node in tree.find_all(_REFERENCES):
+        named = getattr(node, "template", None)
+        if isinstance(named, nodes.Const) and isinstance(named.value, str):
+            yield named.value, node.lineno
+        elif isinstance(named, (nodes.Tuple, nodes.List)):
+            for item in named.items:
+                yield (item.value if isinstance(item, nodes.Const) else None), node.lineno
+        elif isinstance(named, nodes.Const) and isinstance(named.value, (tuple, list)):
+            yield from ((str(item), node.lineno) for item in named.value)
+        else:
+            yield None, node.lineno
+
+
+def _collect(template: Template, name: str, tree: nodes.Template) -> None:
+    undeclared = meta.find_undeclared_variables(tree) - set(_PARSER.globals)
+    for node in tree.find_all(nodes.Name):
+        if node.name in undeclared and node.ctx == "load":
+            template.variables.setdefault(node.name, Place(_file(name), node.lineno))
+
+
+def check_variables(
+    template: Template, visible: Set[str], fields: Set[str], said: Set[str], hidden: Set[str]
+) -> Iterator[Finding]:
+    """Findings about the variables of a template.
+
+    ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty where there are
+    no documents), ``said`` what else it is given, ``hidden`` fields that it must not show.
+    """
+    given = visible | said
+    for name, place in sorted(template.variables.items()):
+        if name not in given and name in (fields | hidden):
+            message = f"template {template.name!r} names {shown(name)}, which prompts must not show, expected one of "
+            yield found("MT204", template.name, f"{message}{_some(given)}; remove it.", place, name)
+        elif name not in given:
+            message = f"template {template.name!r} names {shown(name)}{suggestion(name, given)}, expected one of "
+            yield found("MT203", template.name, f"{message}{_some(given)}; correct the name.", place, name)
+        elif fields and name not in (fields | said):
+            message = f"template {template.name!r} names {shown(name)}, which no document of the task has"
+            yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
+    if not template.variables and visible:
+        message = f"template {template.name!r} names no field, expected one of {_some(given)}; show the question."
+        yield found("MT206", template.name, message, template.place)
+
+
+def _some(names: Set[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing at all"

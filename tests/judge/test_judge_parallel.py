@@ -1,0 +1,103 @@
+"""Judging by several processes gives what one gives, asks nothing twice, and leaves nobody behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rubric_cases import case
+
+from medtasks.errors import MedtasksError
+from medtasks.judge.adjudicate import Question, adjudicate
+from medtasks.judge.client import JudgeClient
+from medtasks.judge.images import ImageSource
+from medtasks.judge.parallel import adjudicate_in_processes, useful_processes
+from medtasks.judge.rubric import load_rubric
+from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.store import VerdictStore
+from medtasks.judge.stub import Faults, StubJudge
+
+RUBRIC = load_rubric("med_cmr_open")
+
+
+def questions(number: int) -> list[Question]:
+    """Every answer is given twice, by samples that differ in nothing else that the judge sees."""
+    document = case("med_cmr_open")[1]
+    return [
+        Question(f"s{place}", {**document, "sample_id": f"s{place}"}, f"answer {place // 2}") for place in range(number)
+    ]
+
+
+def settings(stub: StubJudge, **more: Any) -> JudgeSettings:
+    return JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", "concurrency": 8, "backoff": 0.01, **more})
+
+
+def test_two_processes_judge_as_one(tmp_path: Path) -> None:
+    asked = questions(80)
+    seen: list[tuple[int, int]] = []
+    with StubJudge(faults=Faults.mixed(0.1), latency=0.002) as stub:
+        found = adjudicate_in_processes(
+            asked, RUBRIC, settings(stub), tmp_path / "two", 2, lambda done, total, _: seen.append((done, total))
+        )
+        prompts = [json.dumps(one.body["messages"]) for one in stub.requests if one.outcome == "ok"]
+    assert list(found.judgements) == [one.sample_id for one in asked]
+    assert len(prompts) == len(set(prompts))
+    assert seen[-1] == (80, 80)
+    assert found.spent.answered >= 40
+    with StubJudge() as stub, VerdictStore(tmp_path / "one") as store:
+        alone = asyncio.run(adjudicate(asked, RUBRIC, JudgeClient(settings(stub)), store))
+    assert {name: alone.verdicts[name] for name in found.verdicts} == found.verdicts
+    assert found.verdicts.keys() | found.unjudged.keys() == alone.verdicts.keys()
+
+
+def test_what_a_worker_cannot_do_is_said_here(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("no database")
+    with StubJudge() as stub, pytest.raises(MedtasksError, match="store"):
+        adjudicate_in_processes(questions(8), RUBRIC, settings(stub), tmp_path / "store", 2)
+
+
+def test_it_pays_off_for_many_questions_without_a_budget_or_images() -> None:
+    many = questions(2000)
+    plain = JudgeSettings(base_url="http://127.0.0.1:9/v1", model="m")
+    cores = len(os.sched_getaffinity(0))
+    assert useful_processes(many, plain) == min(cores, 2)
+    assert useful_processes(many[:1999], plain) == 1
+    assert useful_processes(many, plain.model_copy(update={"concurrency": 31})) == 1
+    assert useful_processes(many, plain.model_copy(update={"budget": Budget(max_requests=9)})) == 1
+    shown = [*many[:-1], Question("x", {}, "", (ImageSource("k", lambda: b""),))]
+    assert useful_processes(shown, plain) == 1
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from test_judge_parallel import RUBRIC, questions
+from medtasks.judge.parallel import adjudicate_in_processes
+from medtasks.judge.settings import JudgeSettings
+settings = JudgeSettings(base_url=sys.argv[1], model="m", concurrency=4)
+adjudicate_in_processes(questions(4000), RUBRIC, settings, Path(sys.argv[2]), 2)
+"""
+
+
+def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
+    with StubJudge(latency=0.05) as stub:
+        arguments = [stub.url, str(tmp_path / "store"), str(Path(__file__).parent)]
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])
+        while stub.counts["ok"] < 20:
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(1.5)
+        asked = len(stub.requests)
+        time.sleep(1)
+        assert len(stub.requests) == asked

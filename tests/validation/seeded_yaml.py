@@ -1,0 +1,284 @@
+"""Defects of task files, each with the code of the finding that must name it."""
+
+from __future__ import annotations
+
+from seeded_bench import InYaml
+
+BASE, LEAF = "mi_cxr/_base.yaml", "mi_cxr/mi_cxr_tel_single.yaml"
+GROUP, SAMPLED = "mi_cxr/groups/mi_cxr_tel.yaml", "mi_cxr/_sampled.yaml"
+KVASIR, KVASIR_LEAF = "kvasir_vqa_x1/_base.yaml", "kvasir_vqa_x1/kvasir_vqa_x1_level1.yaml"
+STAGEWISE, STAGED = "mi_cxr/_stagewise.yaml", "mi_cxr/mi_cxr_stagewise_icr.yaml"
+
+
+def _leaf(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, LEAF, old, new)
+
+
+def _base(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, BASE, old, new, LEAF)
+
+
+def _group(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, GROUP, old, new)
+
+
+def _kvasir(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, KVASIR, old, new, KVASIR_LEAF)
+
+
+TEXT = [
+    _leaf("unclosed quote", "MT101", 'resolution"', "resolution"),
+    _leaf("tab for indentation", "MT101", "  version: 1.0", "\tversion: 1.0  # here"),
+    _leaf("unclosed bracket", "MT101", "null_option]", "null_option"),
+    _leaf("colon in plain text", "MT101", "version: 1.0", "version: 1: 0  # here"),
+    _leaf("unknown tag", "MT101", "version: 1.0", "version: !money 1.0  # here"),
+    _leaf("python object", "MT101", "version: 1.0", "version: !!python/name:os.system 1  # here"),
+    _leaf("alias of nothing", "MT101", "version: 1.0", "version: *nothing  # here"),
+    _leaf("alias in itself", "MT101", "metadata:", "tag: &own [*own]  # here\nmetadata:"),
+    _leaf("two documents", "MT101", "metadata:", "---  # here\nmetadata:"),
+    _leaf("date that is none", "MT101", "version: 1.0", "version: 2025-13-45  # here"),
+    _leaf("control character", "MT101", "metadata:", "metadata: \x01  # here"),
+    InYaml("list of tasks", "MT102", "mi_cxr/new.yaml", "", "- task: new\n"),
+    InYaml("empty file", "MT102", "mi_cxr/new.yaml", "", "# nothing\n"),
+    _leaf("key twice", "MT103", "metadata:", "task: mi_cxr_tel_single  # here\nmetadata:"),
+    _leaf("metadata key twice", "MT103", "  version: 1.0", "  version: 1.0\n  version: 2.0  # here"),
+    _base("key twice in a shared part", "MT103", "cluster_key: cluster", "repeats: 1\nrepeats: 1  # here"),
+    _leaf("missing include", "MT104", "_base.yaml", "_bass.yaml  # here"),
+    _leaf("include leads to a folder", "MT104", "_base.yaml", "../mi_cxr  # here"),
+    _leaf("include of itself", "MT105", "_base.yaml", "mi_cxr_tel_single.yaml  # here"),
+    _base("circle of includes", "MT105", "dataset_path: json", "include: mi_cxr_tel_single.yaml  # here"),
+]
+
+KEYS = [
+    _leaf("name of another file", "MT106", "task: mi_cxr_tel_single", "task: mi_cxr_tel_singel  # here"),
+    _group("group of another name", "MT106", "group: mi_cxr_tel", "group: mi_cxr_tell  # here"),
+    _leaf("misspelt key", "MT107", "output_type:", "ouput_type: generate_until  # here\noutput_type:"),
+    _leaf("key of another harness", "MT107", "output_type:", "should_shuffle: true  # here\noutput_type:"),
+    _base("misspelt key in a shared part", "MT107", "cluster_key:", "clusterkey: cluster  # here\ncluster_key:"),
+    _base("misspelt metric key", "MT107", "higher_is_better: true", "higher_is_bettr: true  # here"),
+    _base("unknown filter key", "MT107", "  - name: medtasks", "  - name: medtasks\n    filters: []  # here"),
+    _group("unknown group key", "MT107", "metadata:", "weight_by_size: true  # here\nmetadata:"),
+    _leaf("misspelt metadata key", "MT108", "  title:", '  titel: "a"  # here\n  title:'),
+    _leaf("metadata of another kind", "MT108", "  title:", "  author: me  # here\n  title:"),
+    _group("unknown group metadata", "MT108", "  version:", "  versions: 1.0  # here\n  version:"),
+    _base("dataset_path is a list", "MT109", "dataset_path: json", "dataset_path: [json]  # here"),
+    _base(
+        "generation_kwargs is a text",
+        "MT109",
+        "cluster_key:",
+        "model_specific_generation_kwargs: hot  # here\ncluster_key:",
+    ),
+    _base("max_new_tokens is a text", "MT109", "max_new_tokens: 64", "max_new_tokens: many  # here"),
+    _base("max_new_tokens is zero", "MT109", "max_new_tokens: 64", "max_new_tokens: 0  # here"),
+    _base("max_new_tokens is a fraction", "MT109", "max_new_tokens: 64", "max_new_tokens: 64.5  # here"),
+    _base("max_new_tokens is true", "MT109", "max_new_tokens: 64", "max_new_tokens: true  # here"),
+    _base("temperature below zero", "MT109", "temperature: 0", "temperature: -1  # here"),
+    _base("temperature is infinite", "MT109", "temperature: 0", "temperature: .inf  # here"),
+    _base("temperature is a text", "MT109", "temperature: 0", 'temperature: "0"  # here'),
+    _base("until is a text", "MT109", "until: []", 'until: "\\n"  # here'),
+    _base("top_p above one", "MT109", "until: []", "until: []\n  top_p: 1.5  # here"),
+    _base("do_sample is a text", "MT109", "until: []", 'until: []\n  do_sample: "no"  # here'),
+    _base("repeats is zero", "MT109", "cluster_key:", "repeats: 0  # here\ncluster_key:"),
+    _base("cluster_key is a list", "MT109", "cluster_key: cluster", "cluster_key: [cluster]  # here"),
+    _base(
+        "doc_to_text is a template",
+        "MT109",
+        "doc_to_text: !function medtasks.benchmarks.documents.doc_to_text",
+        'doc_to_text: "{{question}} {{target}}"  # here',
+    ),
+    _base("process_results is a text", "MT109", "process_results: !function ", "process_results: "),
+    _leaf("process_docs is a text", "MT109", "process_docs: !function ", "process_docs: "),
+    _base(
+        "metric_list is a mapping",
+        "MT109",
+        "metric_list:\n  - metric: accuracy\n   ",
+        "metric_list:\n    metric: accuracy\n   ",
+    ),
+    _base("metric is a text", "MT109", "metric_list:", "metric_list:\n  - bleu  # here"),
+    _base("higher_is_better is a text", "MT109", "higher_is_better: true", 'higher_is_better: "yes"  # here'),
+    _base("template is a list", "MT109", "template: mi_cxr/mcq.j2", "template: [mi_cxr/mcq.j2]  # here"),
+    _leaf("title is a number", "MT109", '"Temporal event localization: one emergence or resolution"', "7  # here"),
+    _leaf("breakdowns is a text", "MT109", "[qtype, gold_option, null_option]", "qtype  # here"),
+    _leaf("breakdown is a number", "MT109", "[qtype, gold", "[7, gold"),
+    _leaf("metadata is a list", "MT109", "metadata:", "metadata: [1.0]  # here\nlmms_eval_specific_kwargs:"),
+    _leaf("version is a text", "MT109", "version: 1.0", "version: first  # here"),
+    _leaf("version is zero", "MT109", "version: 1.0", "version: 0  # here"),
+    _leaf("include is a list", "MT109", "include: _base.yaml", "include: [_base.yaml]  # here"),
+    _leaf("key is a truth value", "MT109", "output_type:", "on: 1  # here\noutput_type:"),
+    _group(
+        "members are a text",
+        "MT109",
+        "task:\n  - mi_cxr_tel_single\n  - mi_cxr_tel_multiple\n  - mi_cxr_tel_ordered",
+        "task: mi_cxr_tel_single  # here",
+    ),
+    _group("member is a mapping", "MT109", "  - mi_cxr_tel_single", "  - task: mi_cxr_tel_single"),
+    _leaf("no task", "MT110", "task: mi_cxr_tel_single\n", ""),
+    _leaf("no process_docs", "MT110", "process_docs: !function medtasks.benchmarks.mi_cxr.tel_single\n", ""),
+    _leaf("no output_type", "MT110", "output_type: generate_until\n", ""),
+    _leaf("no include, so nothing shared", "MT110", "include: _base.yaml\n", ""),
+    _base("no doc_to_text", "MT110", "doc_to_text: !function medtasks.benchmarks.documents.doc_to_text\n", ""),
+    _base("no doc_to_visual", "MT110", "doc_to_visual: !function medtasks.benchmarks.documents.doc_to_visual\n", ""),
+    _base(
+        "no doc_to_messages", "MT110", "doc_to_messages: !function medtasks.benchmarks.documents.doc_to_messages\n", ""
+    ),
+    _base("no doc_to_target", "MT110", "doc_to_target: target\n", ""),
+    _base("no process_results", "MT110", "process_results: !function medtasks.benchmarks.mi_cxr.process_results\n", ""),
+    _base("no template", "MT110", "  template: mi_cxr/mcq.j2", "  other: 1"),
+    _base("no aggregation", "MT110", "    aggregation: !function medtasks.benchmarks.aggregations.accuracy\n", ""),
+    _base("no higher_is_better", "MT110", "    higher_is_better: true\n", ""),
+    _base("filter without function", "MT110", "- function: !function", "- kind: !function"),
+    _group(
+        "group without members",
+        "MT110",
+        "task:\n  - mi_cxr_tel_single\n  - mi_cxr_tel_multiple\n  - mi_cxr_tel_ordered\n",
+        "",
+    ),
+    InYaml(
+        "no metric_list",
+        "MT110",
+        "medstreambench/_single_turn.yaml",
+        "metric_list:",
+        "tag:",
+        "medstreambench/medstreambench_present.yaml",
+    ),
+    InYaml(
+        "no filter_list",
+        "MT110",
+        "medstreambench/_single_turn.yaml",
+        "filter_list:",
+        "tag:",
+        "medstreambench/medstreambench_present.yaml",
+    ),
+    _leaf("no metadata version", "MT111", "  version: 1.0\n", ""),
+    _leaf("no metadata benchmark", "MT111", "  benchmark: mi_cxr\n", ""),
+    _group("no metadata title", "MT111", '  title: "Temporal event localization, pooled"\n', ""),
+    _leaf("unknown output type", "MT112", "output_type: generate_until", "output_type: generate  # here"),
+    _leaf(
+        "output type without a protocol", "MT112", "output_type: generate_until", "output_type: loglikelihood  # here"
+    ),
+    _base("pipeline of another name", "MT112", "name: medtasks", "name: mine  # here"),
+    _base(
+        "two pipelines",
+        "MT112",
+        "metric_list:",
+        "  - name: medtasks  # here\n    filter:\n      - function: "
+        "!function medtasks.filters.AnswerTextFilter\nmetric_list:",
+    ),
+]
+
+SETTINGS = [
+    _base("temperature without sampling", "MT113", "temperature: 0", "temperature: 0.7  # here"),
+    InYaml(
+        "repeats without sampling",
+        "MT113",
+        SAMPLED,
+        "  temperature: 0.7\n  do_sample: true",
+        "  temperature: 0",
+        "mi_cxr/mi_cxr_icr_sampled.yaml",
+    ),
+    InYaml(
+        "sampling at temperature zero",
+        "MT113",
+        SAMPLED,
+        "temperature: 0.7\n  do_sample: true",
+        "temperature: 0\n  do_sample: true  # here",
+        "mi_cxr/mi_cxr_icr_sampled.yaml",
+    ),
+    InYaml(
+        "sampled, but not sampling",
+        "MT113",
+        SAMPLED,
+        "do_sample: true",
+        "do_sample: false",
+        "mi_cxr/mi_cxr_icr_sampled.yaml",
+    ),
+    _base("unknown generation setting", "MT117", "max_new_tokens: 64", "max_tokens: 64  # here"),
+    _leaf("breakdown twice", "MT114", "[qtype, gold_option, null_option]", "[qtype, gold_option, qtype]  # here"),
+    _kvasir("metric twice", "MT114", "metric: rouge2", "metric: rouge1"),
+    _group("member twice", "MT114", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel_single  # here"),
+    InYaml("rubric twice", "MT114", "med_cmr/med_cmr_open_su.yaml", "med_cmr_medreason]", "med_cmr_open]"),
+    InYaml("group among the tasks", "MT115", "mi_cxr/new.yaml", "", "group: new  # here\ntask: [mi_cxr_icr]\n"),
+    InYaml("task among the groups", "MT115", "mi_cxr/groups/new.yaml", "", "include: ../_base.yaml\ntask: new\n"),
+    InYaml("ending .yml", "MT116", "mi_cxr/new.yml", "", "include: _base.yaml\ntask: new\n"),
+    InYaml("unused shared part", "MT118", "mi_cxr/_new.yaml", "", "repeats: 2\n", "."),
+    InYaml("two files of one name", "MT119", "med_cmr/mi_cxr_icr.yaml", "", "task: mi_cxr_icr\n", "."),
+    _base("no cluster key", "MT142", "cluster_key: cluster\n", ""),
+]
+
+NAMES = [
+    _base("function that does not exist", "MT120", "mi_cxr.process_results", "mi_cxr.process_result  # here"),
+    _leaf("rows that do not exist", "MT120", "mi_cxr.tel_single", "mi_cxr.tel_singles  # here"),
+    _base(
+        "module that does not exist", "MT120", "medtasks.benchmarks.documents.doc_to_text", "no_such_lab.prompt  # here"
+    ),
+    _base("function without a module", "MT120", "medtasks.benchmarks.documents.doc_to_text", "doc_to_text  # here"),
+    _base("filter that does not exist", "MT120", "OptionLetterFilter", "OptionLettersFilter  # here"),
+    _base("aggregation that does not exist", "MT120", "aggregations.accuracy", "aggregation.accuracy  # here"),
+    _base("function that is a constant", "MT121", "mi_cxr.process_results", "mi_cxr.NULL_OPTION  # here"),
+    _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.os  # here"),
+    _base("filter that is a function", "MT121", "OptionLetterFilter", "extract_option  # here"),
+    _base(
+        "filter that nobody registered",
+        "MT123",
+        "!function medtasks.filters.OptionLetterFilter",
+        "!function seeded_bench.ForeignFilter  # here",
+    ),
+    _base("filter by an unknown name", "MT123", "!function medtasks.filters.OptionLetterFilter", "take_first  # here"),
+    _base("unknown metric", "MT124", "metric: accuracy", "metric: acuracy  # here"),
+    _kvasir("metric of another library", "MT124", "metric: bleu\n", "metric: bleu_4  # here\n"),
+    _base(
+        "aggregation by an unknown name",
+        "MT125",
+        "!function medtasks.benchmarks.aggregations.accuracy",
+        "means  # here",
+    ),
+    _base("aggregation of no metric", "MT125", "aggregations.accuracy", "aggregations.acuracy  # here"),
+    InYaml("unknown rubric", "MT126", "med_cmr/med_cmr_open_su.yaml", "[med_cmr_open,", "[med_cmr_opens,"),
+    _leaf("unknown breakdown", "MT127", "[qtype,", "[question_type,"),
+    _leaf("breakdown of another benchmark", "MT127", "[qtype,", "[dimension,"),
+    _group("unknown pooled metric", "MT128", "  version: 1.0", "  version: 1.0\n  pooled: [macro_accuracy]  # here"),
+    _group(
+        "pooled metric of another benchmark",
+        "MT128",
+        "  version: 1.0",
+        "  version: 1.0\n  pooled: [overall_table4]  # here",
+    ),
+    InYaml("unknown learned metric", "MT129", KVASIR_LEAF, "[bertscore,", "[bert_score,"),
+    _leaf("unknown benchmark", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
+    _group("unknown benchmark of a group", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
+    InYaml(
+        "unknown partner",
+        "MT131",
+        KVASIR_LEAF,
+        "compare_with: kvasir_vqa_x1_transformed_level1",
+        "compare_with: kvasir_vqa_x1_transformed_level9  # here",
+    ),
+    InYaml(
+        "compared with itself",
+        "MT131",
+        KVASIR_LEAF,
+        "compare_with: kvasir_vqa_x1_transformed_level1",
+        "compare_with: kvasir_vqa_x1_level1  # here",
+    ),
+    _group("unknown member", "MT132", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel_multi  # here"),
+    _group("group that holds itself", "MT133", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel  # here"),
+    InYaml("groups that hold each other", "MT133", GROUP, "  - mi_cxr_tel_multiple", "  - mi_cxr  # here", "mi_cxr"),
+    _kvasir("aggregation of another metric", "MT134", "aggregations.rouge2", "aggregations.rouge1  # here"),
+    _base("direction turned round", "MT135", "higher_is_better: true", "higher_is_better: false  # here"),
+    _group("member of another benchmark", "MT136", "  - mi_cxr_tel_multiple", "  - med_cmr_mcq_cr  # here"),
+    _leaf("rows of another benchmark", "MT137", "mi_cxr.tel_single", "med_cmr.mcq_cr  # here"),
+    _base("missing template", "MT201", "mi_cxr/mcq.j2", "mi_cxr/mcqs.j2  # here"),
+    _base("template outside", "MT201", "mi_cxr/mcq.j2", "../../secret.j2  # here"),
+    _base("template of open questions", "MT207", "mi_cxr/mcq.j2", "mi_cxr/report.j2  # here"),
+    InYaml("stage 2 alone", "MT203", STAGEWISE, "  stage1_template: mi_cxr/stage1.j2\n", "", STAGED),
+    InYaml(
+        "stage 1 that shows the question",
+        "MT204",
+        STAGEWISE,
+        "stage1_template: mi_cxr/stage1.j2",
+        "stage1_template: mi_cxr/mcq.j2",
+        STAGED,
+    ),
+]
+
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES]

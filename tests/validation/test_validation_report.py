@@ -1,0 +1,124 @@
+"""Findings as table rows, JSON, SARIF and GitHub annotations, whatever stands in names and messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks.validation.codes import RULES, found
+from medtasks.validation.findings import Finding, Place
+from medtasks.validation.report import COLUMNS, as_annotations, as_json, as_rows, as_sarif, failed, summary
+
+TEXTS = st.text(max_size=30)
+FINDINGS = st.builds(
+    Finding,
+    severity=st.sampled_from(["error", "warning", "note"]),
+    check=TEXTS,
+    where=TEXTS,
+    message=TEXTS,
+    code=st.sampled_from([*RULES, "MT999"]),
+    file=TEXTS,
+    line=st.none() | st.integers(1, 10_000),
+    field=TEXTS,
+)
+
+
+def _some(root: Path) -> list[Finding]:
+    return [
+        found("MT313", "my_task", "options A and B are nearly equal", None, "choices"),
+        found("MT107", "my_task", "the key 'tsak' is unknown", Place(root / "tasks" / "a b.yaml", 7), "tsak"),
+        found("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1)),
+    ]
+
+
+def test_rows_name_the_worst_first_and_files_from_here(tmp_path: Path) -> None:
+    rows = as_rows(_some(tmp_path), tmp_path)
+    assert [row[0] for row in rows] == ["error", "warning", "note"]
+    assert rows[0] == ("error", "MT107", "my_task", "tasks/a b.yaml:7", "the key 'tsak' is unknown")
+    assert all(len(row) == len(COLUMNS) for row in rows)
+
+
+def test_the_summary_counts_each_severity(tmp_path: Path) -> None:
+    assert summary(_some(tmp_path)) == "1 error, 1 warning, 1 note"
+    assert summary([]) == "0 errors, 0 warnings, 0 notes"
+
+
+def test_warnings_fail_only_where_strict(tmp_path: Path) -> None:
+    warning = _some(tmp_path)[:1]
+    assert not failed(warning)
+    assert failed(warning, strict=True)
+    assert failed(_some(tmp_path))
+    assert not failed(_some(tmp_path)[2:], strict=True)
+
+
+def test_json_holds_all_that_a_finding_holds(tmp_path: Path) -> None:
+    entry = json.loads(as_json(_some(tmp_path)))[1]
+    assert entry == {
+        "severity": "error",
+        "check": RULES["MT107"].title,
+        "where": "my_task",
+        "message": "the key 'tsak' is unknown",
+        "code": "MT107",
+        "file": str(tmp_path / "tasks" / "a b.yaml"),
+        "line": 7,
+        "field": "tsak",
+    }
+
+
+def test_sarif_has_rules_and_places(tmp_path: Path) -> None:
+    log = json.loads(as_sarif(_some(tmp_path), tmp_path))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["MT107", "MT313", "MT404"]
+    result = run["results"][1]
+    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("MT107", 0, "error")
+    (location,) = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "tasks/a%20b.yaml"},
+        "region": {"startLine": 7},
+    }
+    assert (
+        run["results"][2]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///elsewhere/x.yaml"
+    )
+    assert "physicalLocation" not in run["results"][0]["locations"][0]
+
+
+def test_annotations_are_workflow_commands(tmp_path: Path) -> None:
+    lines = as_annotations(_some(tmp_path), tmp_path).splitlines()
+    assert lines[0].startswith("::warning title=MT313 ")
+    assert lines[1] == "::error file=tasks/a b.yaml,title=MT107 unknown key,line=7::my_task: the key 'tsak' is unknown"
+    assert lines[2].startswith("::notice ")
+
+
+def test_a_message_cannot_give_a_command_of_its_own() -> None:
+    odd = Finding("error", "x", "t", "a\n::set-output name=x::100%\r", code="MT101", file="a,b:c.yaml", line=1)
+    assert as_annotations([odd]) == (
+        "::error file=a%2Cb%3Ac.yaml,title=MT101 x,line=1::t: a%0A::set-output name=x::100%25%0D"
+    )
+
+
+@given(st.lists(FINDINGS, max_size=4))
+def test_any_finding_can_be_reported(findings: list[Finding]) -> None:
+    assert len(json.loads(as_json(findings))) == len(findings)
+    run = json.loads(as_sarif(findings))["runs"][0]
+    assert len(run["results"]) == len(findings)
+    assert all(result["message"]["text"] or not one.check for result, one in zip(run["results"], findings, strict=True))
+    for row in as_rows(findings):
+        assert all(cell.isprintable() for cell in row)
+    commands = [line for line in as_annotations(findings).split("\n") if line]
+    assert len(commands) == len(findings)
+    assert all(re.match(r"::(error|warning|notice) ", line) for line in commands)
+
+
+def test_findings_of_the_older_checks_have_codes_too() -> None:
+    assert Finding("error", "temporal contract", "a@1", "late").code == "MT330"
+    assert Finding("error", "media", "a.jpg", "gone").code == "MT402"
+
+
+def test_codes_are_in_order_and_have_titles() -> None:
+    assert list(RULES) == sorted(RULES)
+    assert all(rule.title and rule.title[-1] != "." for rule in RULES.values())

@@ -1,0 +1,63 @@
+"""Planted defects: each is found under its own code, on its own line, and nothing is found where none is planted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from seeded_bench import Bench, Defect, codes
+from seeded_records import DOCUMENT_DEFECTS, RECORD_DEFECTS
+from seeded_templates import TEMPLATE_DEFECTS
+from seeded_yaml import YAML_DEFECTS
+
+from medtasks.validation.codes import RULES
+from medtasks.validation.tasks import validate_tasks
+
+DEFECTS: list[Defect] = [*YAML_DEFECTS, *TEMPLATE_DEFECTS, *RECORD_DEFECTS, *DOCUMENT_DEFECTS]
+
+# what no planted file can show: the benchmark's own description, and states of the machine
+ELSEWHERE = {"MT140", "MT141", "MT215", "MT300", "MT302", "MT303", "MT324"}
+OF_PREPARED_DATA = {"MT401", "MT402", "MT403", "MT404", "MT405"}
+
+
+def _name(defect: Defect) -> str:
+    return re.sub(r"\W+", "-", f"{defect.code}-{defect.name}")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = Bench(tmp_path)
+    made.templates.mkdir()
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(made.templates))
+    return made
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=_name)
+def test_a_planted_defect_is_found(defect: Defect, bench: Bench) -> None:
+    findings = defect.findings(bench)
+    assert defect.code in codes(findings), findings
+    marked = defect.line(bench)
+    if marked is not None:
+        places = [(one.file, one.line) for one in findings if one.code == defect.code]
+        assert marked in places
+
+
+def test_there_are_more_than_a_hundred_defects_and_one_of_every_code() -> None:
+    assert len(DEFECTS) > 100
+    assert {one.code for one in DEFECTS} == set(RULES) - ELSEWHERE - OF_PREPARED_DATA
+
+
+def test_nothing_is_found_in_our_own_tasks() -> None:
+    assert validate_tasks() == []
+
+
+def test_nothing_is_found_in_a_copy_of_our_task_files(bench: Bench) -> None:
+    bench.copy_tasks()
+    assert validate_tasks(None, [bench.tasks]) == []
+
+
+def test_nothing_is_found_in_copied_records(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.copy_records("mi_cxr", lambda rows: rows)
+    monkeypatch.setenv("MEDTASKS_DATA", str(bench.data))
+    assert validate_tasks(["mi_cxr"]) == []

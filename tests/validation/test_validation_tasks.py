@@ -1,0 +1,161 @@
+"""What is validated, how it is reported once, and what the benchmark's own description must say."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from seeded_bench import Bench, codes
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.benchmarks.documents import task_documents
+from medtasks.judge.rubric import load_rubric
+from medtasks.validation.findings import Finding
+from medtasks.validation.one_task import document_findings
+from medtasks.validation.options import options_of
+from medtasks.validation.tally import Tally
+from medtasks.validation.task_keys import GROUP_KEYS, TASK_KEYS
+from medtasks.validation.task_names import check_description
+from medtasks.validation.task_text import read_task
+from medtasks.validation.tasks import validate_tasks
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path)
+    made.copy_tasks()
+    return made
+
+
+def test_a_defect_of_a_shared_part_is_said_once(bench: Bench) -> None:
+    base = bench.tasks / "mi_cxr/_base.yaml"
+    base.write_text(base.read_text().replace("metric: accuracy", "metric: acuracy"))
+    found = [one for one in validate_tasks(None, [bench.tasks / "mi_cxr"], documents=False) if one.code == "MT124"]
+    assert [one.file for one in found] == [str(base)]
+    assert found[0].field == "metric_list[0].metric"
+
+
+def test_a_key_that_a_file_replaces_is_looked_for_in_that_file(bench: Bench) -> None:
+    path = bench.tasks / "mi_cxr/mi_cxr_report.yaml"
+    path.write_text(path.read_text().replace("metric: cider", "metric: cidre"))
+    (found,) = (one for one in validate_tasks(None, [path], documents=False) if one.code == "MT124")
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "cidre" in text)
+    assert (found.file, found.line) == (str(path), line)
+
+
+def test_a_group_stands_for_all_it_holds() -> None:
+    seen: list[tuple[int, int]] = []
+    validate_tasks(["mi_cxr_tel"], documents=False, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_of_a_package_only_the_tasks_folders_are_read(bench: Bench) -> None:
+    (bench.folder / "compose.yaml").write_text("services: {}\n")
+    (bench.folder / ".github").mkdir()
+    (bench.folder / ".github/tasks.yaml").write_text("task: 7\n")
+    assert validate_tasks(None, [bench.folder], documents=False) == []
+
+
+def test_a_cap_on_documents_is_stated() -> None:
+    (note,) = validate_tasks(["kvasir_vqa_x1_level1"], most=3)
+    assert (note.code, note.severity) == ("MT324", "note")
+    assert "3 of 25 documents" in note.message
+
+
+def test_data_that_are_not_prepared_are_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    (note,) = validate_tasks(["mi_cxr_icr"])
+    assert (note.code, note.severity) == ("MT300", "note")
+    assert "medtasks prepare mi_cxr" in note.message
+
+
+def test_rows_of_another_make_are_a_note(bench: Bench) -> None:
+    path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
+    path.write_text(path.read_text().replace("mi_cxr.icr\n", "mi_cxr.documents\n"))
+    assert codes(validate_tasks(None, [path])) == {"MT302"}
+
+
+@pytest.mark.parametrize("field", ["title", "version", "licence", "source", "paper", "cluster", "prepare"])
+def test_a_benchmark_must_describe_itself(field: str) -> None:
+    (found,) = check_description(_some_task(), replace(get_benchmark("mi_cxr"), **{field: " "}))
+    assert found.code == "MT140"
+    assert f"`{field}`" in found.message
+
+
+@pytest.mark.parametrize("field", ["language", "intended_use"])
+def test_language_and_intended_use_are_asked_for(field: str) -> None:
+    (found,) = check_description(_some_task(), replace(get_benchmark("mi_cxr"), **{field: ""}))
+    assert (found.code, found.severity) == ("MT141", "note")
+
+
+@pytest.mark.parametrize("field", ["target", "answer", "evidence", "visual_description", "ideal_response"])
+def test_no_benchmark_may_show_the_answer(field: str) -> None:
+    benchmark = get_benchmark("mi_cxr")
+    changed = replace(benchmark, visible_fields=benchmark.visible_fields | {field})
+    assert codes(list(check_description(_some_task(), changed))) == {"MT215"}
+
+
+def _some_task() -> object:
+    import medtasks.tasks
+
+    return read_task(Path(medtasks.tasks.__path__[0]) / "mi_cxr/mi_cxr_icr.yaml")
+
+
+def _checked(documents: list[dict[str, object]]) -> list[Finding]:
+    tally = Tally("mi_cxr_icr", len(documents))
+    return list(document_findings(documents, get_benchmark("mi_cxr"), {"template": "mi_cxr/mcq.j2"}, tally))
+
+
+def test_many_documents_with_one_defect_are_one_finding() -> None:
+    documents = [{**one, "target": ""} for one in task_documents("mi_cxr_icr")]
+    (found,) = _checked(documents)
+    assert found.message.startswith(f"{len(documents)} of {len(documents)} documents, first ")
+
+
+def test_options_that_differ_in_one_number_or_word_are_different() -> None:
+    document = task_documents("mi_cxr_icr")[0]
+    stem = "the left pleural effusion is unchanged from the first visit to the second visit and later resolves"
+    choices = {"A": stem, "B": stem.replace("left", "right"), "C": f"{stem} 5", "D": f"{stem} 6", "E": "none"}
+    assert _checked([{**document, "choices": choices}]) == []
+
+
+def test_an_even_spread_of_right_answers_is_no_bias() -> None:
+    first = task_documents("mi_cxr_icr")[0]
+    rows = [
+        {**first, "sample_id": str(number), "question": f"Case {number}?", "target": "ABCDE"[number % 5]}
+        for number in range(100)
+    ]
+    assert "MT314" not in codes(_checked(rows))
+
+
+def test_forty_nine_questions_are_too_few_for_a_bias() -> None:
+    first = task_documents("mi_cxr_icr")[0]
+    rows = [{**first, "sample_id": str(number), "question": f"Case {number}?", "target": "A"} for number in range(50)]
+    assert "MT314" in codes(_checked(rows))
+    assert "MT314" not in codes(_checked(rows[:49]))
+
+
+def test_options_are_lettered_or_numbered() -> None:
+    assert list(options_of({"choices": {"A": "yes", "B": None}})) == [("A", "yes")]
+    assert list(options_of({"options": ["yes", "no"]})) == [("1", "yes"), ("2", "no")]
+    assert list(options_of({"options": "yes"})) == []
+
+
+def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "judge").mkdir()
+    (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    load_rubric.cache_clear()
+    found = validate_tasks(["med_cmr_open_su"], documents=False)
+    load_rubric.cache_clear()
+    assert codes(found) >= {"MT126"}
+    assert "does not show the response" in str(found)
+
+
+def test_every_key_we_know_is_one_of_the_harness() -> None:
+    from lmms_eval.api.group import GroupConfig
+    from lmms_eval.api.task import TaskConfig
+
+    assert set(TASK_KEYS) <= {one.name for one in fields(TaskConfig)}
+    assert set(GROUP_KEYS) <= {one.name for one in fields(GroupConfig)}
