@@ -1,7 +1,8 @@
 """Adjudication by several processes: what one interpreter can put and read is less than a quick endpoint can answer.
 
-Each worker is an interpreter of its own (``python -m medtasks.judge.parallel``) that gets its share of the questions on
-standard input and says on standard output what became of them; all write into one verdict store. Questions that are
+This process takes a share of the questions; each worker is an interpreter of its own (``python -m
+medtasks.judge.parallel``) that gets another on standard input and says on standard output what became of it. All write
+into one verdict store. Questions that are
 the same go to the same worker, so none is asked twice. A worker ends when its standard input does, so none outlives the
 process that started it.
 """
@@ -9,6 +10,7 @@ process that started it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
@@ -62,9 +64,7 @@ async def adjudicate_all(
     processes = useful_processes(questions, settings)
     if processes == 1:
         return await adjudicate(questions, rubric, JudgeClient(settings), store, progress)
-    return await asyncio.to_thread(
-        adjudicate_in_processes, questions, rubric, settings, store.path, processes, progress
-    )
+    return await adjudicate_in_processes(questions, rubric, settings, store, processes, progress)
 
 
 def useful_processes(questions: Sequence[Question], settings: JudgeSettings) -> int:
@@ -75,15 +75,17 @@ def useful_processes(questions: Sequence[Question], settings: JudgeSettings) -> 
     return max(1, min(cores, len(questions) // LEAST_QUESTIONS, settings.concurrency // LEAST_CONCURRENCY))
 
 
-def adjudicate_in_processes(
+async def adjudicate_in_processes(
     questions: Sequence[Question],
     rubric: Rubric,
     settings: JudgeSettings,
-    store: Path,
+    store: VerdictStore,
     processes: int,
     progress: Progress | None = None,
 ) -> Adjudication:
-    """As :func:`medtasks.judge.adjudicate.adjudicate`, by ``processes`` workers that share ``settings.concurrency``.
+    """As :func:`medtasks.judge.adjudicate.adjudicate`, by this process and ``processes - 1`` workers.
+
+    They share ``settings.concurrency`` and the store's file.
 
     Raises:
         MedtasksError: as there, or a worker ended before its time; what was answered is in the store.
@@ -91,23 +93,35 @@ def adjudicate_in_processes(
     shares: list[list[Question]] = [[] for _ in range(processes)]
     for question in questions:
         shares[_place(question, rubric, processes)].append(question)
-    limits = [
-        settings.concurrency // processes + (place < settings.concurrency % processes) for place in range(processes)
+    each, rest = divmod(settings.concurrency, processes)
+    own, *others = [
+        _Share(share, rubric, settings.model_copy(update={"concurrency": each + (place < rest)}), store.path)
+        for place, share in enumerate(shares)
     ]
-    workers = [
-        _Worker(_Share(share, rubric, settings.model_copy(update={"concurrency": limit}), store))
-        for share, limit in zip(shares, limits, strict=True)
-        if share
-    ]
+    workers = [_Worker(share) for share in others]
+    here: list[Any] = [0, Spent()]
+
+    def tell() -> None:
+        if progress is not None:
+            done = here[0] + sum(worker.done for worker in workers)
+            progress(done, len(questions), _sum([here[1], *(worker.spent for worker in workers)]))
+
+    def note(done: int, _: int, spent: Spent) -> None:
+        here[:] = [done, spent]
+        tell()
+
+    mine = asyncio.ensure_future(adjudicate(own.questions, rubric, JudgeClient(own.settings), store, note))
+    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, tell))
     try:
-        _follow(workers, len(questions), progress)
+        found, _ = await asyncio.gather(mine, theirs)
     finally:
+        mine.cancel()
         for worker in workers:
             worker.end()
-    judgements = {name: one for worker in workers for name, one in worker.judgements.items()}
-    found = Adjudication({question.sample_id: judgements[question.sample_id] for question in questions})
-    found.spent = _sum(worker.spent for worker in workers)
-    return found
+        await asyncio.gather(mine, theirs, return_exceptions=True)
+    judgements = {**found.judgements, **{name: one for worker in workers for name, one in worker.judgements.items()}}
+    spent = _sum([found.spent, *(worker.spent for worker in workers)])
+    return Adjudication({question.sample_id: judgements[question.sample_id] for question in questions}, spent)
 
 
 def _place(question: Question, rubric: Rubric, processes: int) -> int:
@@ -117,7 +131,7 @@ def _place(question: Question, rubric: Rubric, processes: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") % processes
 
 
-def _follow(workers: Sequence[_Worker], total: int, progress: Progress | None) -> None:
+def _follow(workers: Sequence[_Worker], tell: Callable[[], None]) -> None:
     """Until every worker has said what became of its share."""
     inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
     for worker in workers:
@@ -138,8 +152,7 @@ def _follow(workers: Sequence[_Worker], total: int, progress: Progress | None) -
         worker.done, worker.spent, judgements = message
         if judgements is not None:
             worker.judgements = judgements
-        if progress is not None:
-            progress(sum(one.done for one in workers), total, _sum(one.spent for one in workers))
+        tell()
 
 
 _NONE_YET: dict[str, Judgement] = {}
@@ -152,12 +165,14 @@ class _Worker:
         self.done, self.spent = 0, Spent()
         self.judgements = _NONE_YET
         self._share = share
+        self._talking: threading.Thread | None = None
         command = [sys.executable, "-m", "medtasks.judge.parallel"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def start(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
         """Give the worker its share, and pass on what it says; None at its end."""
-        threading.Thread(target=self._talk, args=(inbox,), daemon=True).start()
+        self._talking = threading.Thread(target=self._talk, args=(inbox,), daemon=True)
+        self._talking.start()
 
     def _talk(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
         assert self.process.stdin is not None
@@ -167,23 +182,22 @@ class _Worker:
             self.process.stdin.flush()
             while True:
                 inbox.put((self, pickle.load(self.process.stdout)))
-        except (EOFError, OSError, pickle.UnpicklingError):
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ValueError: ended before it had begun
             inbox.put((self, None))
 
     def end(self) -> None:
-        """Stop it, where it still runs."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue
+        """Stop it, where it still runs; whoever listens to it hears that it ended."""
+        self.process.terminate()
         self.process.wait()
+        if self._talking is not None:
+            self._talking.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):  # what it did not read
+                pipe.close()
 
 
-def _sum(parts: Any) -> Spent:
+def _sum(parts: Iterable[Spent]) -> Spent:
     whole = Spent()
     for part in parts:
         for one in fields(Spent):

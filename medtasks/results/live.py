@@ -20,7 +20,7 @@ from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
 from medtasks.results.judged import is_asked
 from medtasks.results.judging import shown_images
-from medtasks.spec import load_spec
+from medtasks.spec import load_spec, load_specs
 
 __all__ = ["LiveJudging"]
 
@@ -71,7 +71,8 @@ class LiveJudging:
     def _asked_of(self, task: str) -> tuple[Rubric, ...]:
         """The rubrics that are judged of a task: those that were asked for, else its first."""
         if task not in self._rubrics:
-            own = load_spec(task).metadata.rubrics
+            known = load_specs()  # the harness may ask the same back-end about tasks that are nobody's here
+            own = known[task].metadata.rubrics if task in known else ()
             names = [name for name in self._config.rubrics if name in own] if self._config.rubrics else own[:1]
             self._rubrics[task] = tuple(load_rubric(name) for name in names)
         return self._rubrics[task]
@@ -81,6 +82,8 @@ class LiveJudging:
             asyncio.run(self._judge())
         except MedtasksError as error:
             self.reason = str(error)
+        except Exception as error:  # whatever it is, the answers are judged once all are there
+            self.reason = f"{type(error).__name__}: {error}"
         finally:
             self._stopped = True
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
@@ -112,6 +112,11 @@ class RunManifest(BaseModel):
     data: dict[str, DataFacts]
     scored: dict[str, str] | None = None
     judge: dict[str, RubricFacts] = {}
+
+    @field_validator("judge", mode="before")
+    @classmethod
+    def _none_yet(cls, found: Any) -> Any:
+        return {} if found is None else found  # so folders of version 0.1.0 before there was a judge say it
 
 
 def versions() -> dict[str, str]:

@@ -28,7 +28,7 @@ def test_list_names_every_task(python: Any) -> None:
 
 def test_list_is_tab_separated_where_piped(python: Any) -> None:
     header, *rows = python(*CLI, "list").stdout.splitlines()
-    assert header.split("\t") == ["name", "kind", "version", "title"]
+    assert header.split("\t") == ["name", "kind", "version", "title", "package"]
     assert len(rows) == len(load_specs())
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from rubric_cases import case
 
-from medtasks.errors import MedtasksError
-from medtasks.judge.adjudicate import Question, adjudicate
+from medtasks.errors import UsageError
+from medtasks.judge.adjudicate import Adjudication, Question, adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource
 from medtasks.judge.parallel import adjudicate_in_processes, useful_processes
@@ -40,13 +40,16 @@ def settings(stub: StubJudge, **more: Any) -> JudgeSettings:
     return JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", "concurrency": 8, "backoff": 0.01, **more})
 
 
+def in_two(asked: list[Question], how: JudgeSettings, path: Path, progress: Any = None) -> Adjudication:
+    with VerdictStore(path) as store:
+        return asyncio.run(adjudicate_in_processes(asked, RUBRIC, how, store, 2, progress))
+
+
 def test_two_processes_judge_as_one(tmp_path: Path) -> None:
     asked = questions(80)
     seen: list[tuple[int, int]] = []
     with StubJudge(faults=Faults.mixed(0.1), latency=0.002) as stub:
-        found = adjudicate_in_processes(
-            asked, RUBRIC, settings(stub), tmp_path / "two", 2, lambda done, total, _: seen.append((done, total))
-        )
+        found = in_two(asked, settings(stub), tmp_path / "two", lambda done, total, _: seen.append((done, total)))
         prompts = [json.dumps(one.body["messages"]) for one in stub.requests if one.outcome == "ok"]
     assert list(found.judgements) == [one.sample_id for one in asked]
     assert len(prompts) == len(set(prompts))
@@ -58,10 +61,10 @@ def test_two_processes_judge_as_one(tmp_path: Path) -> None:
     assert found.verdicts.keys() | found.unjudged.keys() == alone.verdicts.keys()
 
 
-def test_what_a_worker_cannot_do_is_said_here(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("no database")
-    with StubJudge() as stub, pytest.raises(MedtasksError, match="store"):
-        adjudicate_in_processes(questions(8), RUBRIC, settings(stub), tmp_path / "store", 2)
+def test_what_a_worker_cannot_do_is_said_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "no key\nat all")
+    with StubJudge() as stub, pytest.raises(UsageError, match="PLANTED holds no API key"):
+        in_two(questions(40), settings(stub, api_key_env="PLANTED"), tmp_path / "store")
 
 
 def test_it_pays_off_for_many_questions_without_a_budget_or_images() -> None:
@@ -80,11 +83,9 @@ PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[3])
 from pathlib import Path
-from test_judge_parallel import RUBRIC, questions
-from medtasks.judge.parallel import adjudicate_in_processes
+from test_judge_parallel import in_two, questions
 from medtasks.judge.settings import JudgeSettings
-settings = JudgeSettings(base_url=sys.argv[1], model="m", concurrency=4)
-adjudicate_in_processes(questions(4000), RUBRIC, settings, Path(sys.argv[2]), 2)
+in_two(questions(4000), JudgeSettings(base_url=sys.argv[1], model="m", concurrency=4), Path(sys.argv[2]))
 """
 
 
