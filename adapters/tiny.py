@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medtasks.cache import cache_root
-from medtasks.errors import UsageError
+from medtasks.errors import MedtasksError, UsageError
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 
@@ -58,6 +59,7 @@ class TinyConfig:
 
 
 TOKENIZER_ENTRIES = 1024
+LONGEST_WAIT = 300.0  # seconds
 
 
 def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None) -> Path:
@@ -177,6 +179,19 @@ def _processor(shape: TinyConfig, tokenizer: Any) -> Any:
     )
 
 
+def _written_by_another(target: Path) -> Path:
+    """Wait until the process that writes the checkpoint has put it in its place."""
+    end = time.monotonic() + LONGEST_WAIT
+    while not target.is_dir():
+        if time.monotonic() > end:
+            raise MedtasksError(
+                f"{target}: no process of this run has built the tiny checkpoint within {LONGEST_WAIT:.0f} s; run it "
+                "once with one process."
+            )
+        time.sleep(0.1)
+    return target
+
+
 def tiny_checkpoint() -> Path:
     """Return the directory of the tiny checkpoint, building it in the user cache where it is not there yet.
 
@@ -194,6 +209,9 @@ def tiny_checkpoint() -> Path:
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=root))
     try:
         build_tiny_vlm(partial)
+        if not (partial / "config.json").is_file():
+            # with several processes transformers writes on the first one of the machine alone
+            return _written_by_another(target)
         partial.chmod(0o755)  # mkdtemp makes it private; a cache may be shared
         try:
             partial.rename(target)
