@@ -1,9 +1,11 @@
-"""Checks of task files, templates and prepared data: what a reviewer would look for before trusting a number."""
+"""Checks of task files, templates, prepared data and how scores behave: what a reviewer would look for before trusting a number."""
 
 from __future__ import annotations
 
+from medtasks.validation.behaviour import validate_behaviour
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.prepared import validate_prepared
+from medtasks.validation.processes import validate_processes
 from medtasks.validation.report import COLUMNS, as_annotations, as_json, as_rows, as_sarif, failed, summary
 from medtasks.validation.tasks import validate_tasks
 
@@ -17,6 +19,8 @@ __all__ = [
     "as_sarif",
     "failed",
     "summary",
+    "validate_behaviour",
     "validate_prepared",
+    "validate_processes",
     "validate_tasks",
 ]

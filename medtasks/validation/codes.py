@@ -112,6 +112,18 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT403", "error", "document cannot be shown"),
     Rule("MT404", "note", "counts differ from the published ones"),
     Rule("MT405", "note", "records were left out"),
+    # behaviour
+    Rule("MT500", "note", "behaviour not checked"),
+    Rule("MT501", "error", "oracle does not reach the top score"),
+    Rule("MT502", "error", "score does not tell an answer from none"),
+    Rule("MT503", "error", "shuffled answers score no lower"),
+    Rule("MT504", "error", "value is out of the metric's range"),
+    Rule("MT505", "error", "score is not what its statistics give"),
+    Rule("MT506", "error", "score depends on the order of samples"),
+    Rule("MT507", "error", "scoring fails"),
+    Rule("MT508", "error", "statistics are missing, or of another width"),
+    Rule("MT509", "error", "unusual response breaks the scoring"),
+    Rule("MT510", "error", "two processes do not equal one"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}

@@ -45,7 +45,8 @@ def test_a_planted_defect_is_found(defect: Defect, bench: Bench) -> None:
 
 def test_there_are_more_than_a_hundred_defects_and_one_of_every_code() -> None:
     assert len(DEFECTS) > 100
-    assert {one.code for one in DEFECTS} == set(RULES) - ELSEWHERE - OF_PREPARED_DATA
+    static = {code for code in RULES if code < "MT500"}  # how scores behave has a file of its own
+    assert {one.code for one in DEFECTS} == static - ELSEWHERE - OF_PREPARED_DATA
 
 
 def test_nothing_is_found_in_our_own_tasks() -> None:

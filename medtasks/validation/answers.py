@@ -1,0 +1,94 @@
+"""What a task's documents alone can be answered with: perfectly, stubbornly, not at all, mixed up, in a mess."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medtasks.adapters.policies import Question, abstain, constant, early, oracle
+
+__all__ = ["MESSY", "perfect_answers", "shuffled", "trivial_answers"]
+
+MESSY: Mapping[str, str] = {
+    "empty": "",
+    "blank": " \n\t ",
+    "long": "The first finding is seen again (B), or it may not be. " * 120,
+    "non-ASCII": "Ответ: ответа нет 🩺 — 所见正常。 Ελ\u0301κος, قرحة \u202eA\u202c e\u0301",
+    "markup": '<think>A or B?</think>\n# Answer\n**<b>C</b>** | `{"answer": ["D"]}` | $\\boxed{E}$ <answer>A</answer>',
+    "unclosed": '<think>I wonder whether {{ target }} {% if %} ${ \\boxed{ ```json {"answer": ',
+    "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
+}
+"""Responses that models do give now and then, by what is odd about them."""
+
+_SEED = 0
+
+
+def perfect_answers(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The reference answer of each document, in the form that the task asks for."""
+    return [oracle(question) for question in _questions(documents)]
+
+
+def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Answers that need no look at the question, by what they are called.
+
+    ``constant`` and ``commonest`` say the same to every question, ``abstain`` what the task wants from a model that
+    cannot tell (left out where a document does not say), ``early`` answers streams before there is anything to see.
+    """
+    questions = _questions(documents)
+    perfect = [oracle(question) for question in questions]
+    counts = Counter(perfect)
+    commonest = min(counts, key=lambda answer: (-counts[answer], answer))
+    found = {
+        "constant": [constant(question) for question in questions],
+        "commonest": [commonest for _ in questions],
+        "empty": ["" for _ in questions],
+    }
+    if all(question.abstention is not None for question in questions):
+        found["abstain"] = [abstain(question) for question in questions]
+    if any(question.positive is not None for question in questions):
+        found["early"] = [early(question) for question in questions]
+    return found
+
+
+def shuffled(answers: Sequence[str]) -> list[str] | None:
+    """The same answers given to other documents; None where all are equal.
+
+    As many documents as can be get an answer that differs from their own: all of them, where no answer is that of more
+    than half.
+    """
+    members: dict[str, list[int]] = {}
+    for position, answer in enumerate(answers):
+        members.setdefault(answer, []).append(position)
+    if len(members) < 2:
+        return None
+    draw = random.Random(_SEED)
+    ordered = [position for _, alike in sorted(members.items()) for position in draw.sample(alike, len(alike))]
+    shift = max(len(alike) for alike in members.values())
+    found = list(answers)
+    for place, position in enumerate(ordered):
+        found[position] = answers[ordered[(place + shift) % len(ordered)]]
+    return found
+
+
+def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
+    """What the policies may know of each document."""
+    answers = sorted(str(document["target"]) for document in documents)
+    return [_question(document, answers) for document in documents]
+
+
+def _question(document: Mapping[str, Any], answers: Sequence[str]) -> Question:
+    choices = document.get("choices") or {}
+    letters = sorted(letter for letter, text in choices.items() if text is not None)
+    return Question(
+        sample_id=str(document["sample_id"]),
+        target=document["target"],
+        abstention=document.get("abstention"),
+        choices=tuple(letters or document.get("guesses") or ()),
+        answers=answers,
+        ideal=document.get("ideal_response"),
+        positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
+        round=document.get("round") or 1,
+        rounds=document.get("rounds") or 1,
+    )

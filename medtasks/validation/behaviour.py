@@ -1,0 +1,266 @@
+"""``medtasks validate``, the behaviour half: do a task's scores tell right answers from others, whatever the order.
+
+No model and no harness: answers are made of the documents (:mod:`medtasks.validation.answers`) and scored by the task's
+own filter, ``process_results`` and metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from medtasks.benchmarks import Benchmark, get_benchmark
+from medtasks.benchmarks.documents import task_documents
+from medtasks.errors import MedtasksError, NotPreparedError
+from medtasks.filters import filter_class
+from medtasks.metrics import Metric
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
+from medtasks.validation.codes import found, shown
+from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.prepared import Progress
+from medtasks.validation.ranges import SIGNED, TIMED, best_score, reaches
+from medtasks.validation.trials import BehaviourReport, Trial, Trials, sentence
+from medtasks.validation.values import ValueCheck
+
+__all__ = ["behaviour_findings", "named_tasks", "validate_behaviour"]
+
+FEW = 5
+"""Items below which a trivial answer may be as good as a right one by chance: then nothing is said of it."""
+
+_MESSY_DOCUMENTS = 2
+
+
+def validate_behaviour(
+    names: Sequence[str] | None = None, *, most: int | None = 200, progress: Progress | None = None
+) -> list[Finding]:
+    """Findings about the scores of tasks whose data are prepared; the others are left out (the static half says so).
+
+    Metrics that await a judge, that cannot be computed here, and learned ones are not looked at; whether trivial and
+    shuffled answers score less is asked where a metric has at least :data:`FEW` items.
+
+    Args:
+        names: tasks and groups (a group stands for all it holds); without names all there are.
+        most: documents of each task that are answered. None: all.
+        progress: told how many tasks are done, of how many.
+
+    Returns:
+        Findings by task and code.
+
+    Raises:
+        UsageError: there is no task of a name.
+    """
+    tasks = named_tasks(names)
+    findings: list[Finding] = []
+    for number, name in enumerate(tasks, start=1):
+        findings += _of_task(name, most)
+        if progress is not None:
+            progress(number, len(tasks))
+    return findings
+
+
+def named_tasks(names: Sequence[str] | None) -> list[str]:
+    """The leaf tasks that ``names`` stand for, each once; all there are without names.
+
+    Raises:
+        UsageError: there is no task of a name.
+    """
+    if not names:
+        return [name for name, spec in load_specs().items() if spec.kind == "task"]
+    return list(dict.fromkeys(leaf for name in names for leaf in leaf_tasks(name)))
+
+
+def _of_task(name: str, most: int | None) -> list[Finding]:
+    try:
+        spec = load_spec(name)
+        documents = task_documents(name)[:most]
+        benchmark = get_benchmark(spec.metadata.benchmark)
+    except NotPreparedError:
+        return []
+    except Exception as error:  # loaders may be another package's
+        message = f"its documents cannot be made ({sentence(error)}); mend what the other findings say."
+        return [found("MT500", name, message)]
+    return behaviour_findings(spec, benchmark, documents)
+
+
+def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Findings about the scores that answers to ``documents`` get under the rules of ``spec``."""
+    report = BehaviourReport(spec, len(documents))
+    try:
+        perfect = perfect_answers(documents)
+        trivial = trivial_answers(documents)
+    except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
+        message = f"no answers can be made of its documents ({sentence(error)}); mend what the other findings say."
+        report.say("MT500", "", message)
+        return report.findings()
+    _Behaviour(Trials(spec, benchmark, documents, report), report).check(perfect, trivial)
+    return report.findings()
+
+
+class _Behaviour:
+    """All checks of one task."""
+
+    def __init__(self, trials: Trials, report: BehaviourReport) -> None:
+        self._trials = trials
+        self._report = report
+        self._values = ValueCheck(trials, report)
+        self._metrics: dict[str, Metric] = {}
+        self._unbearable: set[str] = set()
+
+    def check(self, perfect: Sequence[str], trivial: Mapping[str, Sequence[str]]) -> None:
+        oracle = self._trials.trial("oracle", perfect)
+        if oracle is None:
+            return
+        self._metrics = oracle.metrics
+        best = self._scored(oracle)
+        self._order(oracle, perfect)
+        self._messy()
+        if best is None:
+            return
+        self._top(oracle, best)
+        others: dict[str, dict[str, float]] = {}
+        mixed = shuffled(perfect)
+        answers = {**trivial, **({} if mixed is None else {"shuffled": mixed})}
+        for name, said in answers.items():
+            trial = None if name in self._unbearable else self._trials.trial(name, said)
+            scores = None if trial is None else self._scored(trial)
+            if scores is not None:
+                others[name] = scores
+        self._compare(oracle, best, others)
+
+    def _scored(self, trial: Trial) -> dict[str, float] | None:
+        """The scores that a trial has, by metric, after all checks of its values."""
+        if not self._values.sound(trial):
+            return None
+        scores = self._trials.scores(trial)
+        if scores is None:
+            return None
+        self._values.corpus(trial, scores)
+        if trial.name in ("oracle", "shuffled"):
+            self._values.recomputed(trial, scores)
+        return {name: one.value for name, one in scores.metrics.items() if one.value is not None}
+
+    def _top(self, oracle: Trial, best: Mapping[str, float]) -> None:
+        targets = [str(document["target"]) for document in self._trials.documents]
+        for name, value in best.items():
+            metric = oracle.metrics.get(name)
+            top = None if metric is None or name in SIGNED else best_score(metric, targets)
+            if metric is None or top is None or reaches(metric, value, top):
+                continue
+            message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
+            # late or early by the records' own times is no fault of the scoring
+            severity: Severity | None = "warning" if name in TIMED else None
+            self._report.say("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
+
+    def _compare(self, oracle: Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
+        known = [name for name in best if name in oracle.metrics and name not in SIGNED]
+        telling = [name for name in known if not self._report.has("MT501", name) and _items(oracle, name) >= FEW]
+        for policy in ("constant", "commonest", "abstain", "empty"):
+            if policy in others and self._as_good(telling, best, others[policy]):
+                message = f"answering {_SAID[policy]} scores as high as the reference answers do"
+                self._report.say("MT502", "", f"{message} ({_listed(telling, best)}); check metric and answers.")
+        if "shuffled" in others and self._as_good(telling, best, others["shuffled"]):
+            message = "the reference answers of other documents score as high as the right ones do"
+            self._report.say("MT503", "", f"{message} ({_listed(telling, best)}); check `process_results`.")
+        if self._report.has("MT502") or self._report.has("MT503"):
+            return
+        for name in sorted(set(telling) - TIMED):
+            if others and all(self._as_good([name], best, one) for one in others.values()):
+                message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
+                self._report.say("MT502", name, f"{message}; leave the metric out, or mend it.", "warning")
+
+    def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
+        compared = [name for name in names if name in other]
+        return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
+
+    def _order(self, oracle: Trial, perfect: Sequence[str]) -> None:
+        """The same samples, made and scored from the last to the first."""
+        report, again = self._report, self._trials.trial("oracle, asked backwards", perfect, backwards=True)
+        if again is None:
+            return
+        for one, other in zip(oracle.samples, again.samples, strict=True):
+            if one.model_dump_json() != other.model_dump_json():
+                message = "it is scored otherwise when the documents come in the opposite order"
+                report.tally.add(
+                    "MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state"
+                )
+        for one, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
+            if text != one.filtered:
+                message = f"it is filtered to {shown(text)} among others and to {shown(one.filtered)} alone"
+                report.tally.add("MT506", {"sample_id": one.sample_id}, message, "let the filter look at one response")
+        backwards = Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
+        scores = [self._trials.scores(one, breakdowns=True) for one in (oracle, backwards)]
+        dumped = [None if one is None else one.model_dump_json() for one in scores]
+        if None not in dumped and dumped[0] != dumped[1]:
+            message = "the scores differ when the samples come in the opposite order; let `join` and metrics sort them."
+            report.say("MT506", "", message)
+
+    def _filtered_together(self, answers: Sequence[str]) -> list[str]:
+        """The filtered responses when the filter is given all at once, as the harness does it."""
+        try:
+            step = filter_class(self._trials.spec.filters[-1])()
+            responses = [[self._trials.response(answer)] for answer in answers]
+            made = list(step.apply(responses, [dict(one) for one in self._trials.documents]))
+        except Exception as error:
+            message = f"the filter fails on all responses together ({sentence(error)}); mend it."
+            self._report.say("MT507", "", message)
+            return []
+        if len(made) != len(answers):
+            message = f"the filter gives {len(made)} of {len(answers)} responses; return one for each document."
+            self._report.say("MT507", "", message)
+            return []
+        return [one if isinstance(one, str) else next(iter(one), "") for one in made]
+
+    def _messy(self) -> None:
+        """Responses as models give them at their worst, to the first documents."""
+        for document in self._trials.documents[:_MESSY_DOCUMENTS]:
+            for kind, response in MESSY.items():
+                try:
+                    sample = self._trials.sample(document, response)
+                except Exception as error:
+                    message = self._trials.raised(document, response, error)
+                    self._report.tally.add("MT509", document, message, "let it give a status instead", kind)
+                    self._unbearable.add(kind)
+                    continue
+                for fault in _faults(sample.statistics, self._metrics):
+                    message = f"the response {shown(response)} gives {fault}"
+                    self._report.tally.add("MT509", document, message, "mend the metric", kind)
+                for name, score in sample.scores.items():
+                    if score is not None and name in self._metrics:
+                        self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")
+
+
+_SAID = {
+    "constant": "the same to every question",
+    "commonest": "every question with the commonest answer",
+    "abstain": "that it cannot be told",
+    "empty": "nothing",
+}
+
+
+def _items(trial: Trial, name: str) -> int:
+    """How many items have a value of the metric."""
+    rows = [item.values[name].statistics for item in trial.items if name in item.values]
+    return sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
+
+
+def _listed(names: Sequence[str], scores: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {scores[name]:.4g}" for name in names)
+
+
+def _first_below(trial: Trial, metric: Metric, top: float) -> str:
+    """The first sample that keeps the score down, where samples have scores."""
+    for sample in trial.samples:
+        score = sample.scores.get(metric.name)
+        if score is not None and not reaches(metric, score, top):
+            said = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+            return f"; of sample {shown(sample.sample_id)} {said}"
+    return ""
+
+
+def _faults(statistics: Mapping[str, Sequence[float]], metrics: Mapping[str, Metric]) -> Iterator[str]:
+    for name, row in statistics.items():
+        if name in metrics and len(row) != metrics[name].width:
+            yield f"{len(row)} statistics of {name}, expected {metrics[name].width}"
+        elif any(one != one or one in (float("inf"), float("-inf")) for one in row):
+            yield f"statistics of {name} that are not finite"

@@ -1,0 +1,116 @@
+"""Two processes equal one: the same run of the real harness with both, and every file of its folder compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.judge.config import VARIABLE
+from medtasks.validation.behaviour import named_tasks
+from medtasks.validation.codes import found
+from medtasks.validation.findings import Finding
+
+__all__ = ["validate_processes"]
+
+MODEL = ("--model", "medtasks_baseline", "--model_args", "policy=noisy_oracle,seed=1")
+LONGEST = 3600
+"""Seconds that one run may take."""
+
+
+def validate_processes(
+    names: Sequence[str] | None = None, *, processes: int = 2, limit: int | None = 200
+) -> list[Finding]:
+    """Findings about a run of the tasks ``names`` in several processes that differs from one in a single process.
+
+    The harness runs twice, in processes of its own, with a baseline that is right now and then. Everything in the
+    result folders must be the same, byte for byte, save for the manifest, which holds the time. Tasks whose data are
+    not prepared are left out.
+
+    Args:
+        names: tasks and groups (a group stands for all it holds); without names all there are.
+        processes: how many equal one.
+        limit: documents of each task. None: all.
+
+    Raises:
+        UsageError: there is no task of a name.
+    """
+    tasks = [name for name in named_tasks(names) if _is_prepared(name)]
+    if not tasks:
+        return []
+    with tempfile.TemporaryDirectory(prefix="medtasks-validate-") as folder:
+        runs: list[dict[str, bytes]] = []
+        for number in (1, processes):
+            output = Path(folder) / str(number)
+            files = _run(tasks, output, number, limit)
+            if isinstance(files, str):
+                message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); mend what it says."
+                return [found("MT510", ", ".join(tasks[:3]), message)]
+            runs.append(files)
+    return _differences(runs[0], runs[1], processes)
+
+
+def _is_prepared(name: str) -> bool:
+    try:
+        return bool(task_documents(name))
+    except Exception:  # other checks say what is wrong with its loader
+        return False
+
+
+def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) -> dict[str, bytes] | str:
+    """The files of a run's folder but its manifest, by path; or why there is none."""
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes))
+    asked = ("-m", "lmms_eval", *MODEL, "--tasks", ",".join(tasks), "--output_path", str(output))
+    rest = () if limit is None else ("--limit", str(limit))
+    command = [sys.executable, *(launcher if processes > 1 else ()), *asked, *rest]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=_environment(),
+            timeout=LONGEST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {LONGEST} s"
+    # torch may abort a process while the interpreter ends, after the folder was written; that folder still counts
+    folders = list(output.rglob("*_medtasks")) if output.is_dir() else []
+    if len(folders) != 1:
+        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = next((line for line in reversed(lines) if line.startswith("medtasks")), lines[-1] if lines else "")
+        return f"exit code {done.returncode}: {said[:300]}"
+    manifest = json.loads((folders[0] / "manifest.json").read_text(encoding="utf-8"))
+    if manifest["processes"] != processes:
+        return f"{manifest['processes']} processes ran, expected {processes}"
+    return {
+        path.relative_to(folders[0]).as_posix(): path.read_bytes()
+        for path in sorted(folders[0].rglob("*"))
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without a judge: what it says is not the question, and it costs."""
+    kept = {key: value for key, value in os.environ.items() if key != VARIABLE}
+    return {**kept, "ACCELERATE_USE_CPU": "true"}
+
+
+def _differences(one: Mapping[str, bytes], several: Mapping[str, bytes], processes: int) -> list[Finding]:
+    findings = []
+    for name in sorted(one.keys() | several.keys()):
+        if one.get(name) == several.get(name):
+            continue
+        task = Path(name).stem if name.startswith("samples/") else name
+        lines = [files.get(name, b"").splitlines() for files in (one, several)]
+        first = next((n for n, pair in enumerate(zip(*lines, strict=False), 1) if pair[0] != pair[1]), None)
+        where = f"line {first}" if first else f"{len(lines[0])} and {len(lines[1])} lines"
+        message = f"{name} of a run in {processes} processes differs from that of one process ({where})"
+        findings.append(found("MT510", task, f"{message}; let nothing depend on which documents come together."))
+    return findings

@@ -1,0 +1,85 @@
+"""Between which values a metric's scores must lie, and which of them a perfect model reaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from medtasks.metrics import Metric, aggregate
+from medtasks.metrics.judged import JudgedMean
+
+__all__ = ["SIGNED", "TIMED", "Range", "best_score", "range_of", "reaches"]
+
+_SHARE = (0.0, 1.0)
+_TOLERANCE = 1e-9
+
+_REACHED = {
+    **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
+    **dict.fromkeys(("responsiveness", "stability"), 1.0),
+    **dict.fromkeys(("chrf", "chrf++"), 100.0),
+    **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
+}
+"""What a model that always gives the reference answer has."""
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
+    **dict.fromkeys(("accuracy_dimension_mean", "overall_table4"), _SHARE),
+    **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
+    "cider": (0.0, 10.0),
+    "signed_delay": (-math.inf, math.inf),
+}
+
+SIGNED = frozenset({"signed_delay"})
+"""Metrics that are best neither high nor low."""
+
+TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
+"""Metrics of when a stream was answered: what can be reached at all, the times in the records decide."""
+
+
+class Range(NamedTuple):
+    """Least and greatest score; ``stated`` is False where nobody says it and 0 to 1 is what others have."""
+
+    low: float
+    high: float
+    stated: bool
+
+    def holds(self, value: float) -> bool:
+        """Whether ``value`` lies within, give or take rounding."""
+        slack = _TOLERANCE * max(1.0, abs(value))
+        return self.low - slack <= value <= self.high + slack
+
+
+def range_of(metric: Metric) -> Range:
+    """The range of ``metric``: ours by name, another package's by its attribute ``bounds`` (least, greatest)."""
+    if metric.name in _RANGES:
+        return Range(*_RANGES[metric.name], True)
+    if isinstance(metric, JudgedMean):
+        return Range(0.0, metric.limits[1][0], True)
+    bounds: Any = getattr(metric, "bounds", None)
+    if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
+        return Range(float(bounds[0]), float(bounds[1]), True)
+    return Range(*_SHARE, False)
+
+
+def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
+    """The score of answers that are their targets, word for word; None where one pair of texts says nothing.
+
+    Some metrics stay below their greatest score even then: METEOR, BLEU of a few words.
+    """
+    if metric.name in _REACHED:
+        return _REACHED[metric.name]
+    try:
+        rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
+        found = float(aggregate(metric, rows).overall.score)
+    except Exception:  # scored elsewhere, or unavailable; what process_results does is looked at by itself
+        return None
+    return found if math.isfinite(found) else None
+
+
+def reaches(metric: Metric, value: float, other: float) -> bool:
+    """Whether ``value`` is at least as good as ``other``, give or take rounding."""
+    slack = _TOLERANCE * max(1.0, abs(other))
+    return value >= other - slack if metric.higher_is_better else value <= other + slack

@@ -1,0 +1,144 @@
+"""Responses to one task's documents, scored by the task's own rules; whatever raises becomes a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks.benchmarks import Benchmark
+from medtasks.benchmarks.base import Item
+from medtasks.errors import MedtasksError
+from medtasks.filters import filter_class, join_stages
+from medtasks.metrics import Metric, get_metric
+from medtasks.results.judged import with_judged_scores
+from medtasks.results.rescore import scored_sample
+from medtasks.results.samples import Sample
+from medtasks.results.scoring import Scores, score_samples
+from medtasks.spec import TaskSpec
+from medtasks.validation.codes import found, shown
+from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.tally import Tally
+from medtasks.validation.task_text import read_task
+
+__all__ = ["BehaviourReport", "Trial", "Trials", "sentence"]
+
+_RESAMPLES = 20
+_MEND = "mend the code that scores it"
+
+
+class BehaviourReport:
+    """What is found about one task; each code once for a metric."""
+
+    def __init__(self, spec: TaskSpec, documents: int) -> None:
+        self._task = read_task(spec.path)
+        self.tally = Tally(spec.name, documents, self._task.place("process_results"))
+        self._name = spec.name
+        self._said: dict[tuple[str, str], Finding] = {}
+
+    def say(self, code: str, metric: str, message: str, severity: Severity | None = None) -> None:
+        """Something about a metric, or about the whole task where ``metric`` is empty."""
+        listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
+        place = self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
+        self._said.setdefault((code, metric), found(code, self._name, message, place, metric, severity))
+
+    def has(self, code: str, metric: str = "") -> bool:
+        """Whether that was said of the metric."""
+        return (code, metric) in self._said
+
+    def findings(self) -> list[Finding]:
+        """In the order of the codes."""
+        return sorted([*self.tally.findings(), *self._said.values()], key=lambda one: (one.code, one.field))
+
+
+def _is_of(entry: Any, metric: str) -> bool:
+    return isinstance(entry, Mapping) and entry.get("metric") == metric
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One response to every document, and what became of them; samples in the order of the documents."""
+
+    name: str
+    samples: list[Sample]
+    items: tuple[Item, ...]
+    metrics: dict[str, Metric]
+
+
+class Trials:
+    """Scores responses to ``documents``; problems go to ``report``."""
+
+    def __init__(
+        self, spec: TaskSpec, benchmark: Benchmark, documents: Sequence[Mapping[str, Any]], report: BehaviourReport
+    ) -> None:
+        self.spec = spec
+        self.documents = documents
+        self._benchmark = benchmark
+        self._report = report
+        repeats = spec.resolved.get("repeats")
+        self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
+
+    def trial(self, name: str, answers: Sequence[str], *, backwards: bool = False) -> Trial | None:
+        """The samples of one answer to each document; None where they cannot be made.
+
+        ``backwards`` makes them in the opposite order, and gives them in the order of the documents all the same.
+        """
+        pairs = list(zip(self.documents, answers, strict=True))
+        made = [self._made(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
+        samples = [one for one in (made[::-1] if backwards else made) if one is not None]
+        if len(samples) < len(pairs):
+            return None
+        try:
+            judged = with_judged_scores(self.spec, samples)
+            items = self._benchmark.join([sample.view() for sample in judged]).items
+            metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
+        except Exception as error:
+            self._report.say("MT507", "", f"the samples of {name} cannot be joined ({sentence(error)}); {_MEND}.")
+            return None
+        lacking = [metric for metric in self.spec.metrics if metric not in metrics]
+        for metric in lacking:
+            message = f"`process_results` gives no {shown(metric)}, which `metric_list` names, expected its statistics"
+            self._report.say("MT507", metric, f"{message}; add it, or remove it from the list.")
+        return None if lacking else Trial(name, judged, items, metrics)
+
+    def scores(self, trial: Trial, *, breakdowns: bool = False) -> Scores | None:
+        """The scores of a trial; None where they cannot be computed."""
+        by = self.spec.metadata.breakdowns if breakdowns else ()
+        try:
+            return score_samples(trial.samples, self._benchmark, by, self.spec.metadata.pooled, resamples=_RESAMPLES)
+        except Exception as error:
+            message = f"the samples of {trial.name} cannot be scored ({sentence(error)})"
+            self._report.say("MT507", "", f"{message}; {_MEND}.")
+            return None
+
+    def response(self, answer: str) -> str:
+        """What a back-end hands over for ``answer``."""
+        return join_stages([answer, answer]) if self.spec.stage1_template else answer
+
+    def sample(self, document: Mapping[str, Any], response: str) -> Sample:
+        """The sample that ``response``, as often as the task asks, makes; raises whatever the task's code raises."""
+        return scored_sample(self.spec, dict(document), [response] * self._repeats, prompt="", prompt_hash="")
+
+    def raised(self, document: Mapping[str, Any], response: str, error: Exception) -> str:
+        """Which step fails with ``response``, and how."""
+        step = "`process_results`"
+        try:
+            (_,) = filter_class(self.spec.filters[-1])().apply([[response] * self._repeats], [dict(document)])
+        except Exception:
+            step = f"the filter {self.spec.filters[-1]}" if self.spec.filters else "the missing filter"
+        return f"{step} fails on the response {shown(response)} ({sentence(error)})"
+
+    def _made(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
+        response = self.response(answer)
+        try:
+            return self.sample(document, response)
+        except Exception as error:
+            # only the first trial tells of every document: the others would say the same
+            self._report.tally.add("MT507", document, f"{name}: {self.raised(document, response, error)}", _MEND)
+            return None
+
+
+def sentence(error: BaseException) -> str:
+    """What an exception says, on one line."""
+    text = " ".join(str(error).split())[:200].rstrip(".")
+    return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,186 @@
+"""Are a metric's values what they may be: finite, in range, of the right width, and summed as they should be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from medtasks.benchmarks.base import Value
+from medtasks.metrics import Metric
+from medtasks.results.scoring import MetricScore, Scores
+from medtasks.validation.findings import Severity
+from medtasks.validation.imported import imported
+from medtasks.validation.ranges import range_of
+from medtasks.validation.trials import BehaviourReport, Trial, Trials, sentence
+
+__all__ = ["ValueCheck"]
+
+_TOLERANCE = 1e-9
+_PARTS = 3
+
+
+class ValueCheck:
+    """Looks at the values of trials of one task; problems go to ``report``."""
+
+    def __init__(self, trials: Trials, report: BehaviourReport) -> None:
+        self._trials = trials
+        self._report = report
+        self._unavailable: dict[str, str | None] = {}
+
+    def sound(self, trial: Trial) -> bool:
+        """Whether every sample's and item's statistics can be scored at all."""
+        answers = [self._scores_hold(trial)]
+        for item in trial.items:
+            for name, metric in trial.metrics.items():
+                value = item.values.get(name)
+                if value is not None:
+                    answers.append(self._value_holds(f"{trial.name}, sample {item.item_id}", metric, value))
+        return all(answers)
+
+    def _scores_hold(self, trial: Trial) -> bool:
+        return all(
+            self.holds(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
+            for sample in trial.samples
+            for name, score in sample.scores.items()
+            if score is not None
+        )
+
+    def _value_holds(self, where: str, metric: Metric, value: Value) -> bool:
+        rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
+        if not rows and self._reason(metric) is None:
+            message = f"{where}: there are no statistics, expected {metric.width}; return them from `process_results`."
+            self._report.say("MT508", metric.name, message)
+            return False
+        return all(self._row_holds(where, metric, row) for row in rows)
+
+    def _reason(self, metric: Metric) -> str | None:
+        if metric.name not in self._unavailable:
+            self._unavailable[metric.name] = metric.unavailable()
+        return self._unavailable[metric.name]
+
+    def _row_holds(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
+        if len(row) != metric.width:
+            message = f"{where}: there are {len(row)} statistics, expected {metric.width}, the metric's width"
+            self._report.say("MT508", metric.name, f"{message}; correct `width` or `statistics`.")
+            return False
+        if not all(math.isfinite(number) for number in row):
+            message = f"{where}: the statistics are {list(row)[:6]}, expected finite numbers; mend `statistics`."
+            self._report.say("MT504", metric.name, message)
+            return False
+        if metric.width == 2 and row[1] == 0:  # it does not apply to this one
+            return True
+        try:
+            score = float(_score(metric, row))
+        except Exception as error:
+            message = f"{where}: `score` fails on {list(row)[:6]} ({sentence(error)}); mend it."
+            self._report.say("MT507", metric.name, message)
+            return False
+        # other metrics than means may have no value of a single sample
+        return (metric.width != 2 and math.isnan(score)) or self.holds(metric, score, f"{where}: the score")
+
+    def holds(self, metric: Metric, value: float, what: str) -> bool:
+        """Whether the value can be summed on; one that is only out of range can, and is reported all the same."""
+        known = range_of(metric)
+        if not math.isfinite(value):
+            message = f"{what} is {value}, expected a finite number; mend the metric."
+            self._report.say("MT504", metric.name, message)
+            return False
+        if not known.holds(value):
+            expected = f"expected {known.low:g} to {known.high:g}"
+            rest = "mend the metric" if known.stated else "give it `bounds`, its least and greatest value, or mend it"
+            severity: Severity | None = None if known.stated else "warning"
+            self._report.say("MT504", metric.name, f"{what} is {value:g}, {expected}; {rest}.", severity)
+        return True
+
+    def corpus(self, trial: Trial, scores: Scores) -> None:
+        """Look at the scores of all samples together."""
+        for name, score in scores.metrics.items():
+            metric = trial.metrics.get(name)
+            if metric is None or score.value is None:
+                continue
+            ends = (("score", score.value), *(("interval", end) for end in score.interval or ()))
+            for what, value in ends:
+                self.holds(metric, value, f"{trial.name}: the {what} of all samples")
+
+    def recomputed(self, trial: Trial, scores: Scores) -> None:
+        """Compare the scores with those of the same statistics summed otherwise, and of ``metric_list``'s functions."""
+        for name, metric in trial.metrics.items():
+            score = scores.metrics[name]
+            if score.value is None:
+                continue
+            values = [item.values[name].statistics for item in trial.items if name in item.values]
+            rows = [row for row in values if row is not None and not (metric.width == 2 and row[1] == 0)]
+            try:
+                self._by_parts(trial.name, metric, score.value, rows)
+            except Exception as error:
+                message = f"{trial.name}: `score` fails on sums of statistics ({sentence(error)}); mend it."
+                self._report.say("MT507", name, message)
+            self._by_mean(trial, metric, score.value, rows)
+        self._by_harness(trial, scores)
+
+    def _by_parts(self, where: str, metric: Metric, value: float, rows: Sequence[Sequence[float]]) -> None:
+        parts = [rows[start::_PARTS][::-1] for start in range(min(_PARTS, len(rows)))]
+        sums = [[sum(column) for column in zip(*part, strict=True)] for part in parts]
+        totals = [math.fsum(column) for column in zip(*sums, strict=True)]
+        self._same(
+            metric, value, float(_score(metric, totals)), f"{where}: the statistics summed in {len(parts)} parts"
+        )
+        together = np.asarray(_score(metric, [totals, totals]))
+        if together.shape != (2,):
+            message = f"`score` gives {together.shape} of sums of shape (2, {metric.width}), expected (2,)"
+            self._report.say("MT505", metric.name, f"{message}; let it work on the last axis.")
+            return
+        for one in together.tolist():
+            self._same(metric, value, one, f"{where}: the sums scored several at once, as for intervals,")
+
+    def _by_mean(self, trial: Trial, metric: Metric, value: float, rows: Sequence[Sequence[float]]) -> None:
+        scores = [one for sample in trial.samples if (one := sample.scores[metric.name]) is not None]
+        counts = {row[1] for row in rows} if metric.width == 2 else set()
+        if len(counts) == 1 and len(scores) == len(trial.samples) == len(rows):
+            mean = math.fsum(scores) / len(scores)
+            self._same(metric, value, mean, f"{trial.name}: the mean of the samples' own scores")
+
+    def _by_harness(self, trial: Trial, scores: Scores) -> None:
+        """The numbers that the harness alone would print."""
+        listed = self._trials.spec.resolved.get("metric_list") or ()
+        aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
+        if not aggregations:
+            return
+        try:
+            values = self._returned(trial)
+        except Exception as error:
+            message = f"`process_results` fails when it is called again ({sentence(error)}); let it keep no state."
+            self._report.say("MT507", "", message)
+            return
+        for name, aggregation in aggregations.items():
+            score = scores.metrics.get(name, MetricScore(value=None, interval=None, samples=0, signature=""))
+            if score.value is None:
+                continue
+            try:
+                aggregated = imported(aggregation)([value[name] for value in values])
+            except Exception as error:
+                message = f"the aggregation {aggregation} fails ({sentence(error)}); mend it."
+                self._report.say("MT507", name, message)
+                continue
+            other = aggregated if isinstance(aggregated, (int, float)) else math.nan
+            self._same(trial.metrics[name], score.value, float(other), f"{trial.name}: the aggregation {aggregation}")
+
+    def _returned(self, trial: Trial) -> list[Mapping[str, Any]]:
+        function = imported(self._trials.spec.resolved["process_results"])
+        said = [[one.filtered for one in sample.repeats] or [sample.filtered] for sample in trial.samples]
+        pairs = zip(self._trials.documents, said, strict=True)
+        return [function(dict(document), [text.strip() for text in texts]) for document, texts in pairs]
+
+    def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
+        if not abs(value - other) <= _TOLERANCE * max(1.0, abs(value)):
+            message = f"{what} gives {other:.12g}, expected {value:.12g}, the score that is reported"
+            fix = "let scores follow from summed statistics alone"
+            self._report.say("MT505", metric.name, f"{message}; {fix}.")
+
+
+def _score(metric: Metric, totals: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return metric.score(np.array(totals, dtype=np.float64))
