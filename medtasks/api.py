@@ -13,11 +13,13 @@ from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, do
 from medtasks.data.records import Record, Where
 from medtasks.data.records.base import build, text_field, texts_by_key, wrong
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter, option_status, strip_thinking
 from medtasks.judge.scales import Aspect, Rubric
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.plugin import FilterInfo, Plugin
 
 __all__ = [
+    "FILTER_VERSIONS",
     "Aspect",
     "Benchmark",
     "DataError",
@@ -30,6 +32,7 @@ __all__ = [
     "MedtasksError",
     "Metric",
     "MetricUnavailableError",
+    "OptionLetterFilter",
     "Plugin",
     "Record",
     "Rows",
@@ -42,10 +45,12 @@ __all__ = [
     "doc_to_messages",
     "doc_to_text",
     "doc_to_visual",
+    "option_status",
     "pending_value",
     "sample_items",
     "sample_value",
     "sign",
+    "strip_thinking",
     "text_field",
     "texts_by_key",
     "wrong",

@@ -22,6 +22,7 @@ __all__ = [
     "template_directory",
     "template_folders",
     "template_hash",
+    "template_path",
     "template_source",
     "template_variables",
 ]
@@ -80,9 +81,7 @@ def render(template: str, **variables: Any) -> str:
     try:
         text = _templates().get_template(template).render(**variables)
     except TemplateNotFound as error:
-        raise UsageError(
-            f"template {error.name!r} is not in {template_directory()}; check the task's `template`."
-        ) from error
+        raise _absent(str(error.name)) from error
     except TemplateError as error:
         raise MedtasksError(f"template {template!r} cannot be rendered: {error}.") from error
     except (
@@ -98,6 +97,23 @@ def render(template: str, **variables: Any) -> str:
     return text.rstrip()
 
 
+def template_path(template: str) -> Path:
+    """The file of ``template``: the first that the folders have.
+
+    Raises:
+        UsageError: there is no such template.
+    """
+    for folder in template_folders():
+        if (folder / template).is_file():
+            return folder / template
+    raise _absent(template)
+
+
+def _absent(template: str) -> UsageError:
+    looked = ", ".join(map(str, template_folders()))
+    return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
+
+
 def template_source(template: str) -> str:
     """Source text of ``template``, as it stands on disk.
 
@@ -109,7 +125,7 @@ def template_source(template: str) -> str:
         assert environment.loader is not None
         return environment.loader.get_source(environment, template)[0]
     except TemplateNotFound as error:
-        raise UsageError(f"template {template!r} is not in {template_directory()}.") from error
+        raise _absent(template) from error
 
 
 def overlay_diff(template: str) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from medtasks.cli import console, demo, doctor, judge, prepare, score, tasks, validate
+from medtasks.cli import console, demo, doctor, judge, new, prepare, score, tasks, validate
 from medtasks.errors import MedtasksError, UsageError
 
 __all__ = ["app", "main"]
@@ -24,6 +24,7 @@ app.command("show")(tasks.show)
 app.add_typer(prepare.app, name="prepare")
 app.command("score")(score.score)
 app.command("judge")(judge.judge)
+app.command("new")(new.new)
 app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)

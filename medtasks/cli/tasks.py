@@ -74,10 +74,10 @@ def show(
     else:
         _show_document(task, doc)
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
-    from medtasks.prompts import template_directory, template_source
+    from medtasks.prompts import template_path, template_source
 
     for template in filter(None, (spec.stage1_template, spec.template)):
-        write(f"\n--- {template_directory() / template} (prompt hash {spec.prompt_hash})")
+        write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
         write(template_source(template).rstrip())
 
 

@@ -33,15 +33,27 @@ def validate(
         list[str] | None,
         typer.Argument(help="Benchmarks, tasks, groups, task files or folders (default: all that is prepared)."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave pictures and frames undecoded.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave pictures and frames undecoded, and how scores behave unchecked.")
+    ] = False,
+    processes: Annotated[
+        bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare; slow.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,
     layout: Annotated[
         Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
     ] = Layout.table,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Check task files, templates and prepared data: schema, hidden fields, media, answers, frames and windows."""
-    from medtasks.validation import as_annotations, as_sarif, failed, validate_tasks
+    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
+    from medtasks.validation import (
+        as_annotations,
+        as_sarif,
+        failed,
+        validate_behaviour,
+        validate_processes,
+        validate_tasks,
+    )
 
     benchmarks, names, paths = _chosen(what or [])
     data = _data(benchmarks, quick)
@@ -49,6 +61,11 @@ def validate(
     if names or paths:
         with progress("checking tasks") as bar:
             tasks = validate_tasks(names, paths, progress=bar)
+    if names and not quick:
+        with progress("checking how scores behave") as bar:
+            tasks += validate_behaviour(names, progress=bar)
+    if names and processes:
+        tasks += validate_processes(names)
     everything = [*(one for ones in data.values() for one in ones), *tasks]
     if as_json or layout is Layout.json:
         found = {name: [asdict(one) for one in ones] for name, ones in data.items()}
@@ -111,6 +128,6 @@ def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -
             rows = [(one.severity, one.check, one.where, one.message) for one in findings]
             table(("severity", "check", "where", "message"), rows)
     if asked:
-        write(f"task files, templates and documents: {summary(tasks)}")
+        write(f"task files, templates, documents, scores: {summary(tasks)}")
         if tasks:
             table(COLUMNS, as_rows(tasks))

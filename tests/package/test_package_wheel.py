@@ -50,6 +50,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/judge/families.yaml",
         "medtasks/judge/stub/__main__.py",
         "medtasks/rubrics/kvasir_aspects.yaml",
+        "medtasks/scaffold/files/common/pyproject.toml.j2",
     ],
 )
 def test_the_wheel_holds_what_runs_need(wheel: Path, name: str) -> None:

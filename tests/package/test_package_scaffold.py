@@ -1,0 +1,175 @@
+"""``medtasks new``: what it writes is installed, validated, tested and run as it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medtasks.errors import UsageError
+from medtasks.judge.stub import StubJudge
+from medtasks.scaffold import VARIANTS, names_of, write_package
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+TOP = {
+    "open": {"rougeL": 1.0, "acme_open_word_recall": 1.0, "acme_open_judged": 1.0},
+    "streaming": {"exact_match": 1.0, "acme_streaming_on_time": 1.0},
+}
+TASKS = {
+    **dict.fromkeys(("acme_open", "acme_open_finding", "acme_open_place"), "Acme-Open"),
+    **dict.fromkeys(("acme_streaming", "acme_streaming_appears", "acme_streaming_vanishes"), "Acme-Streaming"),
+}
+PIP = ["-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target"]
+
+
+@pytest.mark.subprocess_run
+def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
+    """Every command of the tutorial's block, but that pip installs into a folder of the test's own."""
+    text = (DOCS / "third-parties.md").read_text(encoding="utf-8")
+    block = text.split("<!-- tutorial commands -->\n```bash\n")[1].split("```")[0]
+    script = f"""
+        set -euo pipefail
+        pip() {{ "$PYTHON" {" ".join(PIP)} "$PYTHONPATH" "${{@: -1}}"; }}
+        medtasks() {{ "$PYTHON" -m medtasks "$@"; }}
+        python() {{ "$PYTHON" "$@"; }}
+        {block}"""
+    site = {"PYTHON": sys.executable, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env={**os.environ, **site}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert "nothing is scored otherwise than before" in done.stdout
+    assert group_scores(tmp_path / "results" / "oracle", "acme_dots") == {"accuracy": 1.0}
+
+
+def group_scores(folder: Path, group: str) -> dict[str, float | None]:
+    """The scores of a group in the one run below ``folder``."""
+    (run,) = folder.rglob("*_medtasks")
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][group]["metrics"]
+    return {name: score["value"] for name, score in scores.items()}
+
+
+@pytest.mark.subprocess_run
+def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path) -> None:
+    for variant in TOP:
+        write_package(tmp_path / variant, f"Acme-{variant.capitalize()}", variant)
+        built = python(*PIP, str(tmp_path / "site"), str(tmp_path / variant))
+        assert built.returncode == 0, built.stderr
+    site = {"PYTHONPATH": str(tmp_path / "site")}
+
+    listed = python("-m", "medtasks", "list", "--json", **site)
+    assert listed.stderr == ""
+    brought = {one["name"]: one["package"] for one in json.loads(listed.stdout) if one["package"] != "medtasks"}
+    assert brought == TASKS
+
+    checked = python("-m", "medtasks", "validate", "acme_open", "acme_streaming", "--strict", "--json", **site)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    report = json.loads(checked.stdout)
+    findings = [*report["tasks"], *(one for ones in report["data"].values() for one in ones)]
+    assert [one for one in findings if one["severity"] != "note"] == []
+
+    for variant in TOP:
+        tested = in_folder(tmp_path / variant, "-m", "pytest", "-q", "-p", "no:cacheprovider", **site)
+        assert tested.returncode == 0, tested.stdout + tested.stderr
+
+    run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
+    run += ["--tasks", "acme_open,acme_streaming", "--output_path", str(tmp_path / "out")]
+    with StubJudge() as stub:
+        done = python(*run, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    for variant, scores in TOP.items():
+        assert group_scores(tmp_path / "out", f"acme_{variant}") == scores
+
+
+def in_folder(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_is_linted_as_generated(tmp_path: Path, variant: str) -> None:
+    write_package(tmp_path, "a-lab-with-a-name.that_is_as-long-as-can", variant)
+    checked = in_folder(tmp_path, "-m", "ruff", "check", "--no-cache", ".")
+    assert checked.returncode == 0, checked.stdout
+    assert not [path for path in tmp_path.rglob("*") if "__module__" in path.name or path.name.endswith(".j2.j2")]
+
+
+@pytest.mark.parametrize(
+    ("package", "module"), [("acme-bench", "acme_bench"), ("Acme.Bench", "acme_bench"), ("a__b", "a_b"), ("x1", "x1")]
+)
+def test_the_module_is_named_after_the_package(package: str, module: str) -> None:
+    assert (names_of(package).module, names_of(package).benchmark) == (module, module)
+
+
+@pytest.mark.parametrize(
+    ("package", "benchmark", "said"),
+    [
+        ("", None, "package name ''"),
+        ("-bench", None, "package name '-bench'"),
+        ("../bench", None, "package name '../bench'"),
+        ("bench\n", None, "package name"),
+        ("b" * 41, None, "at most 40"),
+        ("1bench", None, "imported as 1bench"),
+        ("class", None, "imported as class"),
+        ("json", None, "imported as json, which there is"),
+        ("medtasks", None, "imported as medtasks, which there is"),
+        ("acme", "Acme", "benchmark name 'Acme'"),
+        ("acme", "_acme", "benchmark name '_acme'"),
+        ("acme", "mi_cxr", "'mi_cxr' is medtasks's own"),
+        ("mi-cxr", None, "'mi_cxr' is medtasks's own"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, package: str, benchmark: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        write_package(tmp_path / "new", package, benchmark=benchmark)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="there is something already"):
+        write_package(tmp_path, "acme-bench")
+    with pytest.raises(UsageError, match="there is something already"):
+        write_package(tmp_path / "notes.txt", "acme-bench")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_unknown_variant_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'audio' is unknown; choose from mcq, open, streaming"):
+        write_package(tmp_path / "new", "acme-bench", "audio")
+
+
+def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
+    from typer import Typer
+    from typer.testing import CliRunner
+
+    from medtasks.cli.new import new
+
+    app = Typer()
+    app.command()(new)
+    done = CliRunner().invoke(app, ["acme-bench", "--variant", "open", "--out", str(tmp_path / "new")])
+    assert done.exit_code == 0, done.output
+    assert f"pip install -e {tmp_path / 'new'}" in done.output
+    assert "medtasks validate acme_bench" in done.output
+    assert (tmp_path / "new" / "acme_bench" / "rubrics" / "acme_bench_judge.yaml").is_file()
+
+
+def test_the_reference_names_every_key() -> None:
+    from medtasks.judge.scales import Aspect, Rubric
+    from medtasks.validation.task_keys import GENERATION_KEYS, GROUP_KEYS, METADATA_KEYS, METRIC_KEYS, TASK_KEYS
+
+    text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")
+    known = [*TASK_KEYS, *GROUP_KEYS, *METADATA_KEYS, *METRIC_KEYS, *GENERATION_KEYS, "include", "stage1_template"]
+    known += [*Rubric.model_fields, *Aspect.model_fields]
+    assert [key for key in known if f"`{key}`" not in text] == []
