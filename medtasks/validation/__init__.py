@@ -1,4 +1,4 @@
-"""Checks of task files, templates, prepared data and scores: what a reviewer would look for before trusting a number."""
+"""Checks of task files, templates, prepared data and scores: what a reviewer looks for before trusting a number."""
 
 from __future__ import annotations
 
