@@ -104,8 +104,21 @@ def _run(contestant: _Contestant, out: Path) -> Path:
         from medtasks.harness import run_tasks
 
         return run_tasks(
-            contestant.model, contestant.model_args, [*SHOWN, *TRACKS], folder, gen_kwargs=contestant.gen_kwargs
+            contestant.model,
+            contestant.model_args,
+            [*SHOWN, *TRACKS, *other_tasks()],
+            folder,
+            gen_kwargs=contestant.gen_kwargs,
         )
+
+
+def other_tasks() -> list[str]:
+    """The tasks of other packages whose benchmarks ship miniature data."""
+    from medtasks.plugin import all_benchmarks
+    from medtasks.spec import load_specs
+
+    drawn = {name for name, benchmark in all_benchmarks().items() if benchmark.mini is not None}
+    return [name for name, spec in load_specs().items() if spec.kind == "task" and spec.metadata.benchmark in drawn]
 
 
 @contextlib.contextmanager
@@ -129,6 +142,10 @@ def _report(folders: dict[str, Path], out: Path) -> None:
         for metric in metrics:
             rows = _rows(scores, group, metric)
             table(("", *folders), rows, title=f"\n{group}: {metric}, 95 % cluster-bootstrap interval")
+    for task in other_tasks():
+        for metric in next(iter(scores.values()))["tasks"][task]["metrics"]:
+            rows = _rows(scores, task, metric)
+            table(("", *folders), rows, title=f"\n{task}: {metric}, 95 % cluster-bootstrap interval")
     _show_tracks(scores)
     _show_sample(next(iter(folders.values())) / "samples" / "mi_cxr_tel_single.jsonl")
     write(f"\nMiniature data: a demonstration, not a benchmark result. Files in {out}:")
@@ -139,7 +156,8 @@ def _report(folders: dict[str, Path], out: Path) -> None:
 def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
     from medtasks.spec import leaf_tasks, load_spec
 
-    names = [group, *(m for m in load_spec(group).members if m not in leaf_tasks(group)), *leaf_tasks(group)]
+    leaves = leaf_tasks(group)
+    names = dict.fromkeys([group, *(m for m in load_spec(group).members if m not in leaves), *leaves])
     rows: list[list[str]] = []
     for name in names:
         cells = []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,29 @@ from medtasks.results.rescore import rescore
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return awaiting_run(tmp_path_factory.mktemp("run"))
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Each group's run, made when first asked for."""
+
+    @functools.cache
+    def run(group: str) -> Path:
+        return awaiting_run(group, tmp_path_factory.mktemp(group))
+
+    return run
 
 
 @pytest.fixture
-def folder(finished: Path, tmp_path: Path) -> Path:
-    return copied(finished, tmp_path / "copy")
+def folder(finished: Callable[[str], Path], tmp_path: Path) -> Path:
+    return copied(finished("med_cmr_open"), tmp_path / "copy")
+
+
+@pytest.fixture
+def kvasir(finished: Callable[[str], Path], tmp_path: Path) -> Path:
+    return copied(finished("kvasir_vqa_x1"), tmp_path / "copy")
+
+
+@pytest.fixture
+def medstream(finished: Callable[[str], Path], tmp_path: Path) -> Path:
+    return copied(finished("medstreambench"), tmp_path / "copy")
 
 
 def sometimes(share: float) -> Any:
@@ -48,9 +65,9 @@ def mean(numbers: list[Fraction]) -> float:
     return float(sum(numbers, Fraction(0)) / len(numbers))
 
 
-def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(folder: Path, tmp_path: Path) -> None:
+def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path, tmp_path: Path) -> None:
     with StubJudge() as stub:
-        scores = judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+        scores = judged(kvasir, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     lines = [line for line in exported(tmp_path / "x.jsonl") if line["rubric"] == "kvasir_aspects"]
     groups: dict[tuple[str, str | None], list[dict[str, int]]] = defaultdict(list)
     for line in lines:
@@ -101,11 +118,11 @@ def test_every_med_cmr_figure_follows_from_the_exported_verdicts(folder: Path, t
         assert found["medreason_total"]["value"] == pytest.approx(expected, abs=1e-12)
 
 
-def test_medstream_content_joins_rules_and_verdicts(folder: Path, tmp_path: Path) -> None:
-    before = scores_of(folder)["medstreambench"]["metrics"]
+def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: Path) -> None:
+    before = scores_of(medstream)["medstreambench"]["metrics"]
     assert before["content"]["value"] is None
     with StubJudge() as stub:
-        scores = judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+        scores = judged(medstream, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     verdicts = {
         line["sample_id"]: Fraction(sum(line["scores"].values()), 5)
         for line in exported(tmp_path / "x.jsonl")
@@ -113,7 +130,7 @@ def test_medstream_content_joins_rules_and_verdicts(folder: Path, tmp_path: Path
     }
     items: dict[str, list[Fraction]] = defaultdict(list)
     for task in ("retrospective", "present", "future", "future_streaming", "proactive"):
-        for sample in samples_of(folder, f"medstreambench_{task}"):
+        for sample in samples_of(medstream, f"medstreambench_{task}"):
             document = sample["document"]
             if document["question_type"] != "open":
                 continue
@@ -135,16 +152,16 @@ def test_medstream_content_joins_rules_and_verdicts(folder: Path, tmp_path: Path
     assert "content_closed_fallback" not in found
 
 
-def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(folder: Path, tmp_path: Path) -> None:
-    before = scores_of(folder)["medstreambench"]["metrics"]
+def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(medstream: Path, tmp_path: Path) -> None:
+    before = scores_of(medstream)["medstreambench"]["metrics"]
 
     def agrees(_: Mapping[str, Any]) -> str:
         return json.dumps({"same_answer": {"reason": "in other words", "score": 1}})
 
     with StubJudge(agrees) as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["medstream_closed_fallback"])
-    found = scores_of(folder)["medstreambench"]["metrics"]
-    asked = manifest_of(folder)["judge"]["medstream_closed_fallback"]["asked"]
+        judged(medstream, settings_of(stub), store=tmp_path / "v", rubrics=["medstream_closed_fallback"])
+    found = scores_of(medstream)["medstreambench"]["metrics"]
+    asked = manifest_of(medstream)["judge"]["medstream_closed_fallback"]["asked"]
     assert asked > 0
     assert found["content_closed_fallback"]["value"] > found["content_closed"]["value"]
     for name, score in before.items():
@@ -177,11 +194,11 @@ def test_what_has_no_verdict_is_named_and_bounds_the_score(folder: Path, tmp_pat
     assert scores["med_cmr_open"]["metrics"]["open_total"]["incomplete"] is False
 
 
-def test_two_judges_decide_where_they_agree(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_judges_decide_where_they_agree(kvasir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with StubJudge() as strict, StubJudge(sometimes(0.2)) as shy:
         one, other = settings_of(strict), settings_of(shy, name="other", model="qwen-judge")
-        judged(folder, one, other, store=tmp_path / "v", rubrics=["kvasir_aspects"])
-    facts = manifest_of(folder)["judge"]["kvasir_aspects"]
+        judged(kvasir, one, other, store=tmp_path / "v", rubrics=["kvasir_aspects"])
+    facts = manifest_of(kvasir)["judge"]["kvasir_aspects"]
     assert set(facts["judges"]) == {"stub-judge", "other"}
     assert set(facts["unjudged"]) == {"other: invalid after one repair"}
     pooled = facts["agreement"]["pooled"]
@@ -195,9 +212,9 @@ def test_two_judges_decide_where_they_agree(folder: Path, tmp_path: Path, capsys
 
     with StubJudge() as strict, StubJudge(generous) as kind:
         judges = settings_of(strict), settings_of(kind, name="kind", model="kind")
-        majority = judged(folder, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"])
-        unjudged = manifest_of(folder)["judge"]["kvasir_aspects"]["unjudged"]
-        mean_ = judged(folder, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"], combine="mean")
+        majority = judged(kvasir, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"])
+        unjudged = manifest_of(kvasir)["judge"]["kvasir_aspects"]["unjudged"]
+        mean_ = judged(kvasir, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"], combine="mean")
     assert set(unjudged) == {"judges disagree"}
     tied = majority["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]
     assert tied["samples"] - tied["judged"] == unjudged["judges disagree"]
@@ -233,15 +250,15 @@ def test_a_judge_of_the_model_s_family_is_warned_about(folder: Path, tmp_path: P
     assert f"warning: {warning}" in capsys.readouterr().out
 
 
-def test_a_budget_stops_and_the_next_run_goes_on(folder: Path, tmp_path: Path) -> None:
+def test_a_budget_stops_and_the_next_run_goes_on(kvasir: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"store": tmp_path / "v", "rubrics": ["kvasir_aspects"]}
     with StubJudge() as stub:
-        judged(folder, settings_of(stub, concurrency=2), max_requests=7, **options)
-        facts = manifest_of(folder)["judge"]["kvasir_aspects"]
+        judged(kvasir, settings_of(stub, concurrency=2), max_requests=7, **options)
+        facts = manifest_of(kvasir)["judge"]["kvasir_aspects"]
         assert stub.counts["ok"] == 7
         assert facts["unjudged"]["budget"] > 0
-        scores = judged(folder, settings_of(stub), **options)
-        assert manifest_of(folder)["judge"]["kvasir_aspects"]["unjudged"] == {}
+        scores = judged(kvasir, settings_of(stub), **options)
+        assert manifest_of(kvasir)["judge"]["kvasir_aspects"]["unjudged"] == {}
         prompts = [json.dumps(request.body["messages"]) for request in stub.requests]
     assert len(prompts) == len(set(prompts))
     assert scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["incomplete"] is False

@@ -46,6 +46,8 @@ def test_it_runs_and_is_judged_beside_ours(install: Install, python: Any, tmp_pa
     assert tasks["mi_cxr"]["package"] == "medtasks"
     shown = python(*CLI, "show", "otherlab_dots", **site)
     assert "How many dots are there? Answer in one sentence." in shown.stdout, shown.stderr
+    demonstrated = python("-c", "from medtasks.cli.demo import other_tasks; print(other_tasks())", **site)
+    assert demonstrated.stdout == "['otherlab_dots']\n"
     with StubJudge() as stub:
         judge = f"model=stub-judge,base_url={stub.url}"
         command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
