@@ -612,18 +612,13 @@ def test_equal_answers_cannot_be_shuffled() -> None:
 
 
 @pytest.mark.subprocess_run
-def test_two_processes_equal_one() -> None:
-    assert validate_processes(["mi_cxr_icr", "kvasir_vqa_x1_level1"]) == []
-
-
-@pytest.mark.subprocess_run
 def test_a_run_that_depends_on_the_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # what a process imports at its start may do anything; this one changes a filter where there are several
     (tmp_path / "sitecustomize.py").write_text(DEPENDING)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = validate_processes(["mi_cxr_icr"], limit=4)
+    found = validate_processes(["mi_cxr_icr", "kvasir_vqa_x1_medico2025"], limit=4)
     assert {one.code for one in found} == {"MT510"}
-    assert {one.where for one in found} >= {"mi_cxr_icr", "scores.json"}
+    assert {one.where for one in found} == {"mi_cxr_icr", "scores.json"}  # two processes equal one for the other
 
 
 DEPENDING = """
