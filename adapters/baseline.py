@@ -11,7 +11,7 @@ from medtasks.errors import DataError
 
 from ._arguments import read_integer, read_number, read_text
 from ._base import MedtasksAdapter, refuse_unknown
-from ._requests import ChatRequest, light_rows, read_requests
+from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 
 __all__ = ["MedtasksBaseline"]
@@ -102,26 +102,11 @@ class MedtasksBaseline(MedtasksAdapter):
             if where not in views:
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
                 views[where] = rows, sorted(_targets(request.task, rows))
-            results.append(GenerationResult(self._policy(_question(request, *views[where]))))
+            rows, answers = views[where]
+            results.append(
+                GenerationResult(self._policy(Question.of(rows[request.doc_id], request.sample_id, answers)))
+            )
         return results
-
-
-def _question(request: ChatRequest, rows: Any, answers: list[str]) -> Question:
-    row = rows[request.doc_id]
-    choices = row.get("choices") or {}
-    # A dataset pads options that a document does not have with None.
-    letters = sorted(letter for letter, text in choices.items() if text is not None)
-    return Question(
-        sample_id=request.sample_id,
-        target=row["target"],
-        abstention=row.get("abstention"),
-        choices=tuple(letters or row.get("guesses") or ()),
-        answers=answers,
-        ideal=row.get("ideal_response"),
-        positive=row.get("positive_response") if row.get("task_mode") == "streaming" else None,
-        round=row.get("round") or 1,
-        rounds=row.get("rounds") or 1,
-    )
 
 
 def _targets(task: str, rows: Any) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from medtasks.errors import DataError, UsageError
 
@@ -53,6 +54,23 @@ class Question:
     positive: str | None = None
     round: int = 1
     rounds: int = 1
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
+        """The question that a task's document asks; a dataset pads options that a document does not have with None."""
+        choices = document.get("choices") or {}
+        letters = sorted(letter for letter, text in choices.items() if text is not None)
+        return cls(
+            sample_id=sample_id,
+            target=document["target"],
+            abstention=document.get("abstention"),
+            choices=tuple(letters or document.get("guesses") or ()),
+            answers=answers,
+            ideal=document.get("ideal_response"),
+            positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
+            round=document.get("round") or 1,
+            rounds=document.get("rounds") or 1,
+        )
 
 
 Policy = Callable[[Question], str]

@@ -6,14 +6,13 @@ column per aspect. Both may name the ``rater`` and the ``task``.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.data.csv_table import read_csv_rows
 from medtasks.data.records import Where
 from medtasks.errors import DataError
 from medtasks.judge.rubric import aspects_of
@@ -182,46 +181,10 @@ def _list(names: Sequence[str]) -> str:
 
 def _rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
     """The rows below the header that are not blank, each with the line in which it begins."""
-    cells = _cells(path)
-    if not cells:
-        raise DataError(f"{path}: the file is empty, expected a header and a row per label; fill it in.")
-    where, header = cells[0]
-    names = [name.strip() for name in header]
-    for name in names:
-        if names.count(name) > 1 or not name:
-            said = f"column {name[:SHOWN]!r} stands in the header twice" if name else "a column has no name"
-            raise DataError(f"{where}: {said}, expected a name of its own for each; rename it.")
-    rows = []
-    for where, row in cells[1:]:
-        if len(row) != len(names):
-            raise DataError(
-                f"{where}: found {len(row)} cells, expected {len(names)} as in the header; quote cells that hold "
-                "commas or line breaks."
-            )
-        rows.append((where, dict(zip(names, row, strict=True))))
-    if not rows:
-        raise DataError(f"{path}: the file has a header alone, expected a row per label; fill it in.")
-    return rows
-
-
-def _cells(path: Path) -> list[tuple[Where, list[str]]]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = Where(path.name, data.count(b"\n", 0, error.start) + 1)
-        byte = data[error.start]
-        raise DataError(f"{where}: byte 0x{byte:02x} is not UTF-8, expected UTF-8; save the file so.") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows, start = [], 1
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                rows.append((Where(path.name, start), cells))
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); mend the row that begins there.") from error
-    return rows
+    rows = read_csv_rows(path)
+    if "" in rows[0][1]:
+        raise DataError(f"{Where(path.name, 1)}: a column has no name, expected a name for each; name or remove it.")
+    filled = [(where, row) for where, row in rows if any(cell.strip() for cell in row.values())]
+    if not filled:
+        raise DataError(f"{path}: every row is blank, expected a row per label; fill it in.")
+    return filled

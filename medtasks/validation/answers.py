@@ -75,20 +75,4 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
 def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
     """What the policies may know of each document."""
     answers = sorted(str(document["target"]) for document in documents)
-    return [_question(document, answers) for document in documents]
-
-
-def _question(document: Mapping[str, Any], answers: Sequence[str]) -> Question:
-    choices = document.get("choices") or {}
-    letters = sorted(letter for letter, text in choices.items() if text is not None)
-    return Question(
-        sample_id=str(document["sample_id"]),
-        target=document["target"],
-        abstention=document.get("abstention"),
-        choices=tuple(letters or document.get("guesses") or ()),
-        answers=answers,
-        ideal=document.get("ideal_response"),
-        positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
-        round=document.get("round") or 1,
-        rounds=document.get("rounds") or 1,
-    )
+    return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

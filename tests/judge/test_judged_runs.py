@@ -163,6 +163,19 @@ def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(medst
     found = scores_of(medstream)["medstreambench"]["metrics"]
     asked = manifest_of(medstream)["judge"]["medstream_closed_fallback"]["asked"]
     assert asked > 0
+    samples = [one for task in manifest_of(medstream)["tasks"] for one in samples_of(medstream, task)]
+    put = {one["sample_id"] for one in samples if one["verdicts"]["medstream_closed_fallback"][0]["judges"]}
+    mismatches = {
+        one["sample_id"]
+        for one in samples
+        if one["scores"]["content"] == 0
+        and one["document"]["question_type"] == "closed"
+        and one["document"]["answerable"]
+        and one["status"] == "ok"
+        and (one["document"]["temporal_mode"] != "proactive" or one["filtered"].startswith("alert"))
+    }
+    assert put == mismatches
+    assert len(put) == asked
     assert found["content_closed_fallback"]["value"] > found["content_closed"]["value"]
     for name, score in before.items():
         assert found[name] == score, name
