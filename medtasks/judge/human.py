@@ -18,7 +18,7 @@ from medtasks.errors import DataError
 from medtasks.judge.rubric import aspects_of
 from medtasks.judge.scales import Aspect, Rubric
 
-__all__ = ["HUMAN", "HumanLabels", "read_labels"]
+__all__ = ["HUMAN", "HumanLabels", "Unit", "read_labels"]
 
 HUMAN = "human"
 """The rater of rows that name none."""
@@ -30,18 +30,21 @@ _LONG = ("aspect", "score")
 _NUMBER = re.compile(r"\s*([0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
+Unit = tuple[str, str]
+"""Task and sample id: two tasks may ask about one sample."""
+
+
 @dataclass(frozen=True)
 class HumanLabels:
-    """What people said: rater to sample id to aspect to score.
+    """What people said: rater to unit to aspect to score.
 
     ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``. ``blank`` counts
-    cells without a score, ``other_tasks`` the labels of tasks that were not asked for.
+    cells without a score.
     """
 
-    ratings: dict[str, dict[str, dict[str, int]]]
+    ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]
     blank: int
-    other_tasks: int
 
 
 @dataclass(frozen=True)
@@ -58,43 +61,51 @@ class _Label:
     score: str
 
 
-def read_labels(
-    path: Path,
-    rubric: Rubric,
-    documents: Mapping[str, Mapping[str, Any]] | None = None,
-    task: str | None = None,
-) -> HumanLabels:
+def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
     """The labels in ``path``, every one an aspect of ``rubric`` and a whole number within its scale.
 
     Args:
         path: CSV with a header, in UTF-8.
         rubric: what was judged.
-        documents: by sample id; each says which aspects its sample has. Without them, any sample may have any aspect.
-        task: leaves out the rows that name another task; rows that name none are taken.
+        documents: by task and sample id; each says which aspects its sample has. A row that names no task is about the
+            one that has the sample.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, or holds a label that is invalid or stands there twice; the
-            message names file, line and column.
+        DataError: the file cannot be read, lacks a column, or holds a label that is invalid, stands there twice, or is
+            about a sample of several tasks without naming one; the message names file, line and column.
     """
-    rows = _rows(path)
-    labels = list(_labels(path, rubric, rows))
-    kept = [one for one in labels if task is None or one.task in ("", task)]
-    filled = [one for one in kept if one.score.strip()]
-    ratings: dict[str, dict[str, dict[str, int]]] = {}
-    first: dict[tuple[str, str, str], _Label] = {}
+    labels = list(_labels(path, rubric, _rows(path)))
+    filled = [one for one in labels if one.score.strip()]
+    if not filled:
+        raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
+    tasks: dict[str, list[str]] = {}
+    for task, sample_id in documents:
+        tasks.setdefault(sample_id, []).append(task)
+    ratings: dict[str, dict[Unit, dict[str, int]]] = {}
+    first: dict[tuple[str, Unit, str], _Label] = {}
     unmatched: set[str] = set()
     for label in filled:
-        document = None if documents is None else documents.get(label.sample_id)
-        if documents is not None and document is None:
-            unmatched.add(label.sample_id)
+        unit = (_task(label, tasks.get(label.sample_id, [])), label.sample_id)
+        document = documents.get(unit)
         score = _score(label, _aspect(label, rubric, document))
-        _once(label, first)
-        if documents is None or document is not None:
-            ratings.setdefault(label.rater, {}).setdefault(label.sample_id, {})[label.aspect] = score
-    if not filled:
-        of_task = "" if task is None else f" for task {task}"
-        raise DataError(f"{path}: found no score{of_task}, expected at least one; fill in the scores.")
-    return HumanLabels(ratings, tuple(sorted(unmatched)), len(kept) - len(filled), len(labels) - len(kept))
+        _once(label, unit, first)
+        if document is None:
+            unmatched.add(label.sample_id)
+        else:
+            ratings.setdefault(label.rater, {}).setdefault(unit, {})[label.aspect] = score
+    return HumanLabels(ratings, tuple(sorted(unmatched)), len(labels) - len(filled))
+
+
+def _task(label: _Label, tasks: Sequence[str]) -> str:
+    """The task that a label is about; where no task of the run has the sample, what the row says."""
+    if label.task or not tasks:
+        return label.task
+    if len(tasks) > 1:
+        raise DataError(
+            f"{label.where}: sample {label.sample_id[:SHOWN]!r} is one of the tasks {_list(sorted(tasks))}, expected "
+            "the row to say of which; add a column `task`."
+        )
+    return tasks[0]
 
 
 def _labels(path: Path, rubric: Rubric, rows: Sequence[tuple[Where, dict[str, str]]]) -> Iterator[_Label]:
@@ -160,17 +171,14 @@ def _score(label: _Label, aspect: Aspect) -> int:
     return int(written[1])
 
 
-def _once(label: _Label, first: dict[tuple[str, str, str], _Label]) -> None:
-    key = (label.rater, label.sample_id, label.aspect)
-    before = first.setdefault(key, label)
+def _once(label: _Label, unit: Unit, first: dict[tuple[str, Unit, str], _Label]) -> None:
+    before = first.setdefault((label.rater, unit, label.aspect), label)
     if before is label:
         return
-    tasks = sorted({before.task, label.task})
-    fix = "remove one" if len(tasks) == 1 else f"choose one of the tasks {_list(tasks)}"
     raise DataError(
         f"{label.where}: column {label.aspect_column[:SHOWN]!r}: rater {label.rater[:SHOWN]!r} labelled aspect "
         f"{label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line} already, expected "
-        f"one label; {fix}."
+        "one label; remove one."
     )
 
 

@@ -109,7 +109,7 @@ def judge_all(
 
 def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
     documents = {
-        sample.sample_id: judged_document(sample)
+        (task, sample.sample_id): judged_document(sample)
         for task in judgeable_tasks(samples, rubric)
         for sample in samples[task]
     }

@@ -18,6 +18,7 @@ from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.client import Spent
 from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.families import Families, same_family
+from medtasks.judge.human import Unit
 from medtasks.judge.images import ImageSource
 from medtasks.judge.parallel import adjudicate_all
 from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
@@ -36,8 +37,8 @@ __all__ = ["Judging", "Panel", "Progress", "judge_samples", "judgeable_tasks", "
 Progress = Callable[[str, int, int, Spent], None]
 """Judge, questions settled, all questions, what was spent so far."""
 
-Ratings = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Rater to sample id to aspect to score."""
+Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
+"""Rater to task and sample id to aspect to score."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,6 @@ def _facts(
         next(filter(None, (same_family(settings.model, name, families) for name in judged_names)), None)
         for settings in panel.judges.values()
     ]
-    judgements = [one for adjudication in found.values() for one in adjudication.judgements.values()]
     by_key = {(one.key, name): one for name, many in found.items() for one in many.judgements.values()}
     unjudged = Counter(_why(found, case) for case in cases if responses[case.name].open)
     return RubricFacts(
@@ -269,8 +269,8 @@ def _facts(
         asked=len(cases),
         judged=len(cases) - sum(unjudged.values()),
         unjudged=dict(sorted(unjudged.items())),
-        repaired=sum(one.repaired for one in judgements),
-        extra_keys=sum(one.verdict.extra_keys for one in judgements if one.verdict is not None),
+        repaired=sum(one.repaired for one in found.values()),
+        extra_keys=sum(one.extra_keys for one in found.values()),
         prompt_tokens=sum(one.prompt_tokens for one in by_key.values()),
         completion_tokens=sum(one.completion_tokens for one in by_key.values()),
         warnings=tuple(sorted({warning for warning in warnings if warning is not None})),
@@ -314,7 +314,7 @@ def _agreement(
         name: {case: verdict.scores for case, verdict in one.verdicts.items()} for name, one in found.items()
     }
     if labels:
-        first = {case.sample.sample_id: case.name for case in cases if case.number == 0}
+        first = {(case.task, case.sample.sample_id): case.name for case in cases if case.number == 0}
         for rater, scores in labels.items():
             name = rater if rater not in found else f"{rater} (labels)"
             ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}

@@ -15,53 +15,61 @@ from medtasks.judge.rubric import load_rubric
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")
-DOCUMENTS: dict[str, dict[str, Any]] = {
-    "s1": {"sample_id": "s1", "question_class": ["polyp_count", "polyp_size"]},
-    "s2": {"sample_id": "s2", "question_class": ["polyp_count"]},
+DOCUMENTS: dict[tuple[str, str], dict[str, Any]] = {
+    ("t", "s1"): {"sample_id": "s1", "question_class": ["polyp_count", "polyp_size"]},
+    ("t", "s2"): {"sample_id": "s2", "question_class": ["polyp_count"]},
 }
+S1, S2 = DOCUMENTS
 LONG = "sample_id,aspect,score\n"
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def reader(text: str | bytes, rubric: Any = KVASIR, **options: Any) -> HumanLabels:
+    def reader(text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS) -> HumanLabels:
         path = tmp_path / "labels.csv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_labels(path, rubric, **options)
+        return read_labels(path, rubric, documents)
 
     return reader
 
 
 def test_long_form(read: Any) -> None:
     text = '\ufeffsample_id,rater,note,aspect,score\r\ns1,ann,"a\nb",polyp_count,1\r\ns1,ann,,polyp_size, 0 \r\n'
-    found = read(text + "s2,bo,,polyp_count,1.0\r\n\r\n", documents=DOCUMENTS)
-    expected = {"ann": {"s1": {"polyp_count": 1, "polyp_size": 0}}, "bo": {"s2": {"polyp_count": 1}}}
-    assert found == HumanLabels(expected, (), 0, 0)
+    found = read(text + "s2,bo,,polyp_count,1.0\r\n\r\n")
+    expected = {"ann": {S1: {"polyp_count": 1, "polyp_size": 0}}, "bo": {S2: {"polyp_count": 1}}}
+    assert found == HumanLabels(expected, (), 0)
 
 
 def test_wide_form_says_the_same(read: Any) -> None:
-    found = read("sample_id,polyp_size,polyp_count\ns1,0,1\ns2,,1\n", documents=DOCUMENTS)
-    expected = {HUMAN: {"s1": {"polyp_count": 1, "polyp_size": 0}, "s2": {"polyp_count": 1}}}
-    assert found == HumanLabels(expected, (), 1, 0)
+    found = read("sample_id,polyp_size,polyp_count\ns1,0,1\ns2,,1\n")
+    expected = {HUMAN: {S1: {"polyp_count": 1, "polyp_size": 0}, S2: {"polyp_count": 1}}}
+    assert found == HumanLabels(expected, (), 1)
 
 
 def test_wide_form_of_fixed_scales(read: Any) -> None:
     text = "sample_id,ground_truth,visual,faithfulness\nopen-0,4,2,\n"
-    assert read(text, MED_CMR).ratings == {HUMAN: {"open-0": {"ground_truth": 4, "visual": 2}}}
+    found = read(text, MED_CMR, {("t", "open-0"): {"sample_id": "open-0"}})
+    assert found.ratings == {HUMAN: {("t", "open-0"): {"ground_truth": 4, "visual": 2}}}
 
 
 def test_unknown_samples_are_returned_not_rated(read: Any) -> None:
-    found = read(LONG + "s9,polyp_count,1\ns8,other,0\ns2,polyp_count,0\n", documents=DOCUMENTS)
+    found = read(LONG + "s9,polyp_count,1\ns8,other,0\ns2,polyp_count,0\n")
     assert found.unmatched == ("s8", "s9")
-    assert found.ratings == {HUMAN: {"s2": {"polyp_count": 0}}}
+    assert found.ratings == {HUMAN: {S2: {"polyp_count": 0}}}
 
 
-def test_rows_of_other_tasks_are_counted(read: Any) -> None:
-    text = "task,sample_id,aspect,score\none,s1,a,1\ntwo,s1,a,0\n,s2,a,0\n"
-    found = read(text, task="one")
-    assert found == HumanLabels({HUMAN: {"s1": {"a": 1}, "s2": {"a": 0}}}, (), 0, 1)
-    with pytest.raises(DataError, match="choose one of the tasks 'one', 'two'"):
-        read(text)
+def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
+    """The original and the transformed track ask about the same samples."""
+    both = {**DOCUMENTS, ("other", "s1"): DOCUMENTS[S1]}
+    text = "task,sample_id,aspect,score\nt,s1,polyp_count,1\nother,s1,polyp_count,0\n,s2,polyp_count,0\n"
+    found = read(text, KVASIR, both)
+    assert found.ratings == {
+        HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}
+    }
+    with pytest.raises(DataError, match=r"line 2: sample 's1' is one of the tasks 'other', 't', .* add a column `task`"):
+        read(LONG + "s1,polyp_count,1\n", KVASIR, both)
+    elsewhere = read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n")
+    assert (elsewhere.ratings, elsewhere.unmatched) == ({}, ("s1",))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,7 @@ def test_rows_of_other_tasks_are_counted(read: Any) -> None:
 )
 def test_a_wrong_file_is_refused_with_its_place(read: Any, text: str | bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"labels.csv.*{message}"):
-        read(text, documents=DOCUMENTS)
+        read(text)
 
 
 def test_a_misspelt_column_of_a_fixed_rubric_is_refused(read: Any) -> None:
@@ -108,7 +116,7 @@ def test_a_misspelt_column_of_a_fixed_rubric_is_refused(read: Any) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(DataError, match="cannot be read"):
-            read_labels(path, KVASIR)
+            read_labels(path, KVASIR, DOCUMENTS)
 
 
 CELLS = st.sampled_from(
