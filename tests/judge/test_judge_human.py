@@ -66,7 +66,7 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
     assert found.ratings == {
         HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}
     }
-    with pytest.raises(DataError, match=r"line 2: sample 's1' is one of the tasks 'other', 't', .* add a column `task`"):
+    with pytest.raises(DataError, match=r"line 2: sample 's1' is one of the tasks 'other', 't', .* column `task`"):
         read(LONG + "s1,polyp_count,1\n", KVASIR, both)
     elsewhere = read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n")
     assert (elsewhere.ratings, elsewhere.unmatched) == ({}, ("s1",))

@@ -1,0 +1,13 @@
+"""Every picture and frame of the miniatures decodes, and nothing but their size is noted."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtasks.benchmarks import BENCHMARKS
+from medtasks.validation import validate_prepared
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_miniatures_are_whole(name: str) -> None:
+    assert {finding.severity for finding in validate_prepared(name, decode=True)} == {"note"}
