@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from medtasks.leaderboard.reference import reference_rows
 
 from medtasks.errors import UsageError
 from medtasks.metrics import Metric, aggregate, totals
@@ -24,19 +25,8 @@ from medtasks.metrics.item_metrics import (
     table4_overall,
 )
 
-# Table 4 as printed: content of retrospective and present; content, responsiveness and stability of future and of
-# proactive; overall.
-TABLE_4 = {
-    "Gemini-2.5-Pro": "0.3428 0.4140 0.4384 0.3636 0.6927 0.6158 0.4494 0.4742 0.3728",
-    "Qwen3-VL-4B": "0.2255 0.3491 0.4046 0.1870 0.3415 0.6428 0.2301 0.2114 0.2701",
-    "Qwen3-VL-8B": "0.2008 0.2898 0.3260 0.0912 0.3293 0.6229 0.1499 0.1337 0.2324",
-    "Qwen2.5-VL-7B": "0.2413 0.3446 0.3656 0.0533 0.4635 0.6255 0.0547 0.0525 0.2662",
-    "InternVL3.5-8B": "0.2536 0.3461 0.3847 0.0710 0.3934 0.4441 0.0899 0.0813 0.2713",
-    "LLaVA-OneVision-7B": "0.2498 0.2888 0.2890 0.0746 0.8142 0.5470 0.0579 0.0595 0.2572",
-    "HuluMed-4B": "0.2231 0.2868 0.4327 0.1456 0.2399 0.4742 0.2088 0.2248 0.2578",
-    "HuluMed-7B": "0.2298 0.2798 0.3851 0.1425 0.1961 0.6258 0.0677 0.0723 0.2601",
-    "Lingshu-7B": "0.2329 0.3302 0.3417 0.0953 0.7180 0.6302 0.0514 0.0514 0.2586",
-}
+# Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
+TABLE_4 = {row.label: [cell.value for cell in row.cells] for row in reference_rows("medstreambench")}
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 """Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
 FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311}
@@ -44,7 +34,8 @@ FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311
 
 
 def published(model: str) -> tuple[dict[str, tuple[float, float | None]], float]:
-    row = [float(number) for number in TABLE_4[model].split()]
+    row = [value for value in TABLE_4[model] if value is not None]
+    assert len(row) == 9
     means = {
         "retrospective": (row[0], None),
         "present": (row[1], None),

@@ -1,0 +1,69 @@
+"""Asking a client of a small server, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiny_endpoint import TinyEndpoint
+
+from medtasks.judge.client import Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
+
+KEY = "planted-key-1234567890"
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+
+def question(text: str, schema: dict[str, Any] | None = None) -> JudgeRequest:
+    return JudgeRequest(f"key of {text}", ({"role": "user", "content": text},), schema)
+
+
+def questions(count: int) -> list[JudgeRequest]:
+    return [question(f"q{number}") for number in range(count)]
+
+
+@dataclass
+class Asked:
+    """One finished `ask`."""
+
+    client: JudgeClient
+    order: list[str] = field(default_factory=list)
+    outcomes: dict[str, JudgeAnswer | Failure] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+
+    def text(self, name: str) -> str:
+        answer = self.outcomes[name]
+        assert isinstance(answer, JudgeAnswer), answer
+        return answer.text
+
+    def reason(self, name: str) -> str:
+        failure = self.outcomes[name]
+        assert isinstance(failure, Failure), failure
+        return failure.reason
+
+
+async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
+    asked = Asked(client)
+
+    def note(request: JudgeRequest, outcome: JudgeAnswer | Failure) -> None:
+        name = request.messages[-1]["content"]
+        asked.order.append(name)
+        asked.outcomes[name] = outcome
+
+    asked.spent = await client.ask(requests, note)
+    return asked
+
+
+def client_of(server: TinyEndpoint, **settings: Any) -> JudgeClient:
+    return JudgeClient(JudgeSettings(base_url=server.url, model="judge", **{"backoff": 0.01, **settings}))
+
+
+def run(server: TinyEndpoint, requests: Iterable[JudgeRequest], **settings: Any) -> Asked:
+    """Ask, once, of a server that lives as long."""
+
+    async def main() -> Asked:
+        async with server:
+            return await ask(client_of(server, **settings), requests)
+
+    return asyncio.run(main())

@@ -1,0 +1,158 @@
+"""The client where the endpoint fails: waits, retries, ends, and what it learns of the endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from asking import SCHEMA, ask, question, questions, run
+from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
+
+from medtasks.judge.client import JudgeClient, JudgeSettings
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_retry_after_is_obeyed() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(6), concurrency=3)
+    assert [asked.text(f"q{n}") for n in range(6)] == ["yes"] * 6
+    for number in range(6):
+        first, second = server.asked(f"q{number}")
+        assert second.at - first.at >= 0.29
+    assert (asked.spent.requests, asked.spent.retries) == (12, 6)
+
+
+def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
+    async def respond(_: Arrival) -> Http:
+        await asyncio.sleep(0.01)
+        return problem(429) if server.in_flight > 4 else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(150), concurrency=32, retries=50)
+    assert asked.spent.answered == 150
+    assert asked.client._pace.limit < 32
+    late = server.arrivals[len(server.arrivals) // 2 :]
+    assert len(late) < 150  # most requests of the later half are answered the first time
+
+
+@pytest.mark.parametrize("fault", [problem(500), problem(503), problem(408), Http(body="<html>"), Http(body="[]")])
+def test_a_passing_fault_is_retried(fault: Http) -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return fault if arrival.nth == 1 else said("yes")
+
+    asked = run(TinyEndpoint(respond), questions(3))
+    assert [asked.text(f"q{n}") for n in range(3)] == ["yes"] * 3
+    assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (6, 3, 0)
+
+
+def test_a_cut_connection_is_retried() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        reply = said("yes")
+        reply.cut = arrival.nth == 1
+        return reply
+
+    asked = run(TinyEndpoint(respond), questions(8), concurrency=2)
+    assert [asked.text(f"q{n}") for n in range(8)] == ["yes"] * 8
+    assert asked.spent.retries == 8
+
+
+def test_a_timeout_is_retried() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        if arrival.nth == 1:
+            await asyncio.sleep(30)
+        return said("yes")
+
+    asked = run(TinyEndpoint(respond), [question("q")], timeout=0.3)
+    assert (asked.text("q"), asked.spent.retries) == ("yes", 1)
+
+
+def test_nobody_listening_is_a_connection_failure() -> None:
+    settings = JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", retries=1, backoff=0)
+    asked = asyncio.run(ask(JudgeClient(settings), [question("q")]))
+    assert asked.reason("q").startswith("connection: ")
+    assert asked.reason("q").endswith("(2 attempts)")
+
+
+def test_retries_end_with_the_last_reason() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(500, "the disk is full") if arrival.question == "q1" else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(3), retries=2)
+    assert asked.reason("q1") == "http 500: the disk is full (3 attempts)"
+    assert len(server.asked("q1")) == 3
+    assert (asked.spent.answered, asked.spent.failed) == (2, 1)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_a_refused_request_fails_at_once(status: int) -> None:
+    async def respond(_: Arrival) -> Http:
+        return problem(status, "not like this")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, [question("q")])
+    assert (asked.reason("q"), len(server.arrivals)) == (f"http {status}: not like this", 1)
+
+
+def test_a_wait_of_an_hour_is_a_failure() -> None:
+    async def respond(_: Arrival) -> Http:
+        return problem(429, "quota", Retry_After="3600")
+
+    asked = run(TinyEndpoint(respond), [question("q")])
+    assert asked.reason("q") == "http 429: asks to wait 3600 s, more than 300: quota"
+
+
+def test_an_endpoint_that_refuses_everything_is_left_alone() -> None:
+    async def respond(_: Arrival) -> Http:
+        return problem(401, "wrong key")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(200), concurrency=4)
+    assert len(asked.outcomes) == 200
+    assert len(server.arrivals) < 60
+    assert asked.reason("q199") == "outage: 50 requests in a row failed, the last with http 401: wrong key"
+
+
+def test_faulty_requests_are_no_outage() -> None:
+    async def respond(_: Arrival) -> Http:
+        return problem(400, "too long")
+
+    server = TinyEndpoint(respond)
+    run(server, questions(120), concurrency=4)
+    assert len(server.arrivals) == 120
+
+
+def test_a_server_without_structured_output_is_remembered() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(400, "response_format") if "response_format" in arrival.body else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, [question(f"q{n}", SCHEMA) for n in range(5)], concurrency=1)
+    assert ["response_format" in arrival.body for arrival in server.arrivals] == [True] + [False] * 5
+    assert (asked.spent.answered, asked.spent.retries, asked.client.structured) == (5, 1, False)
+
+
+def test_a_bad_request_does_not_look_like_a_server_without_structured_output() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(400, "too long") if arrival.question == "q0" else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, [question(f"q{n}", SCHEMA) for n in range(3)], concurrency=1)
+    assert asked.reason("q0") == "http 400: too long"
+    assert [("response_format" in arrival.body) for arrival in server.arrivals] == [True, False, True, True]
+    assert asked.client.structured is True
+
+
+def test_structured_output_that_was_demanded_is_not_given_up() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(400, "response_format") if "response_format" in arrival.body else said("yes")
+
+    asked = run(TinyEndpoint(respond), [question("q", SCHEMA)], structured=True)
+    assert asked.reason("q") == "http 400: response_format"
