@@ -137,7 +137,8 @@ def judge_samples(
     """
     tasks = judgeable_tasks(samples, rubric) if tasks is None else tuple(tasks)
     shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
-    cases = [case for case in _cases(samples, tasks) if is_asked(load_spec(case.task), rubric.name, *_asked(case))]
+    specs = {task: load_spec(task) for task in tasks}
+    cases = [case for case in _cases(samples, tasks) if is_asked(specs[case.task], rubric.name, *_asked(case))]
     images = _images(cases, fingerprints or {}) if any(shown.values()) else {}
     questions = [
         Question(case.name, judged_document(case.sample), case.text, images.get(case.name, ())) for case in cases
@@ -152,7 +153,7 @@ def judge_samples(
         judged[task] = members
         if task in tasks:
             renewed = [_with_verdicts(task, sample, rubric.name, responses) for sample in members]
-            judged[task] = with_judged_scores(load_spec(task), renewed, everything)
+            judged[task] = with_judged_scores(specs[task], renewed, everything)
     return Judging(judged, facts, spent)
 
 
