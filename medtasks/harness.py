@@ -8,6 +8,8 @@ evaluator is loaded, wraps its two functions:
   get scores pooled over all their samples;
 - ``simple_evaluate``: the run's folder (samples, scores, manifest) is written beside what the harness writes.
 
+Where a judge is configured (``MEDTASKS_JUDGE``), it is asked while our back-ends infer, and before scores are made.
+
 It also makes ``--use_cache`` survive a kill: the harness stores responses when all are there, and looks for those
 of finished runs alone. Ours are stored batch by batch, and those of a killed run are found again.
 
@@ -23,9 +25,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.border import at_border
@@ -43,6 +47,8 @@ FILTER = "medtasks"
 _MARK = "__medtasks__"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _KEY = "medtasks"
+_ASKED: ContextVar[Mapping[str, Any]] = ContextVar("asked", default=MappingProxyType({}))
+"""What ``simple_evaluate`` was asked: ``evaluate`` is not told how the model was chosen."""
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest once all have answered."""
 
@@ -328,6 +334,7 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         if not ours:
             return original(*args, **kwargs)
         from medtasks.judge.config import configured_judges
+        from medtasks.judge.rubric import load_rubric
 
         _refuse_repeated_streams(ours)
         _choose_rounds(call.arguments["lm"], [task for _, _, task in ours])
@@ -335,6 +342,8 @@ def _with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         # The raw responses are in the sample log alone; where the user did not ask for it, it is taken out again.
         call.arguments["log_samples"] = True
         judges = configured_judges()
+        for rubric in judges.rubrics if judges is not None else ():
+            load_rubric(rubric)  # a name that nobody knows is told before the model is asked, not after
         live = _judge_meanwhile(call.arguments["lm"], judges)
         results = original(*call.args, **call.kwargs)
         if live is not None:
@@ -405,7 +414,7 @@ def _judge(config: Any, model: Mapping[str, Any], live: Any, samples: dict[str, 
             samples,
             wanted_rubrics(samples, config.rubrics),
             config,
-            judged_names=model_names(model, {}),
+            judged_names=model_names(model, _ASKED.get()),
             fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
         )
     except MedtasksError as error:
@@ -447,14 +456,18 @@ def _with_run_folder(original: Callable[..., Any]) -> Callable[..., Any]:
     @at_border
     @functools.wraps(original)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
-        results = original(*args, **kwargs)
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        asked = _ASKED.set({"model_args": call.arguments.get("model_args")})
+        try:
+            results = original(*args, **kwargs)
+        finally:
+            _ASKED.reset(asked)
         if results is None or _KEY not in results:
             return results
         from medtasks.results.run import finish_run
         from medtasks.results.summary import summary
 
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.apply_defaults()
         tracker = call.arguments["evaluation_tracker"]
         directory = None
         if tracker is not None and tracker.output_path:

@@ -132,6 +132,29 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+def test_a_rubric_that_nobody_knows_stops_the_run_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "judge.yaml"
+    judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    path.write_text(json.dumps({"judges": [judge], "rubrics": ["nonsense"]}))
+    monkeypatch.setenv("MEDTASKS_JUDGE", str(path))
+    with pytest.raises(SystemExit):
+        baseline("oracle", ["med_cmr_open_ltg"], tmp_path / "run")
+    assert "rubric 'nonsense' is unknown" in capsys.readouterr().err
+
+
+def test_the_model_s_arguments_tell_its_family_during_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = tmp_path / "Qwen2.5-VL-7B.jsonl"
+    recorded.write_text('{"sample_id": "x", "response": ""}\n')
+    with StubJudge() as stub:
+        monkeypatch.setenv("MEDTASKS_JUDGE", f"model=Qwen3-32B,base_url={stub.url}")
+        arguments = f"path={recorded},missing=empty"
+        run = Run(run_tasks("medtasks_replay", arguments, ["med_cmr_open_ltg"], tmp_path / "run"))
+    (warning,) = run.manifest["judge"]["med_cmr_open"]["warnings"]
+    assert "qwen" in warning
+
+
 def test_a_moved_run_is_judged_without_the_harness_s_file(tmp_path: Path, capsys: Any) -> None:
     from medtasks.cli.judge import judge
 
