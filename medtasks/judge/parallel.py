@@ -98,7 +98,8 @@ async def adjudicate_in_processes(
         _Share(share, rubric, settings.model_copy(update={"concurrency": each + (place < rest)}), store.path)
         for place, share in enumerate(shares)
     ]
-    workers = [_Worker(share) for share in others]
+    inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
+    workers = [_Worker(share, inbox) for share in others]
     here: list[Any] = [0, Spent()]
 
     def tell() -> None:
@@ -111,7 +112,7 @@ async def adjudicate_in_processes(
         tell()
 
     mine = asyncio.ensure_future(adjudicate(own.questions, rubric, JudgeClient(own.settings), store, note))
-    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, tell))
+    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, inbox, tell))
     try:
         found, _ = await asyncio.gather(mine, theirs)
     finally:
@@ -131,11 +132,8 @@ def _place(question: Question, rubric: Rubric, processes: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") % processes
 
 
-def _follow(workers: Sequence[_Worker], tell: Callable[[], None]) -> None:
+def _follow(workers: Sequence[_Worker], inbox: SimpleQueue[tuple[_Worker, Any]], tell: Callable[[], None]) -> None:
     """Until every worker has said what became of its share."""
-    inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
-    for worker in workers:
-        worker.start(inbox)
     busy = set(workers)
     while busy:
         worker, message = inbox.get()
@@ -159,18 +157,15 @@ _NONE_YET: dict[str, Judgement] = {}
 
 
 class _Worker:
-    """A process, and what it said last."""
+    """A process that has its share from the start, and what it said last; None in the inbox is its end."""
 
-    def __init__(self, share: _Share) -> None:
+    def __init__(self, share: _Share, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
         self.done, self.spent = 0, Spent()
         self.judgements = _NONE_YET
         self._share = share
-        self._talking: threading.Thread | None = None
         command = [sys.executable, "-m", "medtasks.judge.parallel"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def start(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
-        """Give the worker its share, and pass on what it says; None at its end."""
+        # Started here, not by whoever follows: this side may fail before anybody does.
         self._talking = threading.Thread(target=self._talk, args=(inbox,), daemon=True)
         self._talking.start()
 
@@ -189,8 +184,7 @@ class _Worker:
         """Stop it, where it still runs; whoever listens to it hears that it ended."""
         self.process.terminate()
         self.process.wait()
-        if self._talking is not None:
-            self._talking.join()
+        self._talking.join()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):  # what it did not read
