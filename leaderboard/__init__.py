@@ -1,1 +1,1 @@
-"""From result folders to tables, figures and the static site; ``reference/`` will hold published figures."""
+"""From result folders to rankings, tables, figures, exports and the site; ``reference/`` holds published figures."""

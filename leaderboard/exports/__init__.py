@@ -1,0 +1,1 @@
+"""A board as files: CSV, JSON, Markdown, LaTeX."""

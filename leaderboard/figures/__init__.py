@@ -1,0 +1,1 @@
+"""Figures of a board, drawn with matplotlib."""

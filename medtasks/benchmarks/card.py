@@ -1,0 +1,92 @@
+"""How a benchmark appears on the leaderboard: which numbers, in which tables and plots. Data only; ours and others'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["ALL_GROUPS", "Card", "CardTable", "Column", "Plot", "PlotKind"]
+
+ALL_GROUPS = "*"
+"""As a column's ``group``: one column for every group of the breakdown that the results hold, sorted."""
+
+PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "timeline"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
+
+    Args:
+        task: the task's or group's name, as ``lmms_eval --tasks`` takes it.
+        metric: a metric of that task.
+        label: the heading; with ``group=ALL_GROUPS`` the group's name stands in its place.
+        breakdown: name of one of the benchmark's breakdowns; None for all items.
+        group: a group of it, or `ALL_GROUPS`; None for all items.
+    """
+
+    task: str
+    metric: str
+    label: str
+    breakdown: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class CardTable:
+    """A table with models as rows. ``name`` is part of addresses and file names: lower case, digits, hyphens."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure over models; every number of it stands in a table, too.
+
+    Args:
+        name: part of addresses and file names: lower case, digits, hyphens.
+        title: the figure's heading.
+        kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
+            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside the one of ``against``
+            at the same place), ``letters`` (chosen against right letters of the columns' tasks), ``timeline`` (rounds
+            of streaming items of the columns' tasks).
+        columns: what is drawn.
+        against: for ``paired`` alone, as many as ``columns``.
+        ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
+        chance: whether bars show the chance level.
+        note: one sentence below the figure.
+    """
+
+    name: str
+    title: str
+    kind: PlotKind
+    columns: tuple[Column, ...]
+    against: tuple[Column, ...] = ()
+    ranks: bool = False
+    chance: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A benchmark's part of the leaderboard.
+
+    Args:
+        benchmark: its name.
+        headline: the scores by which models are compared (ranks, significance); the first one orders the board.
+        tables: all other numbers.
+        plots: figures.
+        shows: what of a sample may be published: ``nothing`` (ids, extracted options and scores alone), ``text``
+            (questions, references and responses, too) or ``media``.
+        why: what forbids more than ``shows``, in a sentence.
+    """
+
+    benchmark: str
+    headline: tuple[Column, ...]
+    tables: tuple[CardTable, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    shows: Literal["nothing", "text", "media"] = "nothing"
+    why: str = ""
