@@ -1,14 +1,21 @@
-"""The wheel, installed elsewhere, works without the checkout and leaves nothing else in site-packages."""
+"""The wheel in a fresh environment: it works without the checkout, and another lab's package comes and goes there."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from other_lab import write_package
+
+from medtasks.judge.stub import StubJudge
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -57,21 +64,122 @@ def test_the_wheel_holds_what_runs_need(wheel: Path, name: str) -> None:
     assert name in zipfile.ZipFile(wheel).namelist()
 
 
-def test_it_works_when_installed_elsewhere(wheel: Path, tmp_path: Path) -> None:
-    # The heavy dependencies come from this environment; medtasks itself from the wheel, in front of it.
-    site = tmp_path / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(site), str(wheel)],
-        check=True,
-        capture_output=True,
-    )
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with packages of its own; ``run`` starts its interpreter outside the checkout."""
+
+    folder: Path
+
+    @property
+    def site(self) -> Path:
+        (found,) = self.folder.glob("lib/python*/site-packages")
+        return found
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.folder / "bin" / "python"), *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, **variables},
+            timeout=400,
+            check=False,
+        )
+
+    def pip(self, *arguments: str) -> None:
+        done = self.run("-m", "pip", "-q", "--disable-pip-version-check", *arguments)
+        assert done.returncode == 0, done.stderr
+
+    def files(self) -> set[str]:
+        """What lies in site-packages, but for what imports leave there."""
+        paths = (path.relative_to(self.site) for path in self.site.rglob("*"))
+        return {path.as_posix() for path in paths if "__pycache__" not in path.parts}
+
+    def listed(self) -> dict[str, tuple[str, str]]:
+        done = self.run("-m", "medtasks", "list", "--json")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return {one["name"]: (one["package"], one["package_version"]) for one in json.loads(done.stdout)}
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A new environment into which pip has put the wheel; only the dependencies are those of this environment."""
+    folder = tmp_path_factory.mktemp("fresh") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
+    environment = Environment(folder)
+    # after its own packages on the path, and without what is installed here as a checkout
+    (environment.site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment.pip("install", "--no-deps", "--no-index", "--force-reinstall", str(wheel))
+    return environment
+
+
+def test_it_works_without_the_checkout(fresh: Environment) -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(site)!r})\n"
         "import medtasks; from medtasks.benchmarks.documents import task_documents, doc_to_messages\n"
         "from medtasks.spec import load_spec\n"
         "spec = load_spec('mi_cxr_icr')\n"
         "document = task_documents('mi_cxr_icr')[0]\n"
         "print(medtasks.__file__, len(doc_to_messages(document, {'template': spec.template})[0]['content']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stdout.split() == [str(site / "medtasks" / "__init__.py"), "6"], done.stderr
+    done = fresh.run("-c", code)
+    assert done.stdout.split() == [str(fresh.site / "medtasks" / "__init__.py"), "6"], done.stderr
+
+
+@pytest.mark.subprocess_run
+def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
+    fresh: Environment, tmp_path: Path
+) -> None:
+    before, ours = fresh.files(), fresh.listed()
+    source = write_package(tmp_path / "source")
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "-x",
+            "--outdir",
+            str(tmp_path / "dist"),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (built,) = (tmp_path / "dist").glob("*.whl")
+    fresh.pip("install", "--no-deps", "--no-index", str(built))
+    assert fresh.listed() == {**ours, "otherlab_dots": ("otherlab-bench", "2.1")}
+
+    shown = fresh.run("-m", "medtasks", "show", "otherlab_dots")
+    assert "How many dots are there? Answer in one sentence." in shown.stdout, shown.stderr
+    demonstrated = fresh.run("-c", "from medtasks.cli.demo import other_tasks; print(other_tasks())")
+    assert demonstrated.stdout == "['otherlab_dots']\n"
+    checked = fresh.run("-m", "medtasks", "validate", "otherlab_dots", "--quick")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    with StubJudge() as stub:
+        judge = f"model=stub-judge,base_url={stub.url}"
+        command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
+        command += ["--tasks", "otherlab_dots,kvasir_vqa_x1_level3", "--output_path", str(tmp_path / "out")]
+        done = fresh.run(*command, MEDTASKS_JUDGE=judge)
+        assert done.returncode == 0, done.stderr[-2000:]
+        (folder,) = (tmp_path / "out").rglob("*_medtasks")
+        assert values(folder, "otherlab_dots") == {"exact_match": 1.0, "brevity": 1.0, "otherlab_judged": 1.0}
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["judge"]["otherlab_count"]["tasks"] == ["otherlab_dots"]
+        # its rubric may judge our tasks, too, since it says so
+        again = fresh.run("-m", "medtasks", "judge", str(folder), "--judge", judge, "--rubric", "otherlab_count")
+        assert again.returncode == 0, again.stderr
+    assert values(folder, "kvasir_vqa_x1_level3")["otherlab_judged"] == 1.0
+    scored = fresh.run("-m", "medtasks", "score", str(folder))
+    assert "nothing is scored otherwise than before" in scored.stdout, scored.stdout + scored.stderr
+
+    fresh.pip("uninstall", "-y", "otherlab-bench")
+    assert fresh.files() == before
+    assert fresh.listed() == ours
+
+
+def values(folder: Path, task: str) -> dict[str, float | None]:
+    scores = json.loads((folder / "scores.json").read_text())["tasks"][task]["metrics"]
+    return {name: score["value"] for name, score in scores.items()}
