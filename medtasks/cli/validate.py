@@ -61,11 +61,12 @@ def validate(
     if names or paths:
         with progress("checking tasks") as bar:
             tasks = validate_tasks(names, paths, progress=bar)
-    if names and not quick:
+    scored = [*names, *(name for name in _installed_below(paths) if name not in names)]
+    if scored and not quick:
         with progress("checking how scores behave") as bar:
-            tasks += validate_behaviour(names, progress=bar)
-    if names and processes:
-        tasks += validate_processes(names)
+            tasks += validate_behaviour(scored, progress=bar)
+    if scored and processes:
+        tasks += validate_processes(scored)
     everything = [*(one for ones in data.values() for one in ones), *tasks]
     if as_json or layout is Layout.json:
         found = {name: [asdict(one) for one in ones] for name, ones in data.items()}
@@ -103,6 +104,14 @@ def _chosen(what: Sequence[str]) -> tuple[list[str], list[str], list[Path]]:
     if not prepared:
         raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
     return prepared, [name for name, spec in specs.items() if spec.metadata.benchmark in prepared], []
+
+
+def _installed_below(paths: Sequence[Path]) -> list[str]:
+    """Tasks and groups whose installed file is one of these, or below one: only of these can the scoring be run."""
+    from medtasks.spec import load_specs
+
+    given = {path.resolve() for path in paths}
+    return [name for name, spec in load_specs().items() if given & {spec.path.resolve(), *spec.path.resolve().parents}]
 
 
 def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
