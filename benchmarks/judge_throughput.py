@@ -4,7 +4,8 @@ The stub judge runs in a process of its own: so many requests at once, each afte
 measured by a bare load generator (non-blocking sockets, requests as ready bytes, nothing read but the length) with the
 same number of connections and bodies of the same size, without faults. Ours is everything: prompts rendered, openai
 client, verdicts validated and stored. The denominator is that capacity also where there are faults; what these cost
-the endpoint itself (requests that have to be repeated, slow answers) is in the column "ceiling".
+the endpoint itself (requests that have to be repeated, slow answers) is in the column "ceiling". "Of nominal" is the
+rate over connections / latency, which no client reaches: an endpoint also needs time to read, to write and to wake up.
 
 ``--soak`` kills the judging process three times on its way through the questions and starts it anew, and checks that
 nothing that was stored was asked again.
@@ -196,8 +197,9 @@ def throughput(latency: float, count: int, concurrency: int, folder: Path) -> It
         assert len(result.judgements) == count
         yield (
             f"| {1000 * latency:.0f} | {'5 % mixed' if faulty else 'none'} | {concurrency / latency:,.0f} "
-            f"| {capacity:,.0f} | {rate:,.0f} | {rate / capacity:.3f} | {count / served_units:.3f} "
-            f"| {len(asked):,} | {len(result.unjudged):,} | {result.repaired:,} | {1e6 * computed / count:,.0f} |"
+            f"| {capacity:,.0f} | {rate:,.0f} | {rate / capacity:.3f} | {rate * latency / concurrency:.3f} "
+            f"| {count / served_units:.3f} | {len(asked):,} | {len(result.unjudged):,} | {result.repaired:,} "
+            f"| {1e6 * computed / count:,.0f} |"
         )
 
 
@@ -262,10 +264,10 @@ def main() -> None:
                 print(line, flush=True)
             return
         print(
-            "| latency ms | faults | nominal /s | capacity /s | ours /s | ratio | ceiling | requests | unjudged "
-            "| repaired | CPU µs per verdict |"
+            "| latency ms | faults | nominal /s | capacity /s | ours /s | ratio | of nominal | ceiling | requests "
+            "| unjudged | repaired | CPU µs per verdict |"
         )
-        print("|---:|---|" + "---:|" * 9)
+        print("|---:|---|" + "---:|" * 10)
         for latency in asked.latency:
             for row in throughput(latency, asked.verdicts, asked.concurrency, Path(folder)):
                 print(row, flush=True)

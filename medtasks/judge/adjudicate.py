@@ -16,7 +16,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.request import Failure, JudgeRequest, Messages, Outcome
-from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
+from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, same_for_all, verdict_schema
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
@@ -29,7 +29,9 @@ REFUSED = "refused"
 INVALID = "invalid after one repair"
 REPAIR = ":repair"
 """What the key of a repair request ends in."""
-AT_ONCE = 8  # questions; prepared in one go, while the answers that arrive wait
+AT_ONCE = 16  # questions; prepared in one go, while the answers that arrive wait
+LINGER = 0.01  # seconds that a verdict may wait for others, to be stored with them
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Seque
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_SORTED.encode(parts).encode()).hexdigest()
 
 
 async def adjudicate(
@@ -135,7 +137,11 @@ async def adjudicate(
     store: VerdictStore,
     progress: Progress | None = None,
 ) -> Adjudication:
-    """Judge every question under ``rubric``; each answer is in the store before the next is waited for.
+    """Judge every question under ``rubric``; each answer is in the store within ten milliseconds.
+
+    Valid verdicts that arrive within that time are stored in one transaction, all other answers at once. So a killed
+    process loses the requests in flight and those whose answer came in its last ten milliseconds. Where this raises,
+    what had arrived is stored.
 
     An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
     failed, out of budget, without its images, or a document that the rubric is not for) is unjudged with its reason.
@@ -160,7 +166,10 @@ async def adjudicate(
             raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
         names.add(question.sample_id)
     run = _Run(asked, rubric, client, store, progress)
-    spent = await client.ask(run.requests(), run.take)
+    try:
+        spent = await client.ask(run.requests(), run.take)
+    finally:
+        run.settle()
     return Adjudication({question.sample_id: run.done[question.sample_id] for question in asked}, spent)
 
 
@@ -193,6 +202,10 @@ class _Run:
         self._open: dict[str, _Case] = {}
         self._closed: dict[str, Judgement] = {}
         self._progress, self._before = progress, replace(client.spent)
+        self._arrived: list[tuple[_Case, StoredVerdict]] = []  # not yet in the store
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: Exception | None = None
+        self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
     async def requests(self) -> AsyncIterator[JudgeRequest]:
         """What the store does not settle, prepared as it is asked for."""
@@ -207,13 +220,44 @@ class _Run:
 
     def take(self, request: JudgeRequest, outcome: Outcome) -> JudgeRequest | None:
         """Store and settle one outcome; the repair request where it is no verdict."""
+        if self._failure is not None:
+            raise self._failure
         case = self._open[request.key.removesuffix(REPAIR)]
         if isinstance(outcome, Failure):
             self._close(case, None, outcome.reason)
             return None
         reading = None if outcome.refusal else parse_verdict(outcome.text, self._rubric, case.document)
         tokens = (outcome.prompt_tokens, outcome.completion_tokens)
+        if isinstance(reading, Verdict):
+            row = StoredVerdict(request.key, case.prompt, outcome.text, _as_json(reading), None, *tokens)
+            self._arrived.append((case, row))
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(LINGER, self._settle_in_time)
+            return self._weighed(case, row, reading)
         return self._weighed(case, *self._put(request.key, case.prompt, outcome.text, tokens, reading, case))
+
+    def settle(self) -> None:
+        """Store the verdicts that have arrived; where another process was first, its verdict counts.
+
+        Raises:
+            DataError, UsageError: as :class:`VerdictStore`, also where it failed since the last call of `take`.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        arrived, self._arrived = self._arrived, []
+        for (case, row), written in zip(arrived, self._store.put_all(row for _, row in arrived), strict=True):
+            if not written:
+                self._replace(case, *self._read(self._store.get([row.key])[row.key], case))
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _settle_in_time(self) -> None:
+        try:
+            self.settle()
+        except Exception as error:  # nobody waits for it here
+            self._failure = error
 
     def _new_case(self, question: Question) -> _Case | None:
         """The case that ``question`` opens, or None where it has none or joins another."""
@@ -300,25 +344,36 @@ class _Run:
             return user_message(case.prompt, case.images, self._client.settings.image_side), *more
 
         # images are read when the request is sent; a text alone need not wait for a thread
-        return JudgeRequest(key, messages if case.images else messages(), verdict_schema(self._rubric, case.document))
+        schema = self._schema or verdict_schema(self._rubric, case.document)
+        return JudgeRequest(key, messages if case.images else messages(), schema)
 
     def _close(self, case: _Case, verdict: Verdict | None, reason: str | None, *, stored: bool = False) -> None:
-        judgement = Judgement(
-            case.key,
-            verdict,
-            reason,
-            repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
-            stored=stored,
-            prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
-            completion_tokens=sum(answer.completion_tokens for answer in case.answers),
-        )
-        self._closed[case.key] = judgement
+        self._closed[case.key] = judgement = _judgement(case, verdict, reason, stored=stored)
         self._finish(self._open.pop(case.key).samples, judgement)
+
+    def _replace(self, case: _Case, answer: StoredVerdict, reading: Verdict | Invalid | None) -> None:
+        """Let a stored verdict take the place of a closed case's own."""
+        assert isinstance(reading, Verdict)
+        case.answers[-1] = answer
+        self._closed[case.key] = judgement = _judgement(case, reading, None)
+        self.done.update({name: judgement for name, one in self.done.items() if one.key == case.key})
 
     def _finish(self, samples: list[str], judgement: Judgement) -> None:
         self.done.update(dict.fromkeys(samples, judgement))
         if self._progress is not None:
             self._progress(len(self.done), len(self._questions), self._client.spent.since(self._before))
+
+
+def _judgement(case: _Case, verdict: Verdict | None, reason: str | None, *, stored: bool = False) -> Judgement:
+    return Judgement(
+        case.key,
+        verdict,
+        reason,
+        repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
+        stored=stored,
+        prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
+        completion_tokens=sum(answer.completion_tokens for answer in case.answers),
+    )
 
 
 def _as_json(verdict: Verdict) -> dict[str, Any]:

@@ -70,6 +70,15 @@ class JudgeClient:
         self._failed_in_a_row = 0
         self._outage: str | None = None
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that hold a place."""
+        return self._pace.in_flight
+
+    def use_places(self, places: int) -> None:
+        """Have at most so many requests in flight, up to ``settings.concurrency``; those that are finish first."""
+        self._pace.cap(places)
+
     async def ask(
         self,
         requests: Iterable[JudgeRequest] | AsyncIterable[JudgeRequest],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.transport import http_library, openai_client
 
 if TYPE_CHECKING:
     import openai
@@ -23,6 +25,10 @@ __all__ = ["Endpoint", "Reply", "Setback"]
 LONGEST_WAIT = 300.0  # seconds; an endpoint that asks for more is not waited for
 LONGEST_REASON = 300  # characters
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", found in ordinary words
+
+_T = TypeVar("_T")
+# what openai would otherwise make anew for each request: copies of its defaults, and a key that it does not send
+_SAID: Any = {"headers": {}, "params": {}, "max_retries": 0, "timeout": None, "idempotency_key": "unsent"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Endpoint:
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
         self._client: openai.AsyncOpenAI | None = None
+        self._response: Any = None  # openai's class of responses
 
     async def __aenter__(self) -> Endpoint:
         return self
@@ -63,15 +70,10 @@ class Endpoint:
 
     def _opened(self) -> openai.AsyncOpenAI:
         if self._client is None:  # where all is stored, none is needed: openai takes a second to import
-            import openai
-
-            self._client = openai.AsyncOpenAI(
-                base_url=self._settings.base_url,
-                api_key=self._key or "none",  # openai insists on one; servers without keys ignore it
-                timeout=None,  # attempts have their own: openai's is per read, and a server that drips never meets it
-                max_retries=0,
-                http_client=_transport(),
-            )
+            # Attempts have their own timeout: openai's is per read, and a server that drips never meets it.
+            # Openai insists on a key; servers without keys ignore it.
+            self._client = openai_client(self._settings.base_url, self._address, self._key or "none")
+            self._response = http_library().Response
         return self._client
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Reply | Setback:
@@ -79,7 +81,7 @@ class Endpoint:
         import openai
 
         try:
-            text = await asyncio.wait_for(self._post(messages, schema), self._settings.timeout)
+            text = await _within(self._settings.timeout, self._post(messages, schema))
         except asyncio.TimeoutError:
             return Setback(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except openai.APIConnectionError as error:  # "timed out" too: so openai calls some refused connections
@@ -93,13 +95,18 @@ class Endpoint:
         reply = _read(self._redacted(text))
         if isinstance(reply, str):
             return self._setback("bad reply", reply, again=True)
+        if self._key is None:
+            return reply
         answer = reply.answer  # redacted once more: JSON may have escaped the key
         return replace(reply, answer=replace(answer, text=self._redacted(answer.text)))
 
     async def _post(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         # Not `chat.completions.create`: its models of request and reply cost as much time as the transport. The whole
         # address, for joining one for each request takes time, too.
-        return await self._opened().post(self._address, cast_to=str, body=self._body(messages, schema))
+        client, body = self._opened(), self._body(messages, schema)
+        response: Any = await client.post(self._address, cast_to=self._response, body=body, options=_SAID)
+        content: bytes = response.content
+        return content.decode("utf-8", "replace")
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> dict[str, Any]:
         settings = self._settings
@@ -132,14 +139,12 @@ class Endpoint:
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
 
 
-def _transport() -> Any:
-    """aiohttp, which takes half the time of openai's default at 64 requests in flight; None where it is missing."""
-    import openai
-
-    try:
-        return openai.DefaultAioHttpClient(timeout=None)
-    except RuntimeError:
-        return None
+async def _within(seconds: float, work: Coroutine[Any, Any, _T]) -> _T:
+    """What ``work`` gives; ``asyncio.TimeoutError`` after so many ``seconds``."""
+    if sys.version_info < (3, 11):
+        return await asyncio.wait_for(work, seconds)
+    async with asyncio.timeout(seconds):  # no task of its own
+        return await work
 
 
 def _sendable(value: Any) -> Any:

@@ -72,6 +72,12 @@ class Pace:
         self._grown = 0
         self._answered = False
 
+    def cap(self, ceiling: int) -> None:
+        """Another ceiling. Those in flight stay; a limit that was at the former ceiling is at the new one."""
+        self.limit = ceiling if self.limit == self.ceiling else min(self.limit, ceiling)
+        self.ceiling = ceiling
+        self._admit()
+
     def restart(self) -> None:
         """Forget who waits and what a former event loop's clock said; the limit stays."""
         self._waiting.clear()

@@ -2,9 +2,11 @@
 
 This process takes a share of the questions; each worker is an interpreter of its own (``python -m
 medtasks.judge.parallel``) that gets another on standard input and says on standard output what became of it. All write
-into one verdict store. Questions that are
-the same go to the same worker, so none is asked twice. A worker ends when its standard input does, so none outlives the
-process that started it.
+into one verdict store. Questions that are the same go to the same worker, so none is asked twice. A worker ends when
+its standard input does, so none outlives the process that started it.
+
+The places in flight that the settings allow are always in use, and never more: this process has all until a worker has
+started, and whoever is done leaves its places to another.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any, BinaryIO
 from medtasks.errors import MedtasksError
 from medtasks.judge.adjudicate import Adjudication, Judgement, Progress, Question, adjudicate
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.places import Places
 from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore
@@ -37,16 +40,18 @@ __all__ = ["adjudicate_all", "adjudicate_in_processes", "useful_processes"]
 LEAST_QUESTIONS = 1000  # for each worker: starting one takes as long as judging some hundreds
 LEAST_CONCURRENCY = 16  # for each worker
 OFTEN = 0.2  # seconds between two reports of a worker
+STARTED = "started"  # a worker's first word
 
 
 @dataclass(frozen=True)
 class _Share:
-    """What a worker is given."""
+    """What a worker is given; ``places`` in flight when it has started."""
 
     questions: list[Question]
     rubric: Rubric
     settings: JudgeSettings
     store: Path
+    places: int
 
 
 async def adjudicate_all(
@@ -95,8 +100,7 @@ async def adjudicate_in_processes(
         shares[_place(question, rubric, processes)].append(question)
     each, rest = divmod(settings.concurrency, processes)
     own, *others = [
-        _Share(share, rubric, settings.model_copy(update={"concurrency": each + (place < rest)}), store.path)
-        for place, share in enumerate(shares)
+        _Share(share, rubric, settings, store.path, each + (place < rest)) for place, share in enumerate(shares)
     ]
     inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
     workers = [_Worker(share, inbox) for share in others]
@@ -111,8 +115,11 @@ async def adjudicate_in_processes(
         here[:] = [done, spent]
         tell()
 
-    mine = asyncio.ensure_future(adjudicate(own.questions, rubric, JudgeClient(own.settings), store, note))
-    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, inbox, tell))
+    client = JudgeClient(settings)
+    places = Places(client)
+    mine = asyncio.ensure_future(adjudicate(own.questions, rubric, client, store, note))
+    mine.add_done_callback(lambda _: places.left())
+    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, inbox, tell, places))
     try:
         found, _ = await asyncio.gather(mine, theirs)
     finally:
@@ -132,7 +139,9 @@ def _place(question: Question, rubric: Rubric, processes: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") % processes
 
 
-def _follow(workers: Sequence[_Worker], inbox: SimpleQueue[tuple[_Worker, Any]], tell: Callable[[], None]) -> None:
+def _follow(
+    workers: Sequence[_Worker], inbox: SimpleQueue[tuple[_Worker, Any]], tell: Callable[[], None], places: Places
+) -> None:
     """Until every worker has said what became of its share."""
     busy = set(workers)
     while busy:
@@ -147,9 +156,13 @@ def _follow(workers: Sequence[_Worker], inbox: SimpleQueue[tuple[_Worker, Any]],
                 )
             busy.discard(worker)
             continue
+        if message == STARTED:
+            places.started(worker)
+            continue
         worker.done, worker.spent, judgements = message
         if judgements is not None:
             worker.judgements = judgements
+            places.ended(worker)
         tell()
 
 
@@ -162,7 +175,7 @@ class _Worker:
     def __init__(self, share: _Share, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
         self.done, self.spent = 0, Spent()
         self.judgements = _NONE_YET
-        self._share = share
+        self._share, self.places = share, share.places
         command = [sys.executable, "-m", "medtasks.judge.parallel"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         # Started here, not by whoever follows: this side may fail before anybody does.
@@ -179,6 +192,13 @@ class _Worker:
                 inbox.put((self, pickle.load(self.process.stdout)))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ValueError: ended before it had begun
             inbox.put((self, None))
+
+    def use_places(self, places: int) -> None:
+        """Let it have so many requests in flight; the first call lets it begin."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended, as whoever listens to it hears
+            pickle.dump(places, self.process.stdin)
+            self.process.stdin.flush()
 
     def end(self) -> None:
         """Stop it, where it still runs; whoever listens to it hears that it ended."""
@@ -202,7 +222,8 @@ def _sum(parts: Iterable[Spent]) -> Spent:
 def _work(given: BinaryIO, said: BinaryIO) -> None:
     """A worker's life."""
     share: _Share = pickle.load(given)
-    threading.Thread(target=_end_with, args=(given,), daemon=True).start()
+    import openai  # noqa: F401 - before the first place is taken: it takes a second
+
     last = 0.0
 
     def report(done: int, _: int, spent: Spent) -> None:
@@ -211,10 +232,22 @@ def _work(given: BinaryIO, said: BinaryIO) -> None:
             last = time.monotonic()
             _say(said, (done, spent, None))
 
+    async def judge(store: VerdictStore) -> Adjudication:
+        client, first = JudgeClient(share.settings), asyncio.Event()
+
+        def use(places: int) -> None:
+            client.use_places(places)
+            first.set()
+
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=_listen, args=(given, loop, use), daemon=True).start()
+        _say(said, STARTED)
+        await first.wait()
+        return await adjudicate(share.questions, share.rubric, client, store, report)
+
     try:
         with VerdictStore(share.store) as store:
-            client = JudgeClient(share.settings)
-            found = asyncio.run(adjudicate(share.questions, share.rubric, client, store, report))
+            found = asyncio.run(judge(store))
     except MedtasksError as error:
         _say(said, error)
         return
@@ -226,9 +259,13 @@ def _say(said: BinaryIO, message: Any) -> None:
     said.flush()
 
 
-def _end_with(given: BinaryIO) -> None:
-    """End when the process that started us does: another run may already ask what we would ask."""
-    given.read()
+def _listen(given: BinaryIO, loop: asyncio.AbstractEventLoop, use: Callable[[int], None]) -> None:
+    """Hear of places; end when the process that started us does: another run may already ask what we would ask."""
+    with contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
+        while True:
+            places: int = pickle.load(given)
+            with contextlib.suppress(RuntimeError):  # we are done, and the loop is closed
+                loop.call_soon_threadsafe(use, places)
     os._exit(1)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from medtasks.judge.quoting import neutral_fields
+from medtasks.judge.skeleton import Skeleton
 
 __all__ = ["PROVIDED", "RESERVED", "Aspect", "Cap", "CapStep", "Rubric"]
 
@@ -110,6 +111,11 @@ class Rubric(BaseModel):
     def shown(self) -> tuple[dict[str, Any], ...]:
         """The fixed aspects as templates are shown them; made once, for all prompts hold them."""
         return tuple(neutral_fields(aspect.model_dump()) for aspect in self.aspects)
+
+    @functools.cached_property
+    def skeletons(self) -> dict[str | None, Skeleton | None]:
+        """What was rendered of the prompt once for all samples, by the overlay of templates."""
+        return {}
 
     @property
     def best(self) -> float:

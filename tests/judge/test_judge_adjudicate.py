@@ -297,3 +297,53 @@ def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
         result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
     assert result.judgements["stranger"] == Judgement(None, None, result.unjudged["stranger"])
     assert (result.store_keys, result.coverage) == ([], 0.0)
+
+
+def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
+    stored = threading.Event()
+
+    def wait(request: Mapping[str, Any]) -> str:
+        if documents()[0]["question"] in request["messages"][0]["content"]:
+            assert stored.wait(30)  # answered only when another process could read all the others' verdicts
+        return decide(request)
+
+    def watch() -> None:
+        with VerdictStore(tmp_path / "v") as store:
+            while len(store) < len(documents()) - same:
+                threading.Event().wait(0.005)
+        stored.set()
+
+    same = sum(one["question"] == documents()[0]["question"] for one in documents())
+    # the stub decides on one thread: what waits must come last
+    asked = sorted(questions(), key=lambda one: one.document["question"] == documents()[0]["question"])
+    watcher = threading.Thread(target=watch)
+    with StubJudge(wait) as stub:
+        watcher.start()
+        assert judge(stub, tmp_path / "v", asked, concurrency=1).coverage == 1
+        watcher.join()
+
+
+def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> None:
+    def stop(done: int, _: int, __: Spent) -> None:
+        if done == 3:
+            raise KeyError("enough")
+
+    async def run(url: str, store: VerdictStore) -> None:
+        client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
+        await adjudicate(questions(), RUBRIC, client, store, stop)
+
+    with StubJudge(decide) as stub, VerdictStore(tmp_path / "v") as store:
+        with pytest.raises(KeyError, match="enough"):
+            asyncio.run(run(stub.url, store))
+        assert len(store) == 3
+
+
+def test_a_store_that_fails_ends_the_judging(tmp_path: Path) -> None:
+    async def run(url: str, store: VerdictStore) -> None:
+        client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
+        await adjudicate(questions(), RUBRIC, client, store, lambda *_: store.close())
+
+    with StubJudge(decide, latency=0.05) as stub, VerdictStore(tmp_path / "v") as store:
+        with pytest.raises(UsageError, match="cannot be used"):
+            asyncio.run(run(stub.url, store))
+        assert len(stub.requests) < len(documents())

@@ -61,6 +61,14 @@ def test_two_processes_judge_as_one(tmp_path: Path) -> None:
     assert found.verdicts.keys() | found.unjudged.keys() == alone.verdicts.keys()
 
 
+def test_all_places_are_used_by_whoever_has_questions_and_never_more(tmp_path: Path) -> None:
+    with StubJudge(latency=0.02) as stub:
+        assert in_two(questions(600), settings(stub), tmp_path / "two").coverage == 1
+        assert stub.peak == 8
+        connections = stub.connections
+    assert connections >= 12  # this process had all places at first, and the worker some or all of them
+
+
 def test_what_a_worker_cannot_do_is_said_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", "no key\nat all")
     with StubJudge() as stub, pytest.raises(UsageError, match="PLANTED holds no API key"):

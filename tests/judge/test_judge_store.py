@@ -215,3 +215,19 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="verdict store"):
         VerdictStore(tmp_path / "file" / "verdicts.sqlite3")
+
+
+def test_many_are_put_at_once_and_each_by_the_rules_for_one(path: Path) -> None:
+    def verdict(key: str, **more: Any) -> StoredVerdict:
+        fields: dict[str, Any] = {"prompt": "p", "answer": "a", "parsed": {"ok": 1}, "reason": None, **more}
+        return StoredVerdict(key, **fields, prompt_tokens=1, completion_tokens=2)
+
+    with VerdictStore(path) as store:
+        put(store, "old")
+        assert store.put_all([]) == []
+        put_now = [verdict("new"), verdict("old"), verdict("none", parsed=None, reason="why"), verdict("none")]
+        assert store.put_all(put_now) == [True, False, True, True]
+        assert store.get(["new", "none"]) == {"new": put_now[0], "none": put_now[3]}
+        with pytest.raises(UsageError, match="is no JSON"):
+            store.put_all([verdict("fine"), verdict("odd", parsed={"x": float("nan")})])
+        assert len(store) == 3

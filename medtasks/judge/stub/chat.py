@@ -46,8 +46,8 @@ def models() -> dict[str, Any]:
 
 
 def completion(received: Received, content: str | None, refusal: str | None, finish: str) -> dict[str, Any]:
-    prompt = sum(len(text_of(message).split()) for message in received.body["messages"])
-    completion = len((content or refusal or "").split())
+    prompt = sum(_tokens(text_of(message)) for message in received.body["messages"])
+    completion = _tokens(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": f"chatcmpl-{received.digest[:16]}-{received.attempt}",
@@ -58,6 +58,11 @@ def completion(received: Received, content: str | None, refusal: str | None, fin
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
     }
+
+
+def _tokens(text: str) -> int:
+    """Blanks and line ends, as a measure of length that costs nothing."""
+    return text.count(" ") + text.count("\n") + 1 if text else 0
 
 
 def error_document(message: str, kind: str, param: str | None) -> dict[str, Any]:

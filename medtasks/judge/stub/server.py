@@ -8,10 +8,9 @@ import math
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -21,11 +20,12 @@ from medtasks.judge.stub.faults import Faults, spoilt
 from medtasks.judge.stub.filling import UnfillableError
 from medtasks.judge.stub.ledger import Ledger, Received, Repeats
 from medtasks.judge.stub.rule import rule_based
-from medtasks.judge.stub.wire import HttpError, Reply, Request, read_request, swallow, written
+from medtasks.judge.stub.wire import Connection, HttpError, Reply, Request
 
 __all__ = ["StubJudge"]
 
 _NO_FAULTS = Faults()
+_METHODS = {"/v1/models": "GET", "/v1/chat/completions": "POST"}
 
 
 class StubJudge:
@@ -67,7 +67,6 @@ class StubJudge:
         self._capacity, self._structured = capacity, structured
         self._wanted_port, self._keep_requests = port, keep_requests
         self._ledger = Ledger()
-        self._serving = 0
         self._failure: Exception | None = None
         self._port: int | None = None
 
@@ -126,66 +125,44 @@ class StubJudge:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._slots: AbstractAsyncContextManager[None] = (
-            asyncio.Semaphore(self._capacity) if self._capacity else nullcontext()
-        )
-        self._open: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", self._wanted_port, backlog=1024)
+        self._open: set[Connection] = set()
+        self._queue: deque[Callable[[], None]] = deque()
+        self._serving = 0
+
+        def connection() -> Connection:
+            return Connection(self._take, self._refused, self._opened, self._open.discard)
+
+        server = await self._loop.create_server(connection, "127.0.0.1", self._wanted_port, backlog=1024)
         self._started.set_result(server.sockets[0].getsockname()[1])
         await self._stop.wait()
         server.close()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open)
+        for one in list(self._open):
+            one.hang_up()
+        await asyncio.sleep(0)  # the connections close
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
+    def _opened(self, connection: Connection) -> None:
+        self._open.add(connection)
         self._ledger.connections += 1
-        try:
-            while await self._exchange(reader, writer):
-                pass
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the client went away, or the stub closes
-        finally:
-            writer.close()
-            self._open.discard(task)
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection stays open for another."""
-        keep = False
-        try:
-            request = await read_request(reader)
-            if request is None:
-                return False
-            keep = request.keep
-            reply = await self._reply(request, self._ledger, lambda: reader.at_eof() or writer.is_closing())
-        except HttpError as error:
-            self._ledger.counts[error.outcome] += 1
-            document = error_document(str(error), "invalid_request_error", error.param)
-            reply = Reply(error.status, document)
-        if reply is None:
-            return False
-        keep = keep and reply.delivery == "whole"
-        writer.write(written(reply, keep))
-        await writer.drain()
-        if reply.status >= 400 and not keep:
-            await swallow(reader, writer)
-        return keep
+    def _refused(self, error: HttpError) -> Reply:
+        self._ledger.counts[error.outcome] += 1
+        return Reply(error.status, error_document(str(error), "invalid_request_error", error.param))
 
-    async def _reply(self, request: Request, ledger: Ledger, gone: Callable[[], bool]) -> Reply | None:
-        expected = {"/v1/models": "GET", "/v1/chat/completions": "POST"}.get(request.path)
+    def _take(self, request: Request, connection: Connection) -> None:
+        """Answer a request, now or later."""
+        expected = _METHODS.get(request.path)
         if expected is None:
             raise HttpError(404, "unknown path; the stub serves /v1/models and /v1/chat/completions")
         if request.method != expected:
             raise HttpError(405, f"{request.path} takes {expected}")
         if expected == "GET":
-            ledger.counts["models"] += 1
-            return Reply(200, models())
-        return await self._chat(request, ledger, gone)
+            self._ledger.counts["models"] += 1
+            connection.answer(Reply(200, models()))
+        else:
+            self._chat(request, connection)
 
-    async def _chat(self, request: Request, ledger: Ledger, gone: Callable[[], bool]) -> Reply | None:
+    def _chat(self, request: Request, connection: Connection) -> None:
+        ledger = self._ledger
         arrived, digest = time.monotonic(), hashlib.sha256(request.body).hexdigest()
         body = chat_body(request.body)
         known = ledger.bodies[digest]
@@ -201,20 +178,30 @@ class StubJudge:
         if fault == "too_many":
             ledger.finish(received, fault)
             limited = error_document("too many requests", "rate_limit_error", None)
-            return Reply(429, limited, (f"Retry-After: {self._faults.retry_after:g}",))
-        async with self._slots:
+            connection.answer(Reply(429, limited, (f"Retry-After: {self._faults.retry_after:g}",)))
+            return
+
+        def begin() -> None:
             self._serving += 1
             ledger.peak = max(ledger.peak, self._serving)
-            try:
-                if not gone():
-                    await asyncio.sleep(self._latency * (10 if fault == "slow" else 1))
-            finally:
-                self._serving -= 1
-        # OpenAI clients never close just their sending half, so the end of their stream means that nobody listens
-        if gone():
-            ledger.finish(received, "undelivered")
-            return None
-        return self._answer(received, fault, chance, ledger)
+            taken = 0.0 if connection.gone else self._latency * (10 if fault == "slow" else 1)
+            self._loop.call_later(taken, end)
+
+        def end() -> None:
+            self._serving -= 1
+            if self._queue:
+                self._queue.popleft()()
+            # OpenAI clients never close just their sending half, so the end of their stream means that nobody listens
+            if connection.gone:
+                ledger.finish(received, "undelivered")
+                connection.hang_up()
+            else:
+                connection.answer(self._answer(received, fault, chance, ledger))
+
+        if self._capacity is None or self._serving < self._capacity:
+            begin()
+        else:
+            self._queue.append(begin)
 
     def _fault(self, known: Repeats, digest: str) -> tuple[str, random.Random]:
         fault, chance = self._faults.draw(self._seed, digest, known.attempts)
