@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -23,14 +24,19 @@ def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
     A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
     the harness can be told what there is without parsing any YAML (target S6).
     """
+    yield from _below(tuple(package.tasks for package in task_packages()))
+
+
+@functools.cache
+def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
     found: list[tuple[str, Literal["task", "group"], Path]] = []
-    for package in task_packages():
-        for path in package.tasks.glob("*/*.yaml"):
+    for folder in folders:
+        for path in folder.glob("*/*.yaml"):
             if not path.name.startswith("_"):
                 found.append((path.stem, "task", path))
-        for path in package.tasks.glob("*/groups/*.yaml"):
+        for path in folder.glob("*/groups/*.yaml"):
             found.append((path.stem, "group", path))
-    yield from sorted(found)
+    return tuple(sorted(found))
 
 
 def owner_of(path: Path) -> TaskPackage:

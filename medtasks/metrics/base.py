@@ -6,6 +6,7 @@ intervals and paired tests all start from the same per-sample vectors, so they c
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -78,6 +79,7 @@ def mean_statistics(value: float) -> Array:
     return np.array([value, 1.0])
 
 
+@functools.cache  # signatures ask for it once a score
 def package_version(package: str) -> str:
     """The installed version of a distribution, for signatures."""
     from importlib.metadata import version

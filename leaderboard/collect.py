@@ -1,0 +1,158 @@
+"""Result folders below some paths, and their digests; what cannot be read is told, and stops nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.results.run import data_facts
+from medtasks.results.swap import recover
+from medtasks.spec import load_spec
+
+from .board import Refused
+from .digest import Digest
+from .digest_cache import DigestCache, state_of
+from .plain import PlainRun, converted, plain_digest, plain_runs
+from .reading import digest_record, digest_run, file_sha256, folder_digest
+from .redaction import shown
+
+__all__ = ["collect", "find_plain_runs", "find_runs"]
+
+SUFFIX = "_medtasks"
+Progress = Callable[[int, int], None]
+"""Runs done, all runs."""
+
+
+def find_runs(paths: Sequence[Path]) -> list[Path]:
+    """The result folders in ``paths``, which may be such folders or trees that hold some; sorted, each once.
+
+    Folders whose names begin with a dot are left alone, but for a run that a crash left aside while it was replaced.
+
+    Raises:
+        UsageError: one of the paths is no folder.
+    """
+    return _found(paths)[0]
+
+
+def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
+    """The runs of our tasks in ``paths`` that lmms-eval logged alone, without a result folder of ours; sorted.
+
+    Raises:
+        UsageError: one of the paths is no folder.
+    """
+    return _found(paths)[1]
+
+
+def collect(
+    paths: Sequence[Path], cache: Path | None = None, progress: Progress | None = None
+) -> tuple[list[Digest], list[Refused]]:
+    """The digests of all runs in ``paths``, in order of their digests, and what was refused and why.
+
+    The same content counts once, wherever it lies. With a ``cache`` a folder that has not changed is not read again.
+
+    Raises:
+        UsageError: one of the paths is no folder.
+    """
+    runs: list[Path | PlainRun] = [*find_runs(paths), *find_plain_runs(paths)]
+    kept = DigestCache(cache)
+    digests: dict[str, Digest] = {}
+    refused = [
+        Refused(folder=shown(path.resolve().name), reason="it holds no result folder (…_medtasks) of medtasks")
+        for path in dict.fromkeys(paths)
+        if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
+    ]
+    for number, run in enumerate(runs):
+        if progress is not None:
+            progress(number, len(runs))
+        try:
+            digest = _digest(run, kept)
+        except MedtasksError as error:
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+        except Exception as error:  # results come from strangers: whatever one folder holds, the others are shown
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+        else:
+            known = digests.setdefault(digest.facts.digest, digest)
+            if digest.facts.folder < known.facts.folder:  # of copies the same one, wherever they lie
+                digests[digest.facts.digest] = digest
+    kept.close()
+    if progress is not None:
+        progress(len(runs), len(runs))
+    return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
+
+
+def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
+    if isinstance(run, Path):
+        recover(run)
+    prepared = _beside(run) if isinstance(run, PlainRun) else ""
+    state = f"{_name(run)}\0{state_of(_files(run))}\0{prepared}"
+    found = cache.by_state(state)
+    if found is not None:
+        return found
+    content = folder_digest(run) if isinstance(run, Path) else plain_digest(run)
+    told = f"{_name(run)}\0{content}\0{_beside(run)}"
+    digest = cache.by_content(told, state)
+    if digest is None or digest.facts.digest != content:
+        digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
+        cache.keep(digest, told, state)
+    return digest
+
+
+def _files(run: Path | PlainRun) -> list[Path]:
+    """All that a digest is made of."""
+    if isinstance(run, PlainRun):
+        return run.files
+    scores = run / "scores.json"
+    return [run / "manifest.json", *([scores] if scores.is_file() else []), *sorted((run / "samples").glob("*.jsonl"))]
+
+
+def _beside(run: Path | PlainRun) -> str:
+    """What a digest rests on beside the content that names it: the scores that it is compared with, our documents."""
+    if isinstance(run, Path):
+        path = run / "scores.json"
+        return file_sha256(path) if path.is_file() else ""
+    benchmarks = sorted({load_spec(task).metadata.benchmark for task in run.logs})
+    return " ".join(data_facts(name).fingerprint for name in benchmarks)
+
+
+def _found(paths: Sequence[Path]) -> tuple[list[Path], list[PlainRun]]:
+    folders: dict[Path, Path] = {}
+    plain: dict[tuple[Path, str], PlainRun] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise UsageError(f"{path}: no such folder; give folders of results.")
+        for directory, names, files in os.walk(path):
+            here = Path(directory)
+            for name in sorted(names):
+                aside = name.startswith(".") and name.endswith(f"{SUFFIX}.aside")
+                whole = here / name[1:].removesuffix(".aside")
+                if aside and not whole.exists():
+                    folders.setdefault(whole.resolve(), whole)  # reading it puts it back
+            told = "manifest.json" in files and (here == path or "samples" in names)
+            if told or here.resolve().name.endswith(SUFFIX):
+                folders.setdefault(here.resolve(), here)
+                names.clear()
+                continue
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            for run in plain_runs(here, files):
+                plain.setdefault((here.resolve(), run.stamp), run)
+    return [folders[key] for key in sorted(folders)], [plain[key] for key in sorted(plain)]
+
+
+def _root(run: Path | PlainRun) -> Path:
+    return (run if isinstance(run, Path) else run.directory).resolve()
+
+
+def _name(run: Path | PlainRun) -> str:
+    return shown(run.resolve().name if isinstance(run, Path) else run.name)
+
+
+def _reason(error: Exception, run: Path | PlainRun, kind: str = "") -> str:
+    """The error in one line, folders by their names."""
+    place = run if isinstance(run, Path) else run.directory
+    text = " ".join(str(error).split())
+    for folder in (str(place.resolve()), str(place)):
+        text = text.replace(folder, _name(run) if isinstance(run, Path) else place.resolve().name)
+    text = shown(text)[:500] or "it cannot be read"
+    return f"it cannot be read ({kind}: {text})" if kind else text

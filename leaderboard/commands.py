@@ -1,0 +1,125 @@
+"""The commands that repeat a run, with what must not be shown left out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.results.manifest import RubricFacts, RunManifest
+from medtasks.results.scoring import COVERAGE
+
+from .redaction import HIDDEN, shown, shown_argument
+
+__all__ = ["commands", "named_tasks"]
+
+_SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+_USUAL_SEEDS = [0, 1234, 1234, 1234]
+_OPTIONS = ("num_fewshot", "system_instruction", "limit", "offset", "repeats")
+_USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
+
+
+def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
+    """Preparing the data, running or scoring, judging: one line each; ``folder`` is the run's folder by its name."""
+    prepared = [get_benchmark(name).prepare for name, facts in manifest.data.items() if not facts.mini]
+    elsewhere = "layout" in manifest.model
+    lines = [*prepared, *(_scored_elsewhere(manifest) if elsewhere else [_run(manifest)])]
+    lines += [_judged(name, facts, folder) for name, facts in manifest.judge.items()]
+    if manifest.scored is not None:
+        lines.append(f"medtasks score {_word(folder)} --out NEW_FOLDER")
+    return tuple(lines)
+
+
+def named_tasks(manifest: RunManifest) -> list[str]:
+    """What ``--tasks`` has to name: the run's widest groups, and the tasks in none."""
+    groups = {name: set(members) for name, members in manifest.groups.items()}
+    widest = [name for name, own in groups.items() if not any(_within(name, own, groups))]
+    covered = {task for name in widest for task in groups[name]}
+    return [*widest, *(task for task in manifest.tasks if task not in covered)]
+
+
+def _within(name: str, own: set[str], groups: Mapping[str, set[str]]) -> Iterable[bool]:
+    """Whether another group holds all of this one's tasks and more, or the same and comes first."""
+    before = True
+    for other, members in groups.items():
+        if other == name:
+            before = False
+        else:
+            yield own < members or (before and own == members)
+
+
+def _run(manifest: RunManifest) -> str:
+    settings = manifest.settings
+    words = [
+        *_environment(manifest),
+        "lmms-eval",
+        "--model",
+        _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
+    ]
+    if settings.get("model_args"):
+        words += ["--model_args", shlex.quote(shown_argument(_pairs(settings["model_args"])))]
+    words += ["--tasks", _word(",".join(named_tasks(manifest)))]
+    if settings.get("gen_kwargs"):
+        words += ["--gen_kwargs", shlex.quote(shown_argument(_pairs(settings["gen_kwargs"])))]
+    for option in _OPTIONS:
+        value = settings.get(option)
+        if value is not None and value not in _USUAL.get(option, ("",)):
+            words += [f"--{option}", _word(value)]
+    if settings.get("batch_size") is not None:
+        words += ["--batch_size", _word(settings["batch_size"])]
+    seeds = [settings.get(key) for key in _SEEDS]
+    if None not in seeds and seeds != _USUAL_SEEDS:
+        words += ["--seed", ",".join(map(str, seeds))]
+    return " ".join([*words, "--output_path", "results"])
+
+
+def _environment(manifest: RunManifest) -> list[str]:
+    words = ["MEDTASKS_DATA=mini"] if any(facts.mini for facts in manifest.data.values()) else []
+    if any(task.blind for task in manifest.tasks.values()) and not manifest.model.get("blind"):
+        words.append("MEDTASKS_BLIND=1")
+    caps = {task.frames["cap"] for task in manifest.tasks.values() if task.frames.get("cap") is not None}
+    return words + [f"MEDTASKS_MAX_FRAMES={cap}" for cap in sorted(caps)]
+
+
+def _scored_elsewhere(manifest: RunManifest) -> list[str]:
+    facts = manifest.model
+    names = named_tasks(manifest) if facts["layout"] != "lmms-eval" else list(manifest.tasks)
+    file, model = facts.get("predictions", HIDDEN), facts.get("model", HIDDEN)
+    files = file if isinstance(file, Mapping) else {}
+    return [
+        " ".join(
+            [
+                *_environment(manifest),
+                f"medtasks score {_word(files.get(name, file))} --from {_word(facts['layout'])}",
+                f"--task {_word(name)} --model {_word(model)} --out NEW_FOLDER",
+            ]
+        )
+        for name in names
+    ]
+
+
+def _judged(rubric: str, facts: RubricFacts, folder: str) -> str:
+    words = ["medtasks", "judge", _word(folder), "--rubric", _word(rubric)]
+    for identity in facts.judges.values():
+        told = {key: value for key, value in identity.items() if value is not None and value != {}}
+        plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in told.values())
+        words += [
+            "--judge",
+            _word(_pairs({"model": told.get("model", HIDDEN), "base_url": HIDDEN, **told})) if plain else "judge.yaml",
+        ]
+    if len(facts.judges) > 1:
+        words += ["--combine", facts.combine]
+    if facts.threshold != COVERAGE:
+        words += ["--threshold", f"{facts.threshold:g}"]
+    return " ".join(words)
+
+
+def _pairs(given: Any) -> str:
+    if isinstance(given, Mapping):
+        return ",".join(f"{key}={value}" for key, value in given.items())
+    return str(given)
+
+
+def _word(value: Any) -> str:
+    return shlex.quote(shown(value))

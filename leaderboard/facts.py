@@ -1,0 +1,191 @@
+"""The facts of a run as the board shows them: strings alone, with neither paths of a machine nor keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from medtasks.results.files import canonical_json
+from medtasks.results.foreign import Layout
+from medtasks.results.manifest import RunManifest
+from medtasks.results.scoring import Scores
+from medtasks.spec import load_spec
+
+from .board import RunFacts
+from .commands import commands
+from .models import model_arguments, model_key, model_name
+from .redaction import shown, shown_facts
+
+__all__ = ["CONVERTED", "run_facts", "run_notes"]
+
+CONVERTED: Layout = "lmms-eval"
+"""The layout of a run that was made of the harness's own sample log."""
+_TOLD_ELSEWHERE = ("processes",)
+
+
+def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> RunFacts:
+    """The facts of the run in the folder called ``folder``, which holds what ``digest`` says."""
+    model = {key: value for key, value in model_arguments(manifest).items() if key not in _TOLD_ELSEWHERE}
+    return RunFacts(
+        key=f"run-{digest[:12]}",
+        folder=shown(folder),
+        digest=digest,
+        created=shown(manifest.created),
+        model=model_key(manifest),
+        versions={
+            **shown_facts(manifest.versions),
+            **{f"{name} (scored)": shown(one) for name, one in sorted((manifest.scored or {}).items())},
+        },
+        model_facts={**shown_facts(model), "name": model_name(manifest)},
+        settings={**shown_facts(manifest.settings), "processes": str(manifest.processes)},
+        generation={task: shown(one.generation) for task, one in sorted(manifest.tasks.items())},
+        protocols={task: one.protocol_hash for task, one in sorted(manifest.tasks.items())},
+        prompts={task: one.prompt_hash for task, one in sorted(manifest.tasks.items())},
+        data={name: one.fingerprint for name, one in sorted(manifest.data.items())},
+        judges={
+            name: f"{', '.join(shown(one) for one in facts.judges)} (rubric {facts.rubric_hash}, judge "
+            f"{facts.judge_hash}{f', {facts.combine}' if len(facts.judges) > 1 else ''})"
+            for name, facts in sorted(manifest.judge.items())
+        },
+        counts={
+            task: {
+                "asked": one.asked,
+                "answered": one.answered,
+                **{f"status {key}": n for key, n in one.status.items()},
+            }
+            for task, one in sorted(manifest.tasks.items())
+        },
+        commands=commands(manifest, folder),
+        mini=any(one.mini for one in manifest.data.values()),
+        notes=tuple(shown(note) for note in notes),
+    )
+
+
+def run_notes(manifest: RunManifest, scores: Mapping[str, Scores], held: str | None) -> list[str]:
+    """All that a reader must know of a run before its numbers, a sentence each.
+
+    Args:
+        manifest: of the run.
+        scores: of its tasks and groups, made again from the samples.
+        held: the text of the folder's scores.json; None where there is none.
+    """
+    return [
+        *_origin(manifest),
+        *_data(manifest),
+        *_asked(manifest, scores),
+        *_judging(manifest),
+        *_agreement(scores, held, expected=manifest.model.get("layout") != CONVERTED),
+    ]
+
+
+def _origin(manifest: RunManifest) -> Iterator[str]:
+    if "layout" in manifest.model:
+        yield (
+            f"made elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are unknown, so it "
+            "is comparable with no other run"
+        )
+    if manifest.scored is not None:
+        before, now = manifest.versions.get("medtasks", "?"), manifest.scored.get("medtasks", "?")
+        yield f"rescored: run with medtasks {before}, scored again with {now}"
+
+
+def _data(manifest: RunManifest) -> Iterator[str]:
+    if mini := sorted(name for name, one in manifest.data.items() if one.mini):
+        yield f"miniature data ({', '.join(mini)}): a demonstration, not a benchmark result"
+    for name, facts in sorted(manifest.data.items()):
+        tasks = {task for task, one in manifest.tasks.items() if one.benchmark == name}
+        entries = [entry for entry in facts.coverage if entry.task in tasks]
+        prepared, records = sum(one.prepared for one in entries), sum(one.records for one in entries)
+        if prepared < records:
+            yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
+        for why, count in sorted(facts.excluded.items()):
+            yield f"{name}: left out when the data were prepared: {count:,} ({why})"
+    for task, one in sorted(manifest.tasks.items()):
+        for why, count in sorted(one.excluded.items()):
+            yield f"{task}: documents left out: {count:,} ({why})"
+
+
+def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
+    if blind := sorted(task for task, one in manifest.tasks.items() if one.blind):
+        every = len(blind) == len(manifest.tasks)
+        yield "blind: prompts without media" + ("" if every else f" ({', '.join(blind)})")
+    answered = sum(one.answered for one in manifest.tasks.values())
+    asked = sum(one.asked for one in manifest.tasks.values())
+    limit, offset = manifest.settings.get("limit"), manifest.settings.get("offset")
+    if limit is not None or offset:
+        yield f"run with --limit: {answered:,} of {asked:,} documents"
+    elif answered < asked:
+        yield f"{answered:,} of {asked:,} documents were answered"
+    incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
+    if incomplete:
+        yield f"streaming items in no score, as not all of their rounds were asked: {incomplete:,}"
+    for option, usual in (("num_fewshot", 0), ("repeats", 1), ("system_instruction", "")):
+        value = manifest.settings.get(option)
+        if value is not None and value != usual:
+            yield f"run with --{option} {value}"
+    if manifest.settings.get("predict_only"):
+        yield "run with --predict_only"
+
+
+def _judging(manifest: RunManifest) -> Iterator[str]:
+    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
+    unjudged = [task for task in manifest.tasks if task not in judged and load_spec(task).metadata.rubrics]
+    if unjudged:
+        yield f"not judged: {', '.join(sorted(unjudged))}"
+    for name, facts in sorted(manifest.judge.items()):
+        if facts.unjudged:
+            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(facts.unjudged.items()))
+            yield f"{name}: {sum(facts.unjudged.values()):,} of {facts.asked:,} responses unjudged ({reasons})"
+        yield from (f"{name}: {warning}" for warning in facts.warnings)
+
+
+def _agreement(scores: Mapping[str, Scores], held: str | None, *, expected: bool) -> Iterator[str]:
+    """In what the folder's own scores are others than those of its samples."""
+    if held is None:
+        if expected:
+            yield "there is no scores.json; all scores are computed from the samples"
+        return
+    try:
+        written = json.loads(held)
+        told = _numbers({**written["tasks"], **written["groups"]})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        yield "scores.json cannot be read; all scores are computed from the samples"
+        return
+    made = _numbers({name: one.model_dump(mode="json") for name, one in scores.items()})
+    wrong = [place for place in dict.fromkeys((*made, *told)) if not _same(told.get(place), made.get(place))]
+    if wrong:
+        first = wrong[0]
+        rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        yield (
+            f"scores.json disagrees with the samples: {first} is {_told(told.get(first))} there, "
+            f"{_told(made.get(first))} by the samples{rest}; the samples count"
+        )
+
+
+def _numbers(entries: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Value and interval of every metric, breakdowns included, by place."""
+    found: dict[str, Any] = {}
+    for name, entry in entries.items():
+        for metric, score in entry["metrics"].items():
+            found[f"{above}{name} {metric}"] = [score["value"], *(score["interval"] or ())]
+        for breakdown, groups in entry["breakdowns"].items():
+            found |= _numbers(groups, f"{above}{name} by {breakdown}: ")
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal but for what another version of numpy may round otherwise."""
+    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
+        return bool(one == other)
+    numbers = [pair for pair in zip(one, other, strict=True) if None not in pair]
+    if any(isinstance(number, (str, bool, list, dict)) for pair in numbers for number in pair):
+        return False
+    close = all(abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b)) for a, b in numbers)
+    return close and [a is None for a in one] == [b is None for b in other]
+
+
+def _told(numbers: Any) -> str:
+    if not isinstance(numbers, list) or not numbers:
+        return "absent"
+    return "not computed" if numbers[0] is None else canonical_json(numbers[0])[:40]

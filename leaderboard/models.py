@@ -1,0 +1,217 @@
+"""Which model a run is of, and how the board shows it: its slug, and what the organiser's file says of it.
+
+A file of models is YAML: a slug, a model's name or a glob of names, and what holds of it::
+
+    Qwen2.5-VL-7B*:
+      name: Qwen2.5-VL 7B
+      family: qwen
+      size: 7B
+      type: general            # closed, general or medical
+      link: https://example.org/model
+      trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
+      notes: [quantised by us]
+
+A slug goes before a name, a name before a glob; of several globs the first counts.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from medtasks.errors import DataError
+from medtasks.judge.families import family_of
+from medtasks.results.files import canonical_json
+from medtasks.results.manifest import RunManifest
+
+from .board import ModelFacts, RunFacts, Trained
+from .redaction import is_secret, shown
+
+__all__ = ["Described", "Models", "model_arguments", "model_facts", "model_key", "model_name", "read_models"]
+
+_SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
+_NAMED_BY = ("pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
+_NO_IDENTITY = frozenset(
+    {
+        # where and how quickly it ran
+        "processes", "num_processes", "device", "device_map", "batch_size", "max_batch_size", "num_concurrent",
+        "concurrency", "timeout", "max_retries", "retries", "tensor_parallel_size", "data_parallel_size", "threads",
+        "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
+        "api_key_env", "predictions", "layout",
+        # counted or concluded while it ran
+        "finish", "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
+        "architecture", "torch", "transformers", "rows", "identical_repeats", "unmatched", "answered", "missing",
+        # the same model, asked without media
+        "blind",
+    }
+)  # fmt: skip
+LONGEST = 48
+Text = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Described(BaseModel):
+    """What an organiser says of a model; what is not said stays as the runs tell it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Text | None = None
+    family: Text | None = None
+    size: Text | None = None
+    type: Literal["closed", "general", "medical"] | None = None
+    link: Text | None = None
+    trained: dict[str, Literal["yes", "no", "unknown"]] = {}
+    notes: tuple[Text, ...] = ()
+
+    @field_validator("link")
+    @classmethod
+    def _web_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        plain = value.isprintable() and " " not in value and not parts.username and not parts.password
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise ValueError("expected a web address such as https://example.org/model, without credentials")
+        return value
+
+
+Models = Mapping[str, Described]
+"""What a file says, by slug, name or glob, in the order of the file."""
+
+
+def model_name(manifest: RunManifest) -> str:
+    """What the run calls its model: a hub id or the last part of a path; a baseline's policy with its settings."""
+    facts = model_arguments(manifest)
+    if facts.get("policy"):
+        settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
+        return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
+    if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
+        return Path(shown(facts["file"])).stem
+    told = [facts.get(key) for key in _NAMED_BY]
+    name = next((one for one in told if isinstance(one, str) and one.strip()), "unknown")
+    adapter = facts.get("peft")
+    adapter = adapter.get("path") if isinstance(adapter, Mapping) else adapter
+    return shown(name) + (f" + {shown(adapter)}" if adapter else "")
+
+
+def model_key(manifest: RunManifest) -> str:
+    """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
+
+    Processes, devices, batch sizes and whether media were shown do not count, nor do seeds but a baseline's: a
+    repetition is of the same model. Of local paths the last part counts.
+    """
+    facts = model_arguments(manifest)
+    baseline = bool(facts.get("policy"))
+    kept = {
+        key: _identifying(value)
+        for key, value in facts.items()
+        if value not in (None, "") and key not in _NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
+    }
+    # weights found in another folder are the same weights
+    if "fingerprint" in kept:
+        kept.pop("pretrained", None)
+    if manifest.model.get("layout") and manifest.model.get("model") != "unknown":
+        kept.pop("sha256", None)  # whoever names the model of some predictions has said which it is
+    word = re.sub(
+        r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", model_name(manifest).rpartition("/")[2].casefold()
+    )
+    word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
+    return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _identifying(value: Any) -> str:
+    """An adapter with a fingerprint is known by that, as weights are."""
+    return shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
+
+
+def model_arguments(manifest: RunManifest) -> dict[str, Any]:
+    """What the back-end said of itself or, where it says its name alone, what it was started with."""
+    facts = dict(manifest.model)
+    if facts.get("model") in _SELF_DESCRIBED and "layout" not in facts:
+        return facts
+    given = manifest.settings.get("model_args")
+    if not isinstance(given, Mapping):
+        pairs = (entry.partition("=") for entry in str(given or "").split(","))
+        given = {key.strip(): value for key, _, value in pairs if key.strip()}
+    return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
+
+
+def read_models(path: Path) -> dict[str, Described]:
+    """What the YAML file ``path`` says of models.
+
+    Raises:
+        DataError: the file cannot be read or breaks the format (names file, model and field).
+    """
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # all scalars are text: no is "no"
+    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: not a readable YAML file ({said}); mend or restore it.") from error
+    if not isinstance(loaded, dict) or not loaded or not isinstance(node, yaml.MappingNode):
+        raise DataError(f"{path}: holds no models, expected a mapping of names to what holds of them; mend the file.")
+    names = [str(key.value) for key, _ in node.value]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"{path}: model {repeated[0]!r} stands there twice, expected once; join the two.")
+    return {str(name): _described(path, str(name), said) for name, said in loaded.items()}
+
+
+def _described(path: Path, name: str, said: Any) -> Described:
+    if not isinstance(said, dict):
+        known = ", ".join(Described.model_fields)
+        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields among {known}; mend it.")
+    try:
+        return Described.model_validate(said)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        found = str(first["input"])[:80]
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(Described.model_fields)
+            told = f"is unknown, expected one of {known}"
+        else:
+            told = f"is {found!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {told}; mend it.") from error
+
+
+def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
+    """How the board shows the model of a run, by what the organiser says and, for the rest, by its name.
+
+    A baseline is of type ``baseline``; else type, size and what it was trained on are unknown until somebody says.
+    """
+    name = str(run.model_facts.get("name", run.model))
+    said = _find(models or {}, run.model, name)
+    policy = "policy" in run.model_facts
+    families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
+    trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **said.trained}
+    return ModelFacts(
+        slug=run.model,
+        name=said.name or name,
+        family=said.family or ("baseline" if policy else ", ".join(families) or "unknown"),
+        size=said.size,
+        type=said.type or ("baseline" if policy else "unknown"),
+        link=said.link,
+        trained=trained,
+        notes=said.notes,
+    )
+
+
+def _find(models: Models, slug: str, name: str) -> Described:
+    names = (name.casefold(), name.rpartition("/")[2].casefold())
+    for key, said in models.items():
+        if key == slug:
+            return said
+    for key, said in models.items():
+        if key.casefold() in names:
+            return said
+    for key, said in models.items():
+        if any(fnmatch.fnmatchcase(one, key.casefold()) for one in names):
+            return said
+    return Described()

@@ -1,0 +1,148 @@
+"""Plain output folders of lmms-eval with our tasks: its sample logs, made into a run as ``medtasks score`` does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import DataError
+from medtasks.results.elsewhere import score_predictions
+from medtasks.results.folder import RunRecord
+from medtasks.results.manifest import DataFacts, TaskFacts
+from medtasks.results.run import pooled_scores
+from medtasks.results.samples import Sample
+from medtasks.spec import leaf_tasks, load_specs
+
+from .facts import CONVERTED
+from .reading import file_sha256
+
+__all__ = ["PlainRun", "converted", "plain_digest", "plain_runs"]
+
+_LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
+_SETTINGS = (
+    "model", "model_args", "model_backend", "batch_size", "device", "limit", "offset", "gen_kwargs", "random_seed",
+    "numpy_seed", "torch_seed", "fewshot_seed",
+)  # fmt: skip
+_ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats", "predict_only")
+
+
+@dataclass(frozen=True)
+class PlainRun:
+    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is how their names begin."""
+
+    directory: Path
+    stamp: str
+    logs: Mapping[str, Path]
+
+    @property
+    def results(self) -> Path:
+        """The harness's own results beside the logs; it may be absent."""
+        return self.directory / f"{self.stamp}_results.json"
+
+    @property
+    def files(self) -> list[Path]:
+        """All that the run is made of."""
+        return [*self.logs.values(), *([self.results] if self.results.is_file() else [])]
+
+    @property
+    def name(self) -> str:
+        """What the run is called: folder and stamp."""
+        return f"{self.directory.resolve().name}/{self.stamp}"
+
+
+def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
+    """The runs whose logs are among the file ``names`` of ``directory``, but for those with a folder of ours beside."""
+    found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
+    ours = {name for name, spec in load_specs().items() if spec.kind == "task"} if found else set()
+    logs: dict[str, dict[str, Path]] = {}
+    for match in found:
+        if match["task"] in ours:
+            logs.setdefault(match["stamp"], {})[match["task"]] = directory / match[0]
+    return [
+        PlainRun(directory, stamp, members)
+        for stamp, members in logs.items()
+        if not (directory / f"{stamp}_medtasks").is_dir()
+    ]
+
+
+def plain_digest(run: PlainRun) -> str:
+    """SHA-256 over the content of the run's files, wherever they lie.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in run.files:
+        digest.update(f"{path.name.removeprefix(run.stamp)}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def converted(run: PlainRun) -> RunRecord:
+    """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
+
+    The model is what the results file tells; prompt, generation settings and frames stay unknown.
+
+    Raises:
+        NotPreparedError: the data are not prepared here.
+        DataError: a log is not the harness's, or of other data.
+    """
+    config = _config(run.results)
+    settings = {key: config.get(key) for key in _SETTINGS}
+    given = config.get("resolved_cli_args")
+    settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
+    model = str(config.get("model") or "unknown")
+    samples: dict[str, list[Sample]] = {}
+    facts: dict[str, TaskFacts] = {}
+    data: dict[str, DataFacts] = {}
+    for task, path in run.logs.items():
+        record = score_predictions(path, CONVERTED, task, model=model, created=_created(run.stamp)).run
+        samples |= record.samples
+        facts |= record.manifest.tasks
+        data |= record.manifest.data
+    groups = _groups(set(samples))
+    tasks, pooled = pooled_scores(samples, groups)
+    manifest = record.manifest.model_copy(
+        update={
+            "model": {
+                "model": model,
+                "predictions": {task: path.name for task, path in run.logs.items()},
+                "layout": CONVERTED,
+                "sha256": plain_digest(run),
+            },
+            "settings": settings,
+            "tasks": facts,
+            "groups": groups,
+            "data": data,
+        }
+    )
+    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
+
+
+def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:
+    """Our groups of which the run has every task."""
+    found = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
+    return {name: members for name, members in found.items() if set(members) <= tasks}
+
+
+def _config(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: not the results of lmms-eval (no field `config`); restore it.") from error
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: field `config` is {type(config).__name__}, expected the run's settings; restore it.")
+    return config
+
+
+def _created(stamp: str) -> str:
+    """The time in the names of the harness's files, which leave the time zone out."""
+    found = _STAMP.fullmatch(stamp)
+    return "{}-{}-{}T{}:{}:{}+00:00".format(*found.groups()) if found else stamp

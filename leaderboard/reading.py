@@ -1,0 +1,242 @@
+"""From a result folder to its digest: every score made again from the samples, by the functions that the run used."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.benchmarks.base import Value
+from medtasks.benchmarks.streams import join_rounds
+from medtasks.errors import DataError, UsageError
+from medtasks.metrics import get_metric
+from medtasks.metrics.base import Array
+from medtasks.results.folder import RunRecord, read_run
+from medtasks.results.judged import judged_threshold
+from medtasks.results.manifest import RunManifest
+from medtasks.results.run import pooled_scores
+from medtasks.results.samples import Sample, duplicate_ids
+from medtasks.results.scoring import Scores
+from medtasks.results.signature import signature
+from medtasks.spec import leaf_tasks, load_spec, load_specs
+
+from .board import Timeline
+from .digest import Digest, Entry
+from .facts import run_facts, run_notes
+from .models import model_key
+from .timelines import timelines
+
+__all__ = ["digest_record", "digest_run", "file_sha256", "folder_digest"]
+
+BLOCK = 2**20  # bytes read at a time
+
+Samples = Mapping[str, list[Sample]]
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
+        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, as hex digits.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
+    return digest.hexdigest()
+
+
+def digest_run(folder: Path) -> Digest:
+    """The digest of the run's folder ``folder``.
+
+    Tasks that no installed package knows are left out, and their groups; the run's notes name them.
+
+    Raises:
+        UsageError: it is no run's folder.
+        DataError: it cannot be read, or manifest and samples do not fit together; names file and field.
+        MedtasksError: its samples cannot be scored.
+    """
+    manifest, samples = read_run(folder)
+    path = folder / "scores.json"
+    held = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    return _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
+
+
+def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
+    """The digest of a run that stands in no folder of ours: ``folder`` is what it is called, ``digest`` what it holds.
+
+    Raises:
+        MedtasksError: as :func:`digest_run`.
+    """
+    return _digest(record.manifest, record.samples, folder, digest, None)
+
+
+def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, held: str | None) -> Digest:
+    _check(manifest, samples)
+    manifest, strangers = _known(manifest)
+    if not manifest.tasks:
+        raise UsageError(
+            f"{folder}: no installed package has its tasks ({', '.join(strangers)}); install the one that does."
+        )
+    samples = {task: samples[task] for task in manifest.tasks}
+    tasks, groups = pooled_scores(samples, manifest.groups, threshold=judged_threshold(manifest.judge))
+    scores = {**tasks, **groups}
+    notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
+    notes += run_notes(manifest, scores, None if strangers else held)
+    model = model_key(manifest)
+    complete = {task: _is_complete(manifest, task, tasks[task]) for task in tasks}
+    return Digest(
+        facts=run_facts(manifest, folder, digest, notes),
+        model=model,
+        blind=any(one.blind for one in manifest.tasks.values()),
+        entries={name: _entry(manifest, name, samples, scores[name], model) for name in scores},
+        complete={
+            **complete,
+            **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
+        },
+    )
+
+
+def _check(manifest: RunManifest, samples: Samples) -> None:
+    """Refuse a folder whose manifest tells of other samples."""
+    if not manifest.tasks:
+        raise DataError("manifest.json: field `tasks` names none, expected at least one; run again.")
+    if lacking := sorted(manifest.tasks.keys() - samples.keys()):
+        raise DataError(f"samples/{lacking[0]}.jsonl: missing, although the manifest names the task; restore it.")
+    if beyond := sorted(samples.keys() - manifest.tasks.keys()):
+        raise DataError(f"samples/{beyond[0]}.jsonl: of no task that the manifest names; remove it or run again.")
+    for task, facts in manifest.tasks.items():
+        place = f"samples/{task}.jsonl"
+        found = samples[task]
+        if len(found) != facts.answered:
+            raise DataError(
+                f"{place}: {len(found):,} samples, expected {facts.answered:,} as `tasks.{task}.answered` of "
+                "manifest.json says; restore the file."
+            )
+        if facts.answered > facts.asked:
+            raise DataError(f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}.")
+        if repeated := duplicate_ids(found):
+            raise DataError(f"{place}: sample {repeated[0]} stands there twice, expected once; run again.")
+        for sample in found:
+            if sample.task != task or sample.prompt_hash != facts.prompt_hash:
+                told, expected = (sample.task, task) if sample.task != task else (sample.prompt_hash, facts.prompt_hash)
+                field = "task" if sample.task != task else "prompt_hash"
+                raise DataError(
+                    f"{place}: sample {sample.sample_id}: field `{field}` is {told!r}, expected {expected!r}; "
+                    "restore the file."
+                )
+        if facts.benchmark not in manifest.data:
+            raise DataError(
+                f"manifest.json: field `data` lacks {facts.benchmark}, the benchmark of {task}; restore it."
+            )
+        statuses = dict(Counter(sample.status for sample in found))
+        if statuses != facts.status:
+            raise DataError(
+                f"{place}: extraction statuses are {statuses}, expected {facts.status} as `tasks.{task}.status` of "
+                "manifest.json says; restore the file."
+            )
+    for group, members in manifest.groups.items():
+        if not members or (unknown := sorted(set(members) - manifest.tasks.keys())):
+            told = "names no task" if not members else f"names {unknown[0]}, which is no task of the run"
+            raise DataError(f"manifest.json: field `groups.{group}` {told}; restore it.")
+
+
+def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
+    """The manifest without tasks and groups that are nobody's here, and their names."""
+    specs = load_specs()
+    tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}
+    groups = {
+        name: members
+        for name, members in manifest.groups.items()
+        if name in specs and specs[name].kind == "group" and set(members) <= tasks.keys()
+    }
+    strangers = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
+    return (manifest.model_copy(update={"tasks": tasks, "groups": groups}) if strangers else manifest), strangers
+
+
+def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, model: str) -> Entry:
+    spec = load_spec(name)
+    benchmark = get_benchmark(spec.metadata.benchmark)
+    members = [sample for task in manifest.groups.get(name, (name,)) for sample in samples[task]]
+    members.sort(key=lambda sample: (sample.sample_id, sample.task))
+    items = list(benchmark.join([sample.view() for sample in members]).items)
+    items.sort(key=lambda item: item.item_id)
+    pooled = {metric: benchmark.pooled[metric] for metric in spec.metadata.pooled}
+    ids = [view.sample_id for item in items for view in item.samples]
+    shown: tuple[Timeline, ...] = ()
+    if name in manifest.tasks and benchmark.join is join_rounds:
+        shown = timelines(model, name, items)
+    return Entry(
+        name=name,
+        benchmark=benchmark.name,
+        scores=scores,
+        items=_distinct([item.item_id for item in items]),
+        clusters=tuple(item.cluster for item in items),
+        statistics={
+            metric: _rows(
+                metric, [pooled[metric](one) if metric in pooled else one.values.get(metric) for one in items]
+            )
+            for metric in scores.metrics
+        },
+        signatures={
+            metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
+        },
+        timelines=shown,
+    )
+
+
+def _rows(metric: str, values: Sequence[Value | None]) -> Array:
+    """Statistics ``(items, width)``: NaN where an item has no value, zeros where the metric does not apply to it."""
+    width = get_metric(metric).width
+    rows = np.full((len(values), width), np.nan)
+    for row, value in zip(rows, values, strict=True):
+        if value is None:
+            row[:] = 0.0
+        elif value.statistics is not None:
+            if len(value.statistics) != width:
+                raise DataError(
+                    f"statistics of {metric} have {len(value.statistics)} numbers, expected {width}; score the folder "
+                    "again: medtasks score FOLDER --out NEW_FOLDER."
+                )
+            row[:] = value.statistics
+    return rows
+
+
+def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
+    """Two tasks of a group may have asked the same question: the second is told apart by a number."""
+    seen: Counter[str] = Counter()
+    found = []
+    for one in ids:
+        seen[one] += 1
+        found.append(one if seen[one] == 1 else f"{one}#{seen[one]}")
+    return tuple(found)
+
+
+def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:
+    facts = manifest.tasks[task]
+    return facts.answered == facts.asked and not scores.incomplete
+
+
+def _is_whole(group: str, members: Sequence[str], complete: Mapping[str, bool]) -> bool:
+    """Whether all tasks of the group are complete; one that the prepared data hold no row for was never run."""
+    lacking = set(leaf_tasks(group)) - set(members)
+    return all(complete[task] for task in members) and not lacking

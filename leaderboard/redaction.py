@@ -1,0 +1,90 @@
+"""What of a run's settings may be shown: no path of a machine, no address, no key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from medtasks.results.files import canonical_json
+
+__all__ = ["HIDDEN", "is_secret", "shown", "shown_argument", "shown_facts"]
+
+HIDDEN = "…"
+"""Stands for what is not shown."""
+
+_SECRET_NAME = re.compile(
+    r"(^|[_-])(api|access|secret|private|auth)?[_-]?(key|token|secret|password|passwd|credentials?|authorization)$",
+    re.I,
+)
+_SECRET = re.compile(
+    r"\b(sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bhf_[A-Za-z0-9]{16,}|\bgh[opsu]_[A-Za-z0-9]{20,}|\bAKIA[A-Z0-9]{12,}"
+    r"|\bAIza[A-Za-z0-9_-]{20,}|\b[Bb]earer\s+\S+"
+)
+_ADDRESS = re.compile(r"\b(https?|wss?|ftp|s3|gs|file)://[^\s'\"<>|]+", re.I)
+_PATH = re.compile(
+    r"(?<![\w./\\~])(?:(?:~[\w.-]*|\.{1,2}|[A-Za-z]:)?[/\\](?:[^/\\\s,;:'\"<>|=()]+[/\\])*)([^/\\\s,;:'\"<>|=()]*)"
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of that name holds a key (``api_key``, ``token``), so that it is shown nowhere.
+
+    >>> [is_secret(name) for name in ("api_key", "hf-token", "key", "api_key_env", "max_new_tokens")]
+    [True, True, True, False, False]
+    """
+    return bool(_SECRET_NAME.search(name))
+
+
+def shown(value: Any) -> str:
+    """``value`` as text, local paths cut to their last part, addresses and what looks like a key hidden.
+
+    >>> shown("/data/models/Qwen2.5-VL-7B/"), shown("Qwen/Qwen2.5-VL-7B"), shown("at ~/x/judge.yaml: no such file")
+    ('Qwen2.5-VL-7B', 'Qwen/Qwen2.5-VL-7B', 'at judge.yaml: no such file')
+    """
+    text = value if isinstance(value, str) else canonical_json(_plain(value))
+    text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
+    stripped = text.strip()
+    if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(r"[\n,;'\"<>|=()]", stripped):
+        return re.split(r"[/\\]", stripped.rstrip("/\\"))[-1] or HIDDEN  # a whole path, which may hold blanks
+    return _PATH.sub(lambda found: found[1] or _last(found[0]), text)
+
+
+def _last(path: str) -> str:
+    """Of a path that ends in a separator; a separator alone is none."""
+    if len(path) == 1:
+        return path
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or HIDDEN
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with every text in it as :func:`shown` has it."""
+    if isinstance(value, Mapping):
+        return {str(key): HIDDEN if is_secret(str(key)) else _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, str):
+        return shown(value)
+    return value if isinstance(value, (int, float, bool)) or value is None else str(value)
+
+
+def shown_argument(text: str) -> str:
+    """Arguments of a back-end, ``key=value,key=value``, without what must not be shown.
+
+    >>> shown_argument("pretrained=/data/Qwen,api_key=abc,device=cuda:0")
+    'pretrained=Qwen,api_key=…,device=cuda:0'
+    """
+    entries = []
+    for entry in text.split(","):
+        key, equals, value = entry.partition("=")
+        entries.append(f"{key}{equals}{HIDDEN if is_secret(key.strip()) else shown(value)}" if equals else shown(entry))
+    return ",".join(entries)
+
+
+def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Every fact as text, in order of the names; what is not set is left out."""
+    return {
+        key: HIDDEN if is_secret(key) else shown_argument(value) if key == "model_args" else shown(value)
+        for key, value in sorted((str(key), value) for key, value in facts.items())
+        if value not in (None, "")
+    }

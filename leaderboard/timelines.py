@@ -1,0 +1,65 @@
+"""Streaming items as a model answered them, by the turns that were scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medtasks.benchmarks.base import Item
+from medtasks.benchmarks.streams import Turn, turn_of
+from medtasks.metrics import Stream, StreamRound, streaming
+
+from .board import Round, Timeline
+from .redaction import shown
+
+__all__ = ["MOST", "timelines"]
+
+MOST = 12
+"""Items of a task that are shown, in order of their ids."""
+LONGEST = 400  # characters of a response
+
+
+def timelines(model: str, task: str, items: Sequence[Item]) -> tuple[Timeline, ...]:
+    """The first `MOST` streaming items of ``items``, which a benchmark with rounds has joined; times as in the item.
+
+    ``expected_time`` and ``tolerance`` are those that the scores rest on, a record's own or what stands in for them.
+    """
+    found: list[Timeline] = []
+    for item in sorted(items, key=lambda item: item.item_id):
+        turns = [turn_of(view.document, view.filtered, view.values) for view in item.samples]
+        if turns[0].streaming and len(found) < MOST:
+            found.append(_timeline(model, task, item, turns))
+    return tuple(found)
+
+
+def _timeline(model: str, task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
+    first = turns[0]
+    stream = Stream(
+        rounds=tuple(StreamRound(one.time, one.answerable, one.positive, one.content, one.invalid) for one in turns),
+        query_time=min(first.query_time, first.time),
+        expected_time=first.expected_time,
+        tolerance=first.tolerance,
+    )
+    return Timeline(
+        model=model,
+        task=task,
+        item=item.item_id,
+        query_time=stream.query_time,
+        expected_time=streaming.expected_time(stream),
+        tolerance=streaming.tolerance(stream),
+        rounds=tuple(
+            Round(
+                time=turn.time,
+                answerable=turn.answerable,
+                positive=turn.positive,
+                valid=not turn.invalid,
+                content=turn.content,
+                said=_cut(view.filtered),
+            )
+            for turn, view in zip(turns, item.samples, strict=True)
+        ),
+    )
+
+
+def _cut(text: str) -> str:
+    text = shown(text)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -1,0 +1,221 @@
+"""Reproducibility signatures: one line that says all that can move a score, model apart. Equal lines are comparable.
+
+In the spirit of sacrebleu's: ``key:value`` parts between bars, the metric's own first (``metrics/base.py`` there).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+from medtasks.errors import UsageError
+from medtasks.prompts import HASH_LENGTH
+from medtasks.results.elsewhere import PROMPT
+from medtasks.results.files import canonical_json
+from medtasks.results.manifest import RunManifest
+
+__all__ = ["differences", "format_signature", "parse_signature", "signature"]
+
+_OURS = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness", "judge")
+_NAMES = {
+    "version": "task version",
+    "protocol": "protocol (task file, metrics, generation settings, frames)",
+    "data": "data",
+    "harness": "harness options",
+}
+_HASH = re.compile(rf"[0-9a-f]{{{HASH_LENGTH}}}")
+_SAFE = ",;=+()/@*"
+_HARNESS_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "num_fewshot": (None, 0),
+    "repeats": (None, 1),
+    "system_instruction": (None, ""),
+}
+"""Options of the harness that change what the model is asked, whatever the task file says; and their defaults."""
+_MADE_OF = dict.fromkeys(("content", "overall", "overall_table4"), "content_open")
+"""Metrics of which a judged one is a part (`medtasks.benchmarks.streams`). A model whose open answers are all decided
+by rule has no verdict in them, and was judged like the others all the same."""
+
+
+def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample_ids: Iterable[str]) -> str:
+    """The signature of one score over all items of a task or group.
+
+    Args:
+        manifest: of the run.
+        name: of the task, or of a group that the run has.
+        metric: the metric's name.
+        scored: `medtasks.results.scoring.MetricScore.signature`. Versions of packages in it are those of whoever
+            computes it; the manifest's take their place.
+        sample_ids: of all samples that the score rests on, in any order.
+
+    Raises:
+        UsageError: the run has no such task or group.
+    """
+    own, judges = _own_parts(scored, {**manifest.versions, **(manifest.scored or {})})
+    return format_signature(
+        {**own, **_protocol_parts(manifest, name, sample_ids), **_judge(manifest, name, metric, judges)}
+    )
+
+
+def format_signature(parts: Mapping[str, str]) -> str:
+    """The parts as one line: the value of ``metric`` first, the others as ``key:value``, a key alone where it is empty.
+
+    ``|``, ``:``, ``%``, blanks and all that is not plain ASCII are written as in addresses (``%7C``).
+    """
+    words = [_quoted(parts.get("metric", ""))]
+    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _others(parts)]
+    return "|".join(words)
+
+
+def parse_signature(text: str) -> dict[str, str]:
+    """What :func:`format_signature` was given, in the order of the text.
+
+    Raises:
+        UsageError: a key stands there twice, or a part is empty.
+    """
+    first, *words = text.split("|")
+    parts = {"metric": _plain(first)}
+    for word in words:
+        key, _, value = word.partition(":")
+        if not key or _plain(key) in parts:
+            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key of its own; restore the signature.")
+        parts[_plain(key)] = _plain(value)
+    return parts
+
+
+def differences(one: str, other: str) -> list[str]:
+    """In what ``one`` differs from ``other``, a short sentence for each part; none where they are equal.
+
+    Raises:
+        UsageError: as :func:`parse_signature`.
+    """
+    here, there = parse_signature(one), parse_signature(other)
+    return [
+        _sentence(key, here.get(key), there.get(key))
+        for key in dict.fromkeys((*here, *there))
+        if here.get(key) != there.get(key)
+    ]
+
+
+def _sentence(key: str, here: str | None, there: str | None) -> str:
+    name = _NAMES.get(key, key)
+    if key == "items" and here and there:
+        first, second = (value.partition("-")[0] for value in (here, there))
+        return f"other samples ({first} in both)" if first == second else f"{first} samples instead of {second}"
+    if key == "blind":
+        return "blind: prompts without media" if here else "prompts with media instead of blind"
+    if here is None:
+        return f"no {name} instead of {_shown(there)}"
+    return f"{name} {_shown(here)} instead of {'none' if there is None else _shown(there)}"
+
+
+def _shown(value: str | None) -> str:
+    """A value as a sentence has it: hashes by their beginning."""
+    if not value:
+        return "set"
+    if value.startswith(f"{PROMPT};"):
+        return PROMPT
+    return _HASH.sub(lambda found: found[0][:8] + "…", value)
+
+
+def _others(parts: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(key, value) for key, value in parts.items() if key != "metric"]
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=_SAFE, errors="surrogatepass")
+
+
+def _plain(text: str) -> str:
+    return unquote(text, errors="surrogatepass")
+
+
+def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
+    """The metric's own settings, and the judges that had a part in the score."""
+    first, *words = scored.split("|")
+    parts = {"metric": first}
+    judges: set[str] = set()
+    for word in words:
+        key, _, value = word.partition(":")
+        if key == "judge":
+            judges.add(value)
+            continue
+        while key in parts or key in _OURS or not key:  # another package's metric may call its settings anything
+            key = f"metric.{key}"
+        parts[key] = held.get(key, value)
+    return parts, judges
+
+
+def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str]) -> dict[str, str]:
+    members = _members(manifest, name)
+    facts = {task: manifest.tasks[task] for task in members}
+    ids = sorted(sample_ids)
+    options = {key: manifest.settings.get(key) for key in _HARNESS_OPTIONS}
+    asked = {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
+    benchmarks = sorted({one.benchmark for one in facts.values()})
+    filters = {task: ",".join(f"{key}={one.filters[key]}" for key in one.filters) for task, one in facts.items()}
+    return {
+        "task" if name in manifest.tasks else "group": name,
+        "version": _combined({task: f"{one.version:g}" for task, one in facts.items()}),
+        "filters": _combined(filters),
+        "prompt": _combined({task: _prompt(manifest, one.prompt_hash) for task, one in facts.items()}),
+        "protocol": _protocol(manifest, name, members),
+        "data": _combined({one: _fingerprint(manifest, one) for one in benchmarks}),
+        "items": f"{len(ids)}-{_hash(ids)}",
+        **({"blind": "yes"} if any(one.blind for one in facts.values()) else {}),
+        **({"harness": _hash(asked)} if asked else {}),
+    }
+
+
+def _members(manifest: RunManifest, name: str) -> Sequence[str]:
+    members = (name,) if name in manifest.tasks else manifest.groups.get(name, ())
+    lacking = [task for task in members if task not in manifest.tasks]
+    if lacking or not members:
+        told = f"the run's manifest has no task {lacking[0]!r} of group" if lacking else "the run has no task or group"
+        raise UsageError(f"{told} {name!r}; name one of {', '.join((*manifest.tasks, *manifest.groups))}.")
+    return members
+
+
+def _protocol(manifest: RunManifest, name: str, members: Sequence[str]) -> str:
+    if name in manifest.tasks:
+        return manifest.tasks[name].protocol_hash
+    return _hash({task: manifest.tasks[task].protocol_hash for task in members})
+
+
+def _prompt(manifest: RunManifest, prompt_hash: str) -> str:
+    """An unknown prompt equals no other one: what made these responses stands in its place."""
+    return f"{PROMPT};{_hash(manifest.model)}" if prompt_hash in (PROMPT, "") else prompt_hash
+
+
+def _fingerprint(manifest: RunManifest, benchmark: str) -> str:
+    facts = manifest.data.get(benchmark)
+    if facts is None:
+        raise UsageError(f"the run's manifest has no `data` of {benchmark}; restore it.")
+    return facts.fingerprint[:HASH_LENGTH]
+
+
+def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
+    """The panels by task, as the manifest tells them; those that it does not tell come from the score."""
+    judged = {metric, _MADE_OF.get(metric, metric)}
+    rubrics = [one for one in manifest.judge.values() if judged & set(one.rubric.metrics)]
+    by_task = {
+        task: ",".join(sorted({one.judge_hash for one in rubrics if task in one.tasks}))
+        for task in _members(manifest, name)
+    }
+    by_task = {task: found for task, found in by_task.items() if found}
+    told = {judge for found in by_task.values() for judge in found.split(",")}
+    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - told)]
+    if by_task and name not in manifest.tasks:
+        parts.append(f"{len(by_task)}-tasks")  # one that was not judged is another share of the same items
+    return {"judge": ",".join(parts)} if parts else {}
+
+
+def _combined(values: Mapping[str, str]) -> str:
+    """One value for several tasks: theirs where it is the same, else a hash of all."""
+    return next(iter(values.values())) if len(set(values.values())) == 1 else _hash(values)
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]

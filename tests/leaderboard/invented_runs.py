@@ -1,0 +1,209 @@
+"""Result folders of invented models on the miniature data: baseline policies asked directly, no harness, no model.
+
+``shared_runs`` writes them once for the whole test process; ``write_run_of`` writes one more, changed as a test needs.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from medtasks.adapters.policies import Question, make_policy
+
+from medtasks.benchmarks.documents import prompt_text, task_documents
+from medtasks.filters import join_stages
+from medtasks.judge.config import JudgeConfig
+from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.stub import MODEL, StubJudge
+from medtasks.results.adjudication import judge_run
+from medtasks.results.folder import RunRecord, write_run
+from medtasks.results.judged import with_judged_scores
+from medtasks.results.learned import with_learned_metrics
+from medtasks.results.manifest import RunManifest, task_facts, versions
+from medtasks.results.rescore import scored_sample
+from medtasks.results.run import data_facts, pooled_scores
+from medtasks.results.samples import Sample
+from medtasks.spec import leaf_tasks, load_spec
+
+__all__ = [
+    "GROUPS",
+    "MODELS",
+    "Invented",
+    "answered",
+    "judged_by_stub",
+    "make_run",
+    "shared_runs",
+    "write_run_of",
+    "write_runs",
+]
+
+GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
+"""The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``, ``mi_cxr_stagewise``) work, too."""
+
+START = datetime(2026, 11, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Invented:
+    """A model that answers by a baseline's policy; ``name`` is what its manifest calls ``pretrained``."""
+
+    name: str
+    policy: str
+    seed: int = 0
+    accuracy: float | None = None
+
+    @property
+    def folder(self) -> str:
+        return self.name.rpartition("/")[2]
+
+
+MODELS = (
+    Invented("invented/Oracle-72B", "oracle"),
+    Invented("invented/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8),
+    Invented("invented/Careful-twin-7B", "noisy_oracle", seed=2, accuracy=0.8),  # as good, other mistakes
+    Invented("invented/Guess-1B", "uniform", seed=3),
+    Invented("invented/Silent-1B", "abstain"),
+)
+
+
+def answered(
+    model: Invented,
+    groups: Sequence[str] = GROUPS,
+    *,
+    limit: int | None = None,
+    blind: bool = False,
+    mini: bool = True,
+    created: str | None = None,
+    generation: dict[str, Any] | None = None,
+) -> tuple[RunManifest, dict[str, list[Sample]]]:
+    """Manifest and samples of one model's run, without verdicts and not yet scored.
+
+    ``limit`` asks the first documents of each task alone; ``mini=False`` claims that the data are a release's.
+    """
+    policy = make_policy(model.policy, seed=model.seed, accuracy=model.accuracy)
+    samples: dict[str, list[Sample]] = {}
+    facts = {}
+    for task in dict.fromkeys(leaf for group in groups for leaf in leaf_tasks(group)):
+        if task not in samples and not _has_rows(task):
+            continue
+        spec = load_spec(task)
+        everything = _documents(task)
+        documents = everything[:limit]
+        answers = sorted(document["target"] for document in everything)
+        prompt_hash = spec.prompt_hash or ""
+        scored = []
+        for document in documents:
+            said = policy(Question.of(document, document["sample_id"], answers))
+            staged = spec.stage1_template is not None
+            prompt = prompt_text(document, spec.template or "", **({"observations": said} if staged else {}))
+            responses = [join_stages([said, said]) if staged else said]
+            scored.append(scored_sample(spec, document, responses, prompt=prompt, prompt_hash=prompt_hash))
+        samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored))
+        statuses = [sample.status for sample in scored]
+        settings = {**spec.generation, **(generation or {})}
+        facts[task] = task_facts(spec, settings, len(everything), statuses, blind=blind)
+    members = {
+        name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples)
+        for group in groups
+        for name in _with_inner_groups(group)
+    }
+    data = {
+        name: data_facts(name).model_copy(update={"mini": mini})
+        for name in sorted({one.benchmark for one in facts.values()})
+    }
+    manifest = RunManifest(
+        created=created or START.isoformat(timespec="seconds"),
+        processes=1,
+        versions=versions(),
+        model={
+            "model": "medtasks_vlm",
+            "pretrained": model.name,
+            "revision": f"{model.seed:040d}",
+            "dtype": "bfloat16",
+            "device": "cuda",
+            "batch_size": 1,
+            "finish": {"stop": 1, "length": 0},
+            **({"blind": True} if blind else {}),
+        },
+        settings={
+            "model": "medtasks_vlm",
+            "model_args": f"pretrained={model.name},device=cuda",
+            "batch_size": 1,
+            "limit": limit,
+            "gen_kwargs": None,
+            "random_seed": 0,
+        },
+        tasks=facts,
+        groups=members,
+        data=data,
+    )
+    return manifest, samples
+
+
+def make_run(model: Invented, groups: Sequence[str] = GROUPS, **options: Any) -> RunRecord:
+    """The finished run of one model, without verdicts; ``options`` as :func:`answered`."""
+    manifest, samples = answered(model, groups, **options)
+    tasks, pooled = pooled_scores(samples, manifest.groups)
+    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
+
+
+def judged_by_stub(manifest: RunManifest, samples: dict[str, list[Sample]], url: str, store: Path) -> RunRecord:
+    """The finished run with the verdicts of the stub judge at ``url``."""
+    settings = JudgeSettings(base_url=url, model=MODEL, api_key_env="MEDTASKS_STUB_KEY")
+    return judge_run(manifest, samples, JudgeConfig(judges={MODEL: settings}, store=store))[0]
+
+
+def write_run_of(root: Path, model: Invented, groups: Sequence[str] = GROUPS, **options: Any) -> Path:
+    """The folder of one model's run, without verdicts; ``options`` as :func:`answered`."""
+    return write_run(root / model.folder / "20261101_000000_medtasks", make_run(model, groups, **options))
+
+
+def write_runs(
+    root: Path,
+    models: Sequence[Invented] = MODELS,
+    groups: Sequence[str] = GROUPS,
+    *,
+    judged: bool = True,
+    **options: Any,
+) -> dict[str, Path]:
+    """Folders of several models' runs by the last part of the model's name, each a minute newer than the one before."""
+    folders = {}
+    with StubJudge() as stub:
+        for number, model in enumerate(models):
+            created = (START + timedelta(minutes=number)).isoformat(timespec="seconds")
+            told = {"created": created, **options}
+            if judged and any(load_spec(task).metadata.rubrics for group in groups for task in leaf_tasks(group)):
+                run = judged_by_stub(*answered(model, groups, **told), stub.url, root / "verdicts.sqlite")
+            else:
+                run = make_run(model, groups, **told)
+            folders[model.folder] = write_run(root / model.folder / f"20261101_00{number:02d}00_medtasks", run)
+    return folders
+
+
+@functools.cache
+def shared_runs() -> dict[str, Path]:
+    """:func:`write_runs` of all models over the four benchmarks, once a process. Nobody may change these folders."""
+    return write_runs(Path(tempfile.mkdtemp(prefix="medtasks-runs-")))
+
+
+def _with_inner_groups(group: str) -> list[str]:
+    """The group and the groups in it; nothing for a task."""
+    spec = load_spec(group)
+    if spec.kind == "task":
+        return []
+    return [group, *(inner for member in spec.members for inner in _with_inner_groups(member))]
+
+
+@functools.cache
+def _documents(task: str) -> list[dict[str, Any]]:
+    return task_documents(task)
+
+
+def _has_rows(task: str) -> bool:
+    """Whether the miniature data hold rows for the task: those of MI-CXR's variants come in a file of their own."""
+    return "variant" not in task

@@ -1,0 +1,317 @@
+"""Collecting: what is found, read once and refused."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from invented_runs import MODELS, write_run_of
+from medtasks.leaderboard import collect as module
+from medtasks.leaderboard.collect import collect, find_plain_runs, find_runs
+from medtasks.leaderboard.digest import Digest
+from medtasks.leaderboard.digest_cache import pack, unpack
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.errors import UsageError
+from medtasks.results.signature import differences
+
+TASK = "kvasir_vqa_x1_level3"
+ORACLE, GUESS = MODELS[0], MODELS[3]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs in a tree."""
+    root = tmp_path_factory.mktemp("results")
+    for model in (ORACLE, GUESS):
+        write_run_of(root, model, [TASK])
+    return root
+
+
+@pytest.fixture
+def tree(results: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(results, tmp_path / "tree"))
+
+
+def same(one: Digest, other: Digest) -> bool:
+    """Equal to the last bit."""
+    return pack(one) == pack(other) and one.facts == other.facts
+
+
+def run_of(tree: Path, name: str) -> Path:
+    return next((tree / name).iterdir())
+
+
+# --------------------------------------------------------------------------------------------------------- finding
+
+
+def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
+    both = [run_of(tree, "Guess-1B"), run_of(tree, "Oracle-72B")]
+    assert find_runs([tree]) == both
+    assert find_runs([both[1], tree, both[0], tree / "Oracle-72B"]) == [both[0], both[1]]
+    (tree / "link").symlink_to(both[0].parent)
+    assert find_runs([tree]) == both
+
+
+def test_a_run_may_be_called_anything(tree: Path) -> None:
+    renamed = run_of(tree, "Guess-1B").rename(tree / "submission")
+    assert renamed in find_runs([tree])
+    assert find_runs([renamed]) == [renamed]
+
+
+def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: Path) -> None:
+    run = run_of(tree, "Guess-1B")
+    shutil.copytree(run, run.with_name(f".{run.name}.abc"))
+    aside = run.rename(run.with_name(f".{run.name}.aside"))
+    assert run in find_runs([tree])
+    digests, refused = collect([tree])
+    assert (len(digests), refused) == (2, [])
+    assert not aside.exists()
+
+
+def test_a_path_that_is_no_folder_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder; give folders of results"):
+        collect([tmp_path / "nothing"])
+
+
+def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    digests, refused = collect([tree, tmp_path / "empty"])
+    assert len(digests) == 2
+    assert [(one.folder, one.reason) for one in refused] == [
+        ("empty", "it holds no result folder (…_medtasks) of medtasks")
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------- refusing
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("manifest.json", "{", "manifest.json: not the manifest of a run; restore it."),
+        ("manifest.json", None, "cannot be read|holds no manifest.json"),
+        (f"samples/{TASK}.jsonl", "{}\n", "line 1: field `sample_id`"),
+        (f"samples/{TASK}.jsonl", "", "0 samples, expected 11"),
+        (f"samples/{TASK}.jsonl", "\x00\ud800", "it cannot be read|line 1"),
+    ],
+)
+def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None, reason: str) -> None:
+    path = run_of(tree, "Guess-1B") / file
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content.encode("utf-8", "surrogatepass"))
+    digests, refused = collect([tree])
+    assert [one.facts.model_facts["name"] for one in digests] == [ORACLE.name]
+    (one,) = refused
+    assert one.folder == run_of(tree, "Guess-1B").name
+    assert any(part in one.reason for part in reason.split("|"))
+    assert str(tree) not in one.reason
+    assert "\n" not in one.reason
+
+
+def test_numbers_that_are_none_are_refused(tree: Path) -> None:
+    path = run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[0]["statistics"]["rougeL"] = [float("nan"), 1.0]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    digests, refused = collect([tree])
+    assert (len(digests), len(refused)) == (1, 1)
+
+
+def test_the_same_run_counts_once(tree: Path) -> None:
+    run = run_of(tree, "Guess-1B")
+    shutil.copytree(run, tree / "again" / "a_medtasks")
+    digests, refused = collect([tree, tree / "again"])
+    assert (len(digests), refused) == (2, [])
+    assert {one.facts.folder for one in digests} == {"20261101_000000_medtasks"}
+
+
+def test_the_order_of_paths_changes_nothing(tree: Path) -> None:
+    first, _ = collect([tree / "Guess-1B", tree / "Oracle-72B"])
+    second, _ = collect([tree / "Oracle-72B", tree / "Guess-1B"])
+    assert all(same(one, other) for one, other in zip(first, second, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- caching
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the functions that read a folder, as they are called."""
+    called: list[str] = []
+
+    def watched(name: str) -> None:
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: (called.append(name), original(*given))[1])
+
+    watched("folder_digest")
+    watched("digest_run")
+    return called
+
+
+def test_unchanged_folders_are_not_read_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
+    fresh, _ = collect([tree], tmp_path / "cache")
+    assert reads == ["folder_digest", "digest_run"] * 2
+    reads.clear()
+    again, _ = collect([tree], tmp_path / "cache")
+    assert reads == []
+    assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
+
+
+def test_touched_files_are_read_and_moved_folders_too_but_not_scored(
+    tree: Path, tmp_path: Path, reads: list[str]
+) -> None:
+    collect([tree], tmp_path / "cache")
+    reads.clear()
+    for path in tree.rglob("*.json*"):
+        os.utime(path, (1, 1))
+    collect([tree], tmp_path / "cache")
+    collect([tree.rename(tmp_path / "elsewhere")], tmp_path / "cache")
+    assert set(reads) == {"folder_digest"}
+
+
+def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> None:
+    before, _ = collect([tree], tmp_path / "cache")
+    path = run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[0]["statistics"]["exact_match"], lines[0]["scores"]["exact_match"] = [1.0, 1.0], 1.0
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    after, _ = collect([tree], tmp_path / "cache")
+    uncached, _ = collect([tree])
+    assert [one.facts.digest for one in after] != [one.facts.digest for one in before]
+    assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
+    guess = next(one for one in after if one.facts.model_facts["name"] == GUESS.name)
+    assert any(note.startswith("scores.json disagrees") for note in guess.facts.notes)
+
+
+def test_scores_that_were_changed_are_compared_again(tree: Path, tmp_path: Path) -> None:
+    collect([tree], tmp_path / "cache")
+    (run_of(tree, "Guess-1B") / "scores.json").write_text("{", encoding="utf-8")
+    after, _ = collect([tree], tmp_path / "cache")
+    assert sum("scores.json cannot be read" in note for one in after for note in one.facts.notes) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
+def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, damage: bytes) -> None:
+    fresh, _ = collect([tree], tmp_path / "cache")
+    entries = sorted((tmp_path / "cache").glob("*.npz"))
+    assert len(entries) == 2
+    entries[0].write_bytes(damage)
+    entries[1].write_bytes(entries[1].read_bytes()[:-200])
+    again, _ = collect([tree], tmp_path / "cache")
+    assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
+    (tmp_path / "cache" / "index.json").write_bytes(damage)
+    again, _ = collect([tree], tmp_path / "cache")
+    assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_whatever_byte_is_changed_the_digest_is_the_same_or_damaged(results: Path, data: st.DataObject) -> None:
+    content = _packed(results)
+    place = data.draw(st.integers(0, len(content) - 1))
+    damaged = content[:place] + bytes([content[place] ^ data.draw(st.integers(1, 255))]) + content[place + 1 :]
+    try:
+        found = unpack(damaged)
+    except Exception:
+        return
+    assert pack(found) == content
+
+
+@functools.cache
+def _packed(results: Path) -> bytes:
+    return pack(collect([results / "Guess-1B"])[0][0])
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file", encoding="utf-8")
+    assert len(collect([tree], tmp_path / "cache")[0]) == 2
+
+
+def test_a_digest_survives_packing(tree: Path) -> None:
+    for digest in collect([tree])[0]:
+        found = unpack(pack(digest))
+        assert found.facts == digest.facts
+        assert (found.model, found.blind, found.complete) == (digest.model, digest.blind, digest.complete)
+        for name, entry in digest.entries.items():
+            other = found.entries[name]
+            assert (other.scores, other.items, other.clusters) == (entry.scores, entry.items, entry.clusters)
+            assert other.signatures == entry.signatures
+            assert list(other.statistics) == list(entry.statistics)
+            for metric, table in entry.statistics.items():
+                np.testing.assert_array_equal(other.statistics[metric], table)
+
+
+def test_progress_is_told(tree: Path) -> None:
+    told: list[tuple[int, int]] = []
+    collect([tree], progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+# ------------------------------------------------------------------------------------------- lmms-eval's own folders
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """What the harness writes for one model, without our folder: a log of right answers, and the results."""
+    folder = tmp_path / "harness" / "some__model"
+    folder.mkdir(parents=True)
+    stamp = "20261102_101500"
+    lines = [
+        {"doc_id": number, "target": one["target"], "filtered_resps": one["target"], "input_media": one["media"]}
+        for number, one in enumerate(task_documents(TASK))
+    ]
+    log = folder / f"{stamp}_samples_{TASK}.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / f"{stamp}_samples_mmmu_val.jsonl").write_text("{}\n", encoding="utf-8")
+    config = {"model": "vllm", "model_args": "model=/srv/some/model,api_key=abc", "limit": None}
+    (folder / f"{stamp}_results.json").write_text(json.dumps({"config": config}), encoding="utf-8")
+    return folder
+
+
+def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
+    (run,) = find_plain_runs([plain.parent])
+    assert list(run.logs) == [TASK]
+    assert find_runs([plain.parent]) == []
+    digests, refused = collect([plain.parent, tree])
+    assert refused == []
+    made = next(one for one in digests if one.facts.folder == "some__model/20261102_101500")
+    ours = next(one for one in digests if one.facts.model_facts["name"] == ORACLE.name)
+    assert made.facts.model_facts["name"] == "model"
+    assert made.facts.created == "2026-11-02T10:15:00+00:00"
+    assert "/srv" not in made.facts.model_dump_json()
+    assert "abc" not in made.facts.model_dump_json()
+    assert made.entries[TASK].scores.metrics["exact_match"] == ours.entries[TASK].scores.metrics["exact_match"]
+    found = differences(made.entries[TASK].signatures["exact_match"], ours.entries[TASK].signatures["exact_match"])
+    assert found[0].startswith("prompt unknown instead of ")
+    assert made.facts.notes[0].startswith("made elsewhere (lmms-eval): prompt, ")
+    (command,) = made.facts.commands
+    assert command == (
+        f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "
+        "--model vllm --out NEW_FOLDER"
+    )
+
+
+def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
+    fresh, _ = collect([plain], tmp_path / "cache")
+    again, _ = collect([plain], tmp_path / "cache")
+    assert same(fresh[0], again[0])
+    (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
+    digests, (refused,) = collect([plain], tmp_path / "cache")
+    assert digests == []
+    assert "line 1: field " in refused.reason
+    assert str(plain) not in refused.reason
+
+
+def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
+    run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
+    assert find_plain_runs([plain]) == []
+    assert [path.name for path in find_runs([plain])] == ["20261102_101500_medtasks"]

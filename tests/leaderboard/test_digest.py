@@ -1,0 +1,350 @@
+"""Digests: the run's own numbers made again, items by metric, timelines as scored, and notes on all that is unusual."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented_runs import MODELS, Invented, make_run, shared_runs, write_run_of
+from medtasks.leaderboard.digest import Digest
+from medtasks.leaderboard.reading import digest_run, folder_digest
+
+from medtasks.errors import MedtasksError
+from medtasks.metrics import get_metric
+from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.rescore import rescore
+from medtasks.results.samples import write_samples
+from medtasks.results.signature import differences, parse_signature
+from medtasks.spec import load_spec
+
+SMALL = "kvasir_vqa_x1_level1"
+GUESS = MODELS[3]
+
+
+@pytest.fixture(scope="module")
+def judged() -> Digest:
+    """Of a run over all four benchmarks."""
+    return digest_run(shared_runs()["Careful-7B"])
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Any]:
+    scores = json.loads((shared_runs()["Careful-7B"] / "scores.json").read_text(encoding="utf-8"))
+    return {**scores["tasks"], **scores["groups"]}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one level, without judge."""
+    return write_run_of(tmp_path_factory.mktemp("small"), GUESS, [SMALL])
+
+
+@pytest.fixture
+def copy(small: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small, tmp_path / small.name))
+
+
+def test_the_scores_are_the_runs_own(judged: Digest, written: dict[str, Any]) -> None:
+    assert {name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()} == written
+    assert not any("scores.json" in note for note in judged.facts.notes)
+
+
+def test_statistics_of_the_items_add_up_to_every_score(judged: Digest) -> None:
+    for entry in judged.entries.values():
+        assert len(entry.items) == len(set(entry.items)) == len(entry.clusters)
+        assert list(entry.items) == sorted(entry.items)
+        for name, score in entry.scores.metrics.items():
+            metric, rows = get_metric(name), entry.statistics[name]
+            assert rows.shape == (len(entry.items), metric.width)
+            known = rows[~np.isnan(rows).any(axis=1)]
+            if score.value is not None:
+                assert float(metric.score(known.sum(axis=0))) == pytest.approx(score.value, abs=1e-12)
+                if score.judged is not None:
+                    assert (len(known) == len(rows)) == (score.judged == score.samples)
+
+
+def test_a_pooled_metric_and_one_that_does_not_apply(judged: Digest) -> None:
+    stream = judged.entries["medstreambench"]
+    assert stream.statistics["overall_table4"].shape[1] == 16
+    mixed = judged.entries["med_cmr"].statistics["accuracy"]  # open questions have none
+    assert {tuple(row) for row in mixed.tolist()} == {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
+
+
+def test_items_without_a_verdict_have_no_statistics(small: Path) -> None:
+    entry = digest_run(small).entries[SMALL]
+    assert np.isnan(entry.statistics["judged_accuracy"]).all()
+    assert not np.isnan(entry.statistics["rougeL"]).any()
+
+
+def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: Digest) -> None:
+    other = digest_run(shared_runs()["Careful-twin-7B"])
+    for name, entry in judged.entries.items():
+        assert other.entries[name].signatures == entry.signatures
+    total = parse_signature(judged.entries["med_cmr"].signatures["open_total"])
+    judge, tasks = total["judge"].split(",")
+    assert judge in judged.facts.judges["med_cmr_open"]
+    assert tasks == "7-tasks"
+    assert "judge" not in parse_signature(judged.entries["med_cmr"].signatures["accuracy"])
+
+
+def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: Digest, small: Path) -> None:
+    mine, theirs = digest_run(small).entries[SMALL].signatures, judged.entries[SMALL].signatures
+    assert mine["rougeL"] == theirs["rougeL"]
+    assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith("no judge instead of ")
+
+
+# ----------------------------------------------------------------------------------------------------- timelines
+
+
+def test_timelines_show_what_was_scored(judged: Digest) -> None:
+    _, samples = read_run(shared_runs()["Careful-7B"])
+    for task in ("medstreambench_future_streaming", "medstreambench_proactive"):
+        entry = judged.entries[task]
+        by_id = {sample.sample_id: sample for sample in samples[task]}
+        content = dict(zip(entry.items, entry.statistics["content"].tolist(), strict=True))
+        assert [one.item for one in entry.timelines] == list(entry.items)[:12]
+        for one in entry.timelines:
+            rounds = [by_id[f"{one.item}@{number}"] for number in range(1, len(one.rounds) + 1)]
+            assert [(turn.time, turn.said, turn.answerable) for turn in one.rounds] == [
+                (sample.document["time"], sample.filtered, sample.document["answerable"]) for sample in rounds
+            ]
+            told = [turn.content for turn in one.rounds if turn.content is not None]
+            if len(told) == len(one.rounds):
+                assert sum(told) / len(told) == pytest.approx(content[one.item][0])
+    assert judged.entries["medstreambench_present"].timelines == ()
+    assert judged.entries["medstreambench"].timelines == ()
+
+
+def test_times_of_a_timeline_by_hand() -> None:
+    """The miniature stream of one operation: query at 6 s, bleeding at 13.5 s, rounds every 2 s from 10 s on."""
+    (found,) = (
+        one
+        for one in digest_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
+        if one.item == "mini_chole01_stream"
+    )
+    assert (found.query_time, found.expected_time, found.tolerance) == (6.0, 13.5, 1.0)
+    assert [(turn.time, turn.positive, turn.valid, turn.content) for turn in found.rounds] == [
+        (10.0, False, True, 1.0),
+        (12.0, False, True, 1.0),
+        (14.0, True, True, 1.0),
+        (16.0, True, True, 1.0),
+        (18.0, True, True, 1.0),
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------- notes
+
+
+def test_what_is_usual_has_one_note(small: Path) -> None:
+    digest = digest_run(small)
+    assert digest.facts.notes == (
+        "miniature data (kvasir_vqa_x1): a demonstration, not a benchmark result",
+        f"not judged: {SMALL}",
+    )
+    assert digest.complete == {SMALL: True}
+    assert (digest.blind, digest.facts.mini) == (False, True)
+
+
+def noted(tmp_path: Path, tasks: list[str], **options: Any) -> Digest:
+    return digest_run(write_run_of(tmp_path, GUESS, tasks, **options))
+
+
+def test_a_limit_is_noted(tmp_path: Path) -> None:
+    digest = noted(tmp_path, [SMALL], limit=5)
+    assert "run with --limit: 5 of 25 documents" in digest.facts.notes
+    assert digest.complete == {SMALL: False}
+    assert " --limit 5 " in digest.facts.commands[-1]
+
+
+def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Path) -> None:
+    task = "medstreambench_future_streaming"
+    digest = noted(tmp_path, [task], limit=7)
+    entry = digest.entries[task]
+    assert len(entry.items) == entry.scores.items == 1
+    assert "streaming items in no score, as not all of their rounds were asked: 1" in digest.facts.notes
+    assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
+
+
+def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
+    digest = noted(tmp_path, [SMALL], blind=True)
+    assert "blind: prompts without media" in digest.facts.notes
+    assert digest.blind
+    assert digest.model == digest_run(small).model
+
+
+def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> None:
+    digest = noted(tmp_path, ["mi_cxr_icr"], mini=False)
+    assert digest.facts.notes == ()
+    assert digest.facts.commands[0].startswith("medtasks prepare mi_cxr ")
+    assert digest.facts.commands[1].startswith("lmms-eval --model medtasks_vlm ")
+
+
+def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
+    again = rescore(*read_run(small))
+    folder = write_run(tmp_path / "x_medtasks", RunRecord(again.manifest, again.samples, again.tasks, again.groups))
+    digest = digest_run(folder)
+    assert any(note.startswith("rescored: run with medtasks ") for note in digest.facts.notes)
+    assert digest.facts.commands[-1] == "medtasks score x_medtasks --out NEW_FOLDER"
+    assert digest.entries[SMALL].signatures == digest_run(small).entries[SMALL].signatures
+
+
+def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(shared_runs()["Careful-7B"], tmp_path / "run_medtasks"))
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["judge"]["med_cmr_open"]["unjudged"] = {"timeout at /srv/judge": 2}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    facts = digest_run(folder).facts
+    assert any(
+        note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
+    )
+    assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    held = json.loads(path.read_text(encoding="utf-8"))
+    change(held)
+    path.write_text(json.dumps(held), encoding="utf-8")
+
+
+def test_scores_that_disagree_with_the_samples_are_named(copy: Path) -> None:
+    right = digest_run(copy).entries[SMALL].scores
+
+    def better(scores: dict[str, Any]) -> None:
+        scores["tasks"][SMALL]["metrics"]["rougeL"]["value"] = 0.99
+
+    changed(copy / "scores.json", better)
+    digest = digest_run(copy)
+    (note,) = (note for note in digest.facts.notes if "scores.json" in note)
+    assert note.startswith(f"scores.json disagrees with the samples: {SMALL} rougeL is 0.99 there, ")
+    assert digest.entries[SMALL].scores == right
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"tasks": {"x": 1}, "groups": {}}'])
+def test_scores_that_cannot_be_read_are_noted(copy: Path, text: str | None) -> None:
+    (copy / "scores.json").unlink()
+    if text is not None:
+        (copy / "scores.json").write_text(text, encoding="utf-8")
+    assert any("all scores are computed from the samples" in note for note in digest_run(copy).facts.notes)
+
+
+# --------------------------------------------------------------------------------------------------------- facts
+
+
+def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
+    run = make_run(GUESS, [SMALL])
+    secret = "sk-abcdefghijklmnopqrstuvwx"
+    manifest = run.manifest.model_copy(
+        update={
+            "model": {**run.manifest.model, "pretrained": "/srv/weights/mine", "api_key": secret},
+            "settings": {
+                **run.manifest.settings,
+                "model_args": f"pretrained=/srv/weights/mine,api_key={secret},device=cuda",
+                "system_instruction": f"Read /srv/prompt.txt, {secret}",
+            },
+        }
+    )
+    digest = digest_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
+    told = digest.facts.model_dump_json()
+    assert "/srv" not in told
+    assert str(tmp_path) not in told
+    assert secret not in told
+    assert digest.facts.model_facts["name"] == "mine"
+    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.facts.commands[-1].replace("'", "")
+
+
+def test_facts_are_those_of_the_manifest(small: Path) -> None:
+    manifest, _ = read_run(small)
+    facts = digest_run(small).facts
+    task = manifest.tasks[SMALL]
+    assert facts.protocols == {SMALL: task.protocol_hash}
+    assert facts.prompts == {SMALL: load_spec(SMALL).prompt_hash}
+    assert facts.data == {"kvasir_vqa_x1": manifest.data["kvasir_vqa_x1"].fingerprint}
+    assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 25
+    assert facts.folder == small.name
+    assert facts.digest == folder_digest(small)
+    (command,) = facts.commands
+    assert command == (
+        "MEDTASKS_DATA=mini lmms-eval --model medtasks_vlm --model_args pretrained=invented/Guess-1B,device=cuda "
+        f"--tasks {SMALL} --batch_size 1 --output_path results"
+    )
+
+
+def test_the_command_names_the_widest_groups(judged: Digest) -> None:
+    assert " --tasks kvasir_vqa_x1,med_cmr,medstreambench,mi_cxr " in judged.facts.commands[0]
+
+
+# ------------------------------------------------------------------------------------------- folders that do not fit
+
+
+def less(folder: Path) -> None:
+    path = folder / "samples" / f"{SMALL}.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+
+
+def twice(folder: Path) -> None:
+    path = folder / "samples" / f"{SMALL}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines[1:], lines[1]]), encoding="utf-8")
+
+
+def another_prompt(folder: Path) -> None:
+    changed(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(prompt_hash="0" * 16))
+
+
+def another_task(folder: Path) -> None:
+    (folder / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
+
+
+def no_samples(folder: Path) -> None:
+    (folder / "samples" / f"{SMALL}.jsonl").unlink()
+
+
+def a_group_of_strangers(folder: Path) -> None:
+    changed(folder / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
+
+
+def other_statuses(folder: Path) -> None:
+    changed(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(status={"empty": 25}))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (less, r"24 samples, expected 25 as `tasks.*answered` of manifest.json"),
+        (twice, "stands there twice"),
+        (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
+        (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
+        (no_samples, "missing, although the manifest names the task"),
+        (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is no task of the run"),
+        (other_statuses, "extraction statuses are"),
+    ],
+)
+def test_a_folder_whose_parts_do_not_fit_is_refused(copy: Path, break_it: Callable[[Path], None], message: str) -> None:
+    break_it(copy)
+    with pytest.raises(MedtasksError, match=message):
+        digest_run(copy)
+
+
+def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: Path) -> None:
+    run = make_run(Invented("a/b", "oracle"), [SMALL])
+    theirs = [sample.model_copy(update={"task": "acme_dots"}) for sample in run.samples[SMALL]]
+    manifest = run.manifest.model_copy(
+        update={
+            "tasks": {**run.manifest.tasks, "acme_dots": run.manifest.tasks[SMALL]},
+            "groups": {"acme": ("acme_dots", SMALL)},
+        }
+    )
+    folder = write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, {}))
+    write_samples(folder / "samples" / "acme_dots.jsonl", theirs)
+    digest = digest_run(folder)
+    assert list(digest.entries) == [SMALL]
+    assert [note for note in digest.facts.notes if "no installed package" in note] == [
+        "left out, as no installed package has the task: acme",
+        "left out, as no installed package has the task: acme_dots",
+    ]
