@@ -31,6 +31,7 @@ REPAIR = ":repair"
 """What the key of a repair request ends in."""
 AT_ONCE = 16  # questions; prepared in one go, while the answers that arrive wait
 LINGER = 0.01  # seconds that a verdict may wait for others, to be stored with them
+PATIENCE = 5  # times that another process's transaction is let go first
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
@@ -139,8 +140,9 @@ async def adjudicate(
 ) -> Adjudication:
     """Judge every question under ``rubric``; each answer is in the store within ten milliseconds.
 
-    Valid verdicts that arrive within that time are stored in one transaction, all other answers at once. So a killed
-    process loses the requests in flight and those whose answer came in its last ten milliseconds. Where this raises,
+    Valid verdicts that arrive within that time are stored in one transaction, all other answers at once; where another
+    process is storing, it goes first. So a killed process loses the requests in flight and those whose answer came in
+    its last ten milliseconds, or fifty beside other processes. Where this raises,
     what had arrived is stored.
 
     An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
@@ -204,6 +206,7 @@ class _Run:
         self._progress, self._before = progress, replace(client.spent)
         self._arrived: list[tuple[_Case, StoredVerdict]] = []  # not yet in the store
         self._timer: asyncio.TimerHandle | None = None
+        self._yielded = 0
         self._failure: Exception | None = None
         self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
@@ -232,7 +235,7 @@ class _Run:
             row = StoredVerdict(request.key, case.prompt, outcome.text, _as_json(reading), None, *tokens)
             self._arrived.append((case, row))
             if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(LINGER, self._settle_in_time)
+                self._linger()
             return self._weighed(case, row, reading)
         return self._weighed(case, *self._put(request.key, case.prompt, outcome.text, tokens, reading, case))
 
@@ -246,18 +249,33 @@ class _Run:
             self._timer.cancel()
             self._timer = None
         arrived, self._arrived = self._arrived, []
-        for (case, row), written in zip(arrived, self._store.put_all(row for _, row in arrived), strict=True):
-            if not written:
-                self._replace(case, *self._read(self._store.get([row.key])[row.key], case))
+        self._stored(arrived, self._store.put_all(row for _, row in arrived))
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
+    def _linger(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LINGER, self._settle_in_time)
+
     def _settle_in_time(self) -> None:
+        """Store what has arrived; while another process stores, the answers that come meanwhile must not wait."""
+        arrived, self._timer = self._arrived, None
+        rows = [row for _, row in arrived]
         try:
-            self.settle()
+            written = self._store.put_now(rows) if self._yielded < PATIENCE else self._store.put_all(rows)
+            if written is None:
+                self._yielded += 1
+                self._linger()
+                return
+            self._yielded, self._arrived = 0, []
+            self._stored(arrived, written)
         except Exception as error:  # nobody waits for it here
-            self._failure = error
+            self._failure, self._arrived = error, []
+
+    def _stored(self, arrived: Sequence[tuple[_Case, StoredVerdict]], written: Sequence[bool]) -> None:
+        for (case, row), first in zip(arrived, written, strict=True):
+            if not first:
+                self._replace(case, *self._read(self._store.get([row.key])[row.key], case))
 
     def _new_case(self, question: Question) -> _Case | None:
         """The case that ``question`` opens, or None where it has none or joins another."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -120,9 +121,11 @@ async def adjudicate_in_processes(
     mine = asyncio.ensure_future(adjudicate(own.questions, rubric, client, store, note))
     mine.add_done_callback(lambda _: places.left())
     theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, inbox, tell, places))
+    gc.freeze()  # looking for cycles among thousands of questions would hold up all that is in flight
     try:
         found, _ = await asyncio.gather(mine, theirs)
     finally:
+        gc.unfreeze()
         mine.cancel()
         for worker in workers:
             worker.end()
@@ -222,6 +225,7 @@ def _sum(parts: Iterable[Spent]) -> Spent:
 def _work(given: BinaryIO, said: BinaryIO) -> None:
     """A worker's life."""
     share: _Share = pickle.load(given)
+    gc.freeze()  # the questions stay to the end: looking for cycles in them would hold up all that is in flight
     import openai  # noqa: F401 - before the first place is taken: it takes a second
 
     last = 0.0
@@ -277,3 +281,5 @@ if __name__ == "__main__":
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     parallel._work(sys.stdin.buffer, channel)
+    channel.close()
+    os._exit(0)  # a thread still listens, and an interpreter that ends under it calls that a fatal error

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -128,14 +128,24 @@ class VerdictStore:
             return []
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            return _written(connection, rows)
+
+    def put_now(self, verdicts: Iterable[StoredVerdict]) -> list[bool] | None:
+        """As `put_all`, but None, and nothing written, where another process is writing: nobody waits for it."""
+        rows = [_row(one) for one in verdicts]
+        if not rows:
+            return []
+        with self._using() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
             try:
-                written = [connection.execute(_PUT, (*row, _digest(row))).rowcount > 0 for row in rows]
-                connection.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
-        return written
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                return None
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {round(1000 * LOCK_SECONDS)}")
+            return _written(connection, rows)
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> int:
         """Write all, or what is stored of ``keys``, as JSON Lines sorted by key; the number of lines.
@@ -252,6 +262,18 @@ def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int
     because = None if one.reason is None else well_formed(one.reason)
     prompt, answer = well_formed(one.prompt), well_formed(one.answer)
     return one.key, prompt, answer, document, because, one.prompt_tokens, one.completion_tokens
+
+
+def _written(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
+    """Put the rows in the transaction that has begun, and end it."""
+    try:
+        written = [connection.execute(_PUT, (*row, _digest(row))).rowcount > 0 for row in rows]
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return written
 
 
 def _rows(connection: sqlite3.Connection, keys: Iterable[str] | None) -> Iterator[tuple[Any, ...]]:

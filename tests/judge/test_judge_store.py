@@ -231,3 +231,16 @@ def test_many_are_put_at_once_and_each_by_the_rules_for_one(path: Path) -> None:
         with pytest.raises(UsageError, match="is no JSON"):
             store.put_all([verdict("fine"), verdict("odd", parsed={"x": float("nan")})])
         assert len(store) == 3
+
+
+def test_nobody_waits_for_another_process_that_is_writing(tmp_path: Path) -> None:
+    row = StoredVerdict("k", "prompt", "answer", {"a": 1}, None, 1, 1)
+    with VerdictStore(tmp_path / "store") as store, VerdictStore(tmp_path / "store") as other:
+        other._connection.execute("BEGIN IMMEDIATE")
+        assert store.put_now([row]) is None
+        assert store.get(["k"]) == {}
+        other._connection.execute("ROLLBACK")
+        assert store.put_now([row]) == [True]
+        assert store.put_now([row]) == [False]
+        assert store.put_now([]) == []
+        assert other.get(["k"]) == {"k": row}

@@ -45,15 +45,17 @@ def models() -> dict[str, Any]:
     return {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}]}
 
 
-def completion(received: Received, content: str | None, refusal: str | None, finish: str) -> dict[str, Any]:
-    prompt = sum(_tokens(text_of(message)) for message in received.body["messages"])
+def completion(
+    received: Received, body: Mapping[str, Any], content: str | None, refusal: str | None, finish: str
+) -> dict[str, Any]:
+    prompt = sum(_tokens(text_of(message)) for message in body["messages"])
     completion = _tokens(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": f"chatcmpl-{received.digest[:16]}-{received.attempt}",
         "object": "chat.completion",
         "created": 0,  # no clock: the same request gets the same bytes
-        "model": received.body["model"],
+        "model": body["model"],
         "system_fingerprint": MODEL,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},

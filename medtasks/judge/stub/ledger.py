@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,19 +11,25 @@ from typing import Any
 __all__ = ["Ledger", "Received", "Repeats"]
 
 
-@dataclass
+@dataclass(slots=True)
 class Received:
     """One chat request. The API key is not in it, only whether one came."""
 
     arrived: float  # seconds of time.monotonic()
     digest: str  # sha256 of the body's bytes, hex
     attempt: int  # 1 for the first time that these bytes came since the start or the last reset
-    body: Mapping[str, Any]
+    sent: bytes  # kept as bytes: thousands of parsed requests would hold up the server at every garbage collection
     with_key: bool
     outcome: str = "pending"  # then a key of StubJudge.counts
 
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The request's JSON, parsed anew."""
+        found: Mapping[str, Any] = json.loads(self.sent)
+        return found
 
-@dataclass
+
+@dataclass(slots=True)
 class Repeats:
     """What happened to earlier attempts of one body."""
 

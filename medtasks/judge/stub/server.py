@@ -167,7 +167,7 @@ class StubJudge:
         body = chat_body(request.body)
         known = ledger.bodies[digest]
         known.attempts += 1
-        received = Received(arrived, digest, known.attempts, body, request.with_key)
+        received = Received(arrived, digest, known.attempts, request.body, request.with_key)
         if self._keep_requests:
             ledger.requests.append(received)
         if not self._structured and body.get("response_format") is not None:
@@ -196,7 +196,7 @@ class StubJudge:
                 ledger.finish(received, "undelivered")
                 connection.hang_up()
             else:
-                connection.answer(self._answer(received, fault, chance, ledger))
+                connection.answer(self._answer(received, body, fault, chance, ledger))
 
         if self._capacity is None or self._serving < self._capacity:
             begin()
@@ -215,12 +215,14 @@ class StubJudge:
         known.last = fault
         return fault, chance
 
-    def _answer(self, received: Received, fault: str, chance: random.Random, ledger: Ledger) -> Reply:
+    def _answer(
+        self, received: Received, body: Mapping[str, Any], fault: str, chance: random.Random, ledger: Ledger
+    ) -> Reply:
         if fault == "server_error":
             ledger.finish(received, fault)
             return Reply(500, error_document("the stub fails on purpose", "server_error", None))
         try:
-            content = self._decide(received.body)
+            content = self._decide(body)
             if not isinstance(content, str):
                 raise TypeError(f"StubJudge: decide returned {type(content).__name__}, expected str")
         except UnfillableError as error:
@@ -231,5 +233,5 @@ class StubJudge:
             ledger.finish(received, "decide_failed")
             return Reply(500, error_document("decide raised an error", "server_error", None))
         ledger.finish(received, fault)
-        document = completion(received, *spoilt(content, fault, chance, bool(received.body.get("response_format"))))
+        document = completion(received, body, *spoilt(content, fault, chance, bool(body.get("response_format"))))
         return Reply(200, document, (), "cut" if fault == "cut" else "overrun" if fault == "duplicate" else "whole")
