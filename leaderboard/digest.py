@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from medtasks.leaderboard.board import RunFacts, Timeline
-
 from medtasks.metrics.base import Array
 from medtasks.results.scoring import Scores
+
+from .board import RunFacts, Timeline
 
 __all__ = ["Digest", "Entry"]
 

@@ -2,16 +2,18 @@
 
 A package registers under the entry-point group ``medtasks.tasks`` with the name of a module. Beside that module lie
 ``tasks/``, and where there are any ``templates/`` and ``rubrics/``; the module itself may hold ``PLUGIN``, a
-:class:`Plugin` with benchmarks, filters and metrics. Our own benchmarks are made of the same parts.
+:class:`Plugin` with benchmarks, filters, metrics and leaderboard cards. Our own benchmarks are made of the same parts.
 """
 
 from __future__ import annotations
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.base import Benchmark, Document, Item, Joined, SampleView, Value, sample_items
+from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.data.records import Record, Where
 from medtasks.data.records.base import build, text_field, texts_by_key, wrong
+from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter, option_status, strip_thinking
 from medtasks.judge.scales import Aspect, Rubric
@@ -19,9 +21,13 @@ from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, si
 from medtasks.plugin import FilterInfo, Plugin
 
 __all__ = [
+    "ALL_GROUPS",
     "FILTER_VERSIONS",
     "Aspect",
     "Benchmark",
+    "Card",
+    "CardTable",
+    "Column",
     "DataError",
     "Document",
     "FilterInfo",
@@ -33,6 +39,7 @@ __all__ = [
     "Metric",
     "MetricUnavailableError",
     "OptionLetterFilter",
+    "Plot",
     "Plugin",
     "Record",
     "Rows",
@@ -47,6 +54,7 @@ __all__ = [
     "doc_to_visual",
     "option_status",
     "pending_value",
+    "read_jsonl",
     "sample_items",
     "sample_value",
     "sign",

@@ -1,1 +1,7 @@
-"""A board as files: CSV, JSON, Markdown, LaTeX."""
+"""A board as files: JSON with a documented schema, CSV, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+from .files import ExportFile, board_schema, write_exports
+
+__all__ = ["ExportFile", "board_schema", "write_exports"]

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from medtasks.cli import console, demo, doctor, judge, new, prepare, score, tasks, validate
+from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
 from medtasks.errors import MedtasksError, UsageError
 
 __all__ = ["app", "main"]
@@ -23,7 +23,9 @@ app.command("list")(tasks.list_tasks)
 app.command("show")(tasks.show)
 app.add_typer(prepare.app, name="prepare")
 app.command("score")(score.score)
+app.command("compare")(compare.compare)
 app.command("judge")(judge.judge)
+app.add_typer(leaderboard.app, name="leaderboard")
 app.command("new")(new.new)
 app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)

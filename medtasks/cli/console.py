@@ -5,12 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["fail", "progress", "table", "write"]
+__all__ = ["Layout", "fail", "progress", "table", "write"]
+
+
+class Layout(str, Enum):
+    """How findings are printed."""
+
+    table = "table"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
 
 
 def write(text: str) -> None:

@@ -33,6 +33,11 @@ TRACKS = (
     "mi_cxr_sampled",
     "mi_cxr_stagewise",
     "mi_cxr_report",
+    "mi_cxr_icr_variant",
+    "mi_cxr_icr_variant_cot",
+    "mi_cxr_icr_variant_1shot",
+    "mi_cxr_icr_variant_sampled",
+    "mi_cxr_stagewise_icr_variant",
 )
 """What else is run: other ways of asking the same questions."""
 
@@ -43,14 +48,13 @@ class _Contestant:
     folder: str
     model: str
     model_args: str
-    gen_kwargs: str | None = None
 
+
+GENERATION = "max_new_tokens=16"
+"""A model with random weights rambles to the limit, so it gets a short one; the others the same, to be comparable."""
 
 CONTESTANTS = (
-    # A random-weight model rambles to the limit, so the demo gives it a short one.
-    _Contestant(
-        "tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu", "max_new_tokens=16"
-    ),
+    _Contestant("tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu"),
     _Contestant("oracle", "oracle", "medtasks_baseline", "policy=oracle"),
     _Contestant("uniform guessing", "uniform", "medtasks_baseline", "policy=uniform,seed=0"),
     _Contestant("too early", "early", "medtasks_baseline", "policy=early"),
@@ -74,6 +78,7 @@ def demo(
             folders[contestant.label] = _run(contestant, out)
         bar(len(CONTESTANTS), len(CONTESTANTS))
     _report(folders, out)
+    _publish(out)
 
 
 @contextlib.contextmanager
@@ -108,7 +113,7 @@ def _run(contestant: _Contestant, out: Path) -> Path:
             contestant.model_args,
             [*SHOWN, *TRACKS, *other_tasks()],
             folder,
-            gen_kwargs=contestant.gen_kwargs,
+            gen_kwargs=GENERATION,
         )
 
 
@@ -151,6 +156,20 @@ def _report(folders: dict[str, Path], out: Path) -> None:
     write(f"\nMiniature data: a demonstration, not a benchmark result. Files in {out}:")
     for label, folder in folders.items():
         write(f"  {label}: {folder} (manifest.json, scores.json, samples/)")
+
+
+def _publish(out: Path) -> None:
+    """The same results as a leaderboard."""
+    from medtasks.leaderboard.publish import Choices, publish
+
+    site = out / "leaderboard"
+    title = "medtasks demonstration: miniature data, a stub for a judge"
+    publish(
+        [out / contestant.folder for contestant in CONTESTANTS],
+        site,
+        Choices(title=title, demonstration=True, figures=("svg",)),
+    )
+    write(f"\nThe same results as a leaderboard, for a browser: {site / 'index.html'}")
 
 
 def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:

@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import progress, table, write
+from medtasks.cli.console import Layout, progress, table, write
 
 if TYPE_CHECKING:
     from medtasks.validation import Finding
 
 __all__ = ["validate"]
-
-
-class Layout(str, Enum):
-    """How findings are printed."""
-
-    table = "table"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
 
 
 def validate(

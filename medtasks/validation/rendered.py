@@ -11,7 +11,7 @@ from medtasks.prompts import render
 from medtasks.validation.options import options_of
 from medtasks.validation.tally import Tally
 
-__all__ = ["GIVEN_BY_STAGE_1", "check_prompts"]
+__all__ = ["GIVEN_BY_STAGE_1", "check_prompts", "leaks"]
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
@@ -43,8 +43,7 @@ def check_prompts(
             tally.add("MT212", document, "the prompt is empty", "show the question")
             continue
         _complete(document, prompt, visible, tally)
-        shown_texts = [_plain(text) for key in visible & set(document) for text in _texts(document[key])]
-        for field, text in _leaks(document, visible, _plain(f"{first}\n{prompt}"), shown_texts):
+        for field, text in leaks(document, visible, f"{first}\n{prompt}"):
             message = f"the prompt holds {text[:60]!r} of the hidden field `{field}`"
             tally.add("MT209", document, message, "remove it", field)
 
@@ -70,19 +69,19 @@ def _complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str],
             return
 
 
-def _leaks(
-    document: Mapping[str, Any], visible: frozenset[str], prompt: str, shown_texts: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Fields that a prompt must not show, with the text of theirs that it shows all the same."""
+def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
+    """Fields of a document that its prompt must not show, with the text of theirs that it shows all the same."""
+    prompt = _plain(prompt)
+    shown_texts = [_plain(text) for key in visible & set(document) for text in _texts(document[key])]
     is_open = not any(True for _ in options_of(document))
     for field in sorted(set(document) - visible - _HARMLESS):
         for text in (_plain(piece) for one in _texts(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
-                leaks = text in prompt
+                found = text in prompt
             else:
-                leaks = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
-            if leaks and not any(text in one for one in shown_texts):
+                found = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
+            if found and not any(text in one for one in shown_texts):
                 yield field, text
                 break
 

@@ -114,15 +114,6 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
     assert not (tmp_path / "data" / "mi_cxr").exists()
 
 
-def test_the_demo_runs_and_shows_intervals_and_a_sample(python: Any, tmp_path: Path) -> None:
-    done = python(*CLI, "demo", "--out", str(tmp_path / "demo"))
-    assert done.returncode == 0, done.stderr
-    assert "1.000 [1.000, 1.000]" in done.stdout
-    assert "One line of the sample log" in done.stdout
-    assert "a demonstration, not a benchmark result" in done.stdout
-    assert len(list((tmp_path / "demo").rglob("manifest.json"))) == 4
-
-
 def test_importing_medtasks_stays_light(python: Any) -> None:
     heavy = ("torch", "transformers", "datasets", "lmms_eval")
     code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"

@@ -1,0 +1,234 @@
+"""One benchmark of the board: its card, filled with the scores of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.card import Card, CardTable, Column, Plot
+from medtasks.benchmarks.card_check import HEADLINE, card_columns
+from medtasks.plugin import benchmark_owner
+from medtasks.results.scoring import COVERAGE, MetricScore
+from medtasks.spec import load_spec
+
+from .board import (
+    BenchmarkBoard,
+    BoardColumn,
+    BoardPlot,
+    BoardTable,
+    LetterCounts,
+    Published,
+    Ranking,
+    Timeline,
+)
+from .columns import board_columns
+from .digest import Digest
+from .published import place_of, published_rows
+from .rankings import rank_models
+from .reference import Reference, load_reference, reference_benchmarks
+from .standings import Standing, Standings
+from .tables import Tables, held_groups
+
+__all__ = ["benchmark_board", "is_shown"]
+
+
+def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
+    """Whether any run has a score of the card's benchmark, or of another track on the card."""
+    tasks = {column.task for column in card_columns(card)}
+    entries = (entry for digest in digests for entry in digest.entries.values())
+    return any(entry.benchmark == card.benchmark or entry.name in tasks for entry in entries)
+
+
+def benchmark_board(
+    card: Card, digests: Sequence[Digest], standings: Standings, *, published: bool, resamples: int
+) -> BenchmarkBoard:
+    """The benchmark's rankings, tables, plots, letters and timelines, with the published rows beside them.
+
+    A column that no run has and no paper prints is left out, as are tables and plots of such columns alone.
+    """
+    return _Filling(card, digests, standings, published).board(resamples)
+
+
+class _Filling:
+    def __init__(self, card: Card, digests: Sequence[Digest], standings: Standings, published: bool) -> None:
+        self._card = card
+        self._digests = digests
+        self._standings = standings
+        self._benchmark = get_benchmark(card.benchmark)
+        has_reference = published and card.benchmark in reference_benchmarks()
+        self._reference: Reference | None = load_reference(card.benchmark) if has_reference else None
+
+    def board(self, resamples: int) -> BenchmarkBoard:
+        headline = self._columns(self._card.headline)
+        rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
+        tables = Tables(self._digests, self._standings, _order(rankings))
+        cards = (CardTable(name=HEADLINE, title="Headline scores", columns=self._card.headline), *self._card.tables)
+        every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in cards]
+        rows = self._published([column for table in every for column in table.columns])
+        printed = {cell.column for row in rows for cell in row.cells}
+        shown = [_without_empty(table, printed) for table in every]
+        kept = [table for table in shown if table.columns or table.name == HEADLINE]
+        plots = self._plots(kept, tables)
+        benchmark = self._benchmark
+        reference = self._reference
+        return BenchmarkBoard(
+            name=benchmark.name,
+            title=benchmark.title,
+            paper=benchmark.paper,
+            source=benchmark.source,
+            licence=benchmark.licence,
+            language=benchmark.language,
+            intended_use=benchmark.intended_use,
+            owner=benchmark_owner(benchmark.name).owner,
+            shows=self._card.shows,
+            why=self._card.why,
+            rankings=rankings,
+            tables=tuple(kept),
+            plots=tuple(plots),
+            letters=tuple(self._letters()),
+            timelines=tuple(self._timelines()),
+            published=rows,
+            published_notes=() if reference is None else reference.notes,
+            published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),
+        )
+
+    def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
+        found: tuple[BoardColumn, ...]
+        found = board_columns(columns, lambda task, breakdown: held_groups(self._digests, task, breakdown))
+        return found
+
+    def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
+        """The ranking by one headline column; None where no run is comparable."""
+        standing = self._standings.of(column.task, column.metric)
+        if not standing.ranked and not standing.waiting:
+            return None
+        unranked = {**_reasons(standing.waiting, column), **_incomplete(standing, column)}
+        entries = {
+            model: digest.entries[column.task] for model, digest in standing.ranked.items() if model not in unranked
+        }
+        some = next(iter((*standing.ranked.values(), *standing.waiting.values()))).entries[column.task]
+        return rank_models(
+            column,
+            {model: entry.statistics[column.metric] for model, entry in entries.items()},
+            some.clusters,
+            cluster=_benchmark_of(column.task).cluster,
+            signature=standing.signature,
+            unranked=unranked,
+            resamples=resamples,
+        )
+
+    def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
+        if self._reference is None:
+            return ()
+        rows: tuple[Published, ...]
+        rows = published_rows(self._reference, {place_of(column): column.key for column in columns})
+        return rows
+
+    def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
+        """The plots that have numbers; a table is added to ``shown`` for one whose numbers stand in none."""
+        found = []
+        for plot in self._card.plots:
+            columns, against = self._drawn(plot, tables)
+            if not columns:
+                continue
+            keys = [column.key for column in (*columns, *against)]
+            table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
+            if table is None:
+                table = tables.table(_free(plot.name, shown), plot.title, (*columns, *against))
+                shown.append(table)
+            found.append(
+                BoardPlot(
+                    name=plot.name,
+                    title=plot.title,
+                    kind=plot.kind,
+                    table=table.name,
+                    columns=tuple(column.key for column in columns),
+                    against=tuple(column.key for column in against),
+                    ranks=plot.ranks,
+                    chance=self._benchmark.chance if plot.chance else None,
+                    note=plot.note,
+                )
+            )
+        return found
+
+    def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
+        """The plot's columns that have a value in some row; of a paired plot's, those that have one on both sides."""
+        columns = self._columns(plot.columns)
+        if plot.kind == "letters":
+            return tuple(one for one in columns if any(self._letters_of(one))), ()
+        if plot.kind == "timeline":
+            return tuple(one for one in columns if any(self._timelines_of(one))), ()
+        against = self._columns(plot.against)
+        rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
+        valued = {key for row in rows for key, cell in row.cells.items() if cell.value is not None}
+        if not plot.against:
+            return tuple(one for one in columns if one.key in valued), ()
+        both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
+        return tuple(one for one, _ in both), tuple(two for _, two in both)
+
+    def _letters(self) -> list[LetterCounts]:
+        return [one for column in self._of_kind("letters") for one in self._letters_of(column)]
+
+    def _timelines(self) -> list[Timeline]:
+        return [one for column in self._of_kind("timeline") for one in self._timelines_of(column)]
+
+    def _of_kind(self, kind: str) -> list[BoardColumn]:
+        """The columns of all plots of a kind, each task once."""
+        plotted = self._columns(column for plot in self._card.plots if plot.kind == kind for column in plot.columns)
+        return list({column.task: column for column in plotted}.values())
+
+    def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:
+        for model, digest in self._standings.of(column.task, column.metric).ranked.items():
+            letters = digest.entries[column.task].scores.letters
+            if letters is not None:
+                yield LetterCounts(task=column.task, model=model, gold=letters.gold, chosen=letters.chosen)
+
+    def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
+        for digest in self._standings.of(column.task, column.metric).ranked.values():
+            yield from digest.entries[column.task].timelines
+
+
+def _benchmark_of(task: str) -> Benchmark:
+    return get_benchmark(load_spec(task).metadata.benchmark)
+
+
+def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
+    """Where each model's rows stand: by the first ranking, then by the next."""
+    models = {one.model for ranking in rankings for one in ranking.ranked}
+    ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
+    return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
+
+
+def _reasons(waiting: dict[str, Digest], column: BoardColumn) -> dict[str, str]:
+    return {model: _score(digest, column).reason or "no value" for model, digest in waiting.items()}
+
+
+def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
+    """Models of which too many items lack a verdict for a place, whatever threshold the run itself was judged with."""
+    found = {}
+    for model, digest in standing.ranked.items():
+        score = _score(digest, column)
+        if score.incomplete or (score.judged is not None and score.judged < COVERAGE * score.samples):
+            found[model] = f"incomplete: {score.judged:,} of {score.samples:,} items judged"
+    return found
+
+
+def _score(digest: Digest, column: BoardColumn) -> MetricScore:
+    found: MetricScore = digest.entries[column.task].scores.metrics[column.metric]
+    return found
+
+
+def _without_empty(table: BoardTable, printed: set[str]) -> BoardTable:
+    """The table without columns that hold nothing and are in no published row."""
+    rows = (*table.rows, *(one.row for one in table.apart))
+    held = {key for row in rows for key in row.cells} | printed
+    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in held)})
+
+
+def _free(name: str, tables: Sequence[BoardTable]) -> str:
+    """The plot's name for a table of its own, or one like it that no table has."""
+    taken = {table.name for table in tables}
+    while name in taken:
+        name = f"{name}-numbers"
+    return name

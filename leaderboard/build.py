@@ -1,0 +1,98 @@
+"""From result folders to the board: comparable runs ranked, all others set apart, nothing dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import medtasks
+from medtasks.plugin import all_cards
+
+from .benchmark_board import benchmark_board, is_shown
+from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
+from .digest import Digest
+from .models import Models, model_facts
+from .pairs import CONFIDENCE, SEED
+from .standings import Standings
+
+__all__ = ["RESAMPLES", "build_board"]
+
+RESAMPLES = 1000
+
+
+def build_board(
+    digests: Iterable[Digest],
+    refused: Iterable[Refused] = (),
+    *,
+    title: str,
+    models: Models | None = None,
+    demonstration: bool = False,
+    published: bool = True,
+    resamples: int = RESAMPLES,
+) -> Board:
+    """The leaderboard of the runs; the same runs give the same board, in whatever order they come.
+
+    Args:
+        digests: what was read of each result folder (`medtasks.leaderboard.collect`); one that comes twice counts once.
+        refused: folders that could not be read, and why.
+        title: the board's heading.
+        models: what the organiser says of models (`medtasks.leaderboard.models.read_models`).
+        demonstration: let runs on miniature data be ranked.
+        published: show the papers' figures beside the benchmarks' own.
+        resamples: of the rankings' cluster bootstrap.
+
+    Raises:
+        UsageError: a run's items and statistics do not fit each other.
+        DataError: a file of published figures breaks its format.
+    """
+    once = {digest.facts.key: digest for digest in sorted(digests, key=lambda one: (one.facts.key, one.facts.folder))}
+    runs = sorted(once.values(), key=lambda one: (one.facts.created, one.facts.key))
+    standings = Standings(runs, demonstration=demonstration)
+    boards = tuple(
+        benchmark_board(card, runs, standings, published=published, resamples=resamples)
+        for card in all_cards().values()
+        if is_shown(card, runs)
+    )
+    return Board(
+        title=title,
+        medtasks=medtasks.__version__,
+        latest=max((digest.facts.created for digest in runs), default=None),
+        confidence=CONFIDENCE,
+        resamples=resamples,
+        seed=SEED,
+        demonstration=demonstration,
+        models=_models(runs, models),
+        runs={facts.key: facts for facts in _runs(runs, standings, boards)},
+        benchmarks=boards,
+        refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),
+    )
+
+
+def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFacts]:
+    """By slug; of a model with several runs as the newest tells it, with what each says it was trained on."""
+    found: dict[str, ModelFacts] = {}
+    for digest in runs:
+        facts = model_facts(digest.facts, models)
+        trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
+        found[facts.slug] = facts.model_copy(update={"trained": trained})
+    return dict(sorted(found.items()))
+
+
+def _runs(runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard]) -> list[RunFacts]:
+    """Every run, sorted, with notes on what of it is not shown."""
+    tables = [table for board in boards for table in board.tables]
+    shown = {key for table in tables for row in (*table.rows, *(one.row for one in table.apart)) for key in row.runs}
+    columns = {(column.task, column.metric) for table in tables for column in table.columns}
+    instead: dict[str, dict[str, set[str]]] = {}
+    for task, metric in sorted(columns):
+        for old, new in standings.of(task, metric).replaced.items():
+            instead.setdefault(old, {}).setdefault(new, set()).add(task)
+    found = []
+    for digest in runs:
+        key = digest.facts.key
+        notes = [
+            f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in sorted(instead.get(key, {}).items())
+        ]
+        if not notes and key not in shown:
+            notes.append("none of its scores is on this board: no page shows its tasks")
+        found.append(digest.facts.model_copy(update={"notes": (*digest.facts.notes, *notes)}))
+    return sorted(found, key=lambda facts: facts.key)

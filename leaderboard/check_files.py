@@ -1,0 +1,147 @@
+"""What lies in a result folder: nothing but a run's own files, and in them neither keys nor paths of a machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from medtasks.validation.findings import Finding
+
+from .check_rules import problem
+
+__all__ = ["check_files", "secret_values"]
+
+_KEYS = (
+    ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),
+    ("a hub token", re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")),
+    ("a code host's token", re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})")),
+    ("a cloud key", re.compile(r"(?<![A-Za-z0-9])(?:AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,})")),
+    ("a chat token", re.compile(r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}")),
+    ("a bearer token", re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}")),
+    ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")),
+    (
+        "an api_key",
+        re.compile(r"""(?i)\b(?:api|access|secret)[_-]?key\\?["']?\s*[:=]\s*\\?["']?(?!null\b)[\w./+-]{8,}"""),
+    ),
+)
+_VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
+_SHORTEST = 8
+"""Characters from which the value of such a variable is looked for."""
+
+_PATH = re.compile(
+    r"""(?:^|(?<=[\s=,;"'(\[]))(?:~?/[\w.@+-]+/[^\s,;"')\]]*|~/[^\s,;"')\]]+|[A-Za-z]:[\\/][^\s,;"')\]]+|file://[^\s,;"')]+)"""
+)
+_OURS = ("sample_id", "cluster", "media", "task")
+"""The fields of a sample that come of the machine that ran it; in the others a model or the release has its say."""
+
+_MOST = 5
+"""Findings of one kind in one file; more would only repeat it."""
+
+
+def secret_values(environment: Mapping[str, str]) -> dict[str, str]:
+    """Values of the variables that hold keys and tokens, by name."""
+    return {
+        name: value.strip()
+        for name, value in sorted(environment.items())
+        if _VARIABLE.search(name) and len(value.strip()) >= _SHORTEST
+    }
+
+
+def check_files(folder: Path, where: str, tasks: frozenset[str], secrets: Mapping[str, str]) -> Iterator[Finding]:
+    """Findings about the files of a run's folder, whose manifest names ``tasks``."""
+    expected = {"manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in tasks)}
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            yield problem("LB104", where, f"{name} is a link", "a file", "copy what it points to", file=path)
+        elif name not in expected:
+            kind = f"a {path.suffix} file" if path.suffix else "a file"
+            found = f"{name} is {kind} of {path.stat().st_size:,} bytes"
+            allowed = "manifest.json, scores.json and samples/<task>.jsonl alone"
+            yield problem("LB103", where, found, allowed, "remove it; media are never part of results", file=path)
+        yield from _text(path, where, secrets)
+    if not (folder / "scores.json").is_file():
+        missing = "scores.json is missing"
+        yield problem("LB102", where, missing, "the scores of the run", "restore it, or run `medtasks score`")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for directory, names, files in os.walk(folder):
+        names.sort()
+        links = [name for name in names if (Path(directory) / name).is_symlink()]
+        yield from (Path(directory) / name for name in sorted((*files, *links)))
+
+
+def _text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
+    """Keys in any file, whatever it is; paths in those that are a run's."""
+    if not path.is_file():
+        return
+    counts: Counter[str] = Counter()
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        for number, line in enumerate(lines, start=1):
+            places = _in_sample(line) if path.suffix == ".jsonl" else ()
+            for one in (*_keys(line, where, path, number, secrets), *_paths(places, where, path, number)):
+                counts[one.code] += 1
+                if counts[one.code] <= _MOST:
+                    yield one
+    if path.name == "manifest.json":
+        yield from _paths(_in_manifest(path), where, path, None)
+
+
+def _in_sample(line: str) -> Iterator[tuple[str, str]]:
+    try:
+        sample = json.loads(line)
+    except (ValueError, RecursionError):
+        return  # reading the folder says so
+    if isinstance(sample, dict):
+        yield from _texts({key: sample[key] for key in _OURS if key in sample})
+
+
+def _in_manifest(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        yield from _texts(json.loads(path.read_text(encoding="utf-8", errors="replace")))
+    except (OSError, ValueError, RecursionError):
+        return
+
+
+def _texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a JSON value, keys included, and in which field it is."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            inner = f"{field}.{key}" if field else str(key)
+            yield field, str(key)
+            yield from _texts(one, inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one, field)
+
+
+def _keys(line: str, where: str, path: Path, number: int, secrets: Mapping[str, str]) -> Iterator[Finding]:
+    fix = "remove it everywhere, revoke it, and run again with the key in an environment variable"
+    for kind, pattern in _KEYS:
+        for found in pattern.finditer(line):
+            told = f"{kind} ({_masked(found[0])})"
+            yield problem("LB301", where, told, "no secret in any file", fix, file=path, line=number)
+    for name, value in secrets.items():
+        if value in line:
+            told = f"the value of ${name}"
+            yield problem("LB301", where, told, "no secret in any file", fix, file=path, line=number)
+
+
+def _masked(secret: str) -> str:
+    return f"{secret[:4]}…, {len(secret)} characters"
+
+
+def _paths(places: Iterable[tuple[str, str]], where: str, path: Path, number: int | None) -> Iterator[Finding]:
+    for field, text in places:
+        for found in _PATH.finditer(text):
+            told = f"the path {found[0][:60]!r}"
+            fix = "replace it by a name that means something elsewhere"
+            yield problem("LB302", where, told, "no path of a machine", fix, file=path, line=number, field=field)

@@ -1,0 +1,139 @@
+"""Whether a folder's scores are those of its samples, and its samples what today's rules make of the responses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import MedtasksError
+from medtasks.results.judged import with_judged_scores
+from medtasks.results.learned import with_learned_metrics
+from medtasks.results.manifest import RunManifest
+from medtasks.results.rescore import scored_sample
+from medtasks.results.samples import Sample
+from medtasks.spec import load_spec
+from medtasks.validation.findings import Finding
+
+from .check_rules import problem
+from .digest import Digest
+
+__all__ = ["check_samples", "check_scores"]
+
+_MOST = 5
+"""Findings of one kind in one task."""
+_OF_THE_MACHINE = {"reason", "signature"}
+"""What says of a metric which packages are there, and why it has no value; no number depends on it."""
+_AGAIN = "score the folder again: `medtasks score FOLDER --out NEW_FOLDER`"
+
+
+def check_scores(folder: Path, digest: Digest) -> Iterator[Finding]:
+    """Compare ``scores.json`` with the scores that ``digest`` was made of, number by number."""
+    path = folder / "scores.json"
+    if not path.is_file():
+        return
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        told = {**held["tasks"], **held["groups"]}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        yield problem("LB102", folder.name, f"scores.json cannot be read ({error})", "a run's", _AGAIN, file=path)
+        return
+    made = {name: entry.scores for name, entry in digest.entries.items()}
+    for name in sorted(told.keys() | made.keys()):
+        if name not in told or name not in made:
+            found = f"{name} is {'missing in' if name in made else 'only in'} scores.json"
+            yield problem("LB105", name, found, "the tasks and groups of the samples", _AGAIN, file=path)
+            continue
+        others = list(_differences(made[name].model_dump(mode="json"), told[name]))
+        for place, here, there in others[:_MOST]:
+            found, expected = _short(there), f"{_short(here)} as the samples give"
+            yield problem("LB105", name, found, expected, _AGAIN, file=path, field=place)
+        if len(others) > _MOST:
+            found = f"{len(others) - _MOST:,} more values differ"
+            yield problem("LB105", name, found, "those of the samples", _AGAIN, file=path)
+
+
+def check_samples(folder: Path, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Iterator[Finding]:
+    """Filter and score the responses by today's rules, and compare: the statistics in a folder are only claimed.
+
+    Verdicts of judges are taken as they stand.
+    """
+    for task in manifest.tasks:
+        try:
+            again = _again(task, manifest, samples[task])
+        except MedtasksError as error:
+            told, fix = f"the responses cannot be scored again ({error})", "the samples' own statistics were trusted"
+            yield problem("LB107", task, told.rstrip("."), "what scoring needs", fix)
+            continue
+        yield from _compared(folder / "samples" / f"{task}.jsonl", task, samples[task], again)
+
+
+def _again(task: str, manifest: RunManifest, samples: Sequence[Sample]) -> list[Sample]:
+    """The samples by today's rules, as `medtasks.results.rescore` makes them, without scores and intervals."""
+    spec = load_spec(task)
+    scored = []
+    for sample in samples:
+        parts = {"sample_id": sample.sample_id, "cluster": sample.cluster, "target": sample.target}
+        document = {**sample.document, **parts, "media": list(sample.media)}
+        one = scored_sample(spec, document, sample.responses, prompt=sample.prompt, prompt_hash=sample.prompt_hash)
+        scored.append(one.model_copy(update={"verdicts": sample.verdicts}))
+    return with_judged_scores(spec, with_learned_metrics(spec, scored), manifest.judge)
+
+
+def _compared(path: Path, task: str, samples: Sequence[Sample], again: Sequence[Sample]) -> Iterator[Finding]:
+    lost: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for line, (before, after) in enumerate(zip(samples, again, strict=True), start=1):
+        for what, here, there in _otherwise(before, after):
+            if there is None:
+                lost[what] += 1
+                continue
+            wrong[what] += 1
+            if wrong[what] <= _MOST:
+                where, expected = f"{task}: {before.sample_id}", f"{_short(there)} by today's rules"
+                yield problem("LB106", where, _short(here), expected, _AGAIN, file=path, line=line, field=what)
+    for what, count in sorted(lost.items()):
+        told, fix = f"{count:,} samples have it, but it cannot be computed here", "see `medtasks doctor`"
+        yield problem("LB107", task, told, "what it needs", fix, file=path, field=what)
+
+
+def _otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
+    """What was filtered or scored otherwise: field, as it was, as it is now (None: not computed here)."""
+    for field in ("filtered", "status"):
+        if getattr(before, field) != getattr(after, field):
+            yield field, getattr(before, field), getattr(after, field)
+    for name in dict.fromkeys((*before.scores, *after.scores)):
+        for field, held, made in (
+            ("scores", before.scores, after.scores),
+            ("statistics", before.statistics, after.statistics),
+        ):
+            here, there = held.get(name), made.get(name)
+            if any(True for _ in _differences(_listed(there), _listed(here))):
+                yield f"{field}.{name}", here, there
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _differences(made: Any, told: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ, but for the last bits that another machine may round otherwise."""
+    if isinstance(made, dict) and isinstance(told, dict):
+        for key in sorted((made.keys() | told.keys()) - _OF_THE_MACHINE):
+            yield from _differences(made.get(key), told.get(key), f"{place}.{key}" if place else str(key))
+    elif isinstance(made, list) and isinstance(told, list) and len(made) == len(told):
+        for number, (one, other) in enumerate(zip(made, told, strict=True)):
+            yield from _differences(one, other, f"{place}[{number}]")
+    elif isinstance(made, float) and isinstance(told, (int, float)) and not isinstance(told, bool):
+        if not math.isclose(made, told, rel_tol=1e-9, abs_tol=1e-9):
+            yield place, made, told
+    elif made != told:
+        yield place, made, told
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

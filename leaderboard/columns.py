@@ -1,0 +1,104 @@
+"""A card's columns as the board has them: a key of their own, unit, direction, chance, one for each group asked for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+
+from medtasks.benchmarks import get_benchmark
+from medtasks.benchmarks.card import ALL_GROUPS, Column
+from medtasks.metrics import get_metric
+from medtasks.spec import load_spec
+
+from .board import BoardColumn, Unit
+
+__all__ = ["GroupsOf", "board_columns", "column_key", "unit_of"]
+
+GroupsOf = Callable[[str, str], Iterable[str]]
+"""The groups that the results hold of a task's breakdown."""
+
+_NAMED: dict[str, Unit] = {
+    "chrf": "points",
+    "chrf++": "points",
+    "cider": "score",
+    "bleurt": "score",
+    "signed_delay": "seconds",
+}
+_SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
+_SAFE = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def unit_of(metric: str) -> Unit:
+    """The unit of a metric's scores.
+
+    Ours are known by name; of others the signature says it: ``scale:0-100`` are points, ``scale:0-1`` fractions,
+    ``unit:s`` seconds, any other scale a score of its own. A metric that says nothing is a fraction.
+    """
+    if metric in _NAMED:
+        return _NAMED[metric]
+    parts = get_metric(metric).signature.split("|")[1:]
+    for part in parts:
+        if part in _SCALES:
+            return _SCALES[part]
+    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"
+
+
+def column_key(column: Column) -> str:
+    """The column's key: task, metric, breakdown and group joined by dots.
+
+    A part that is not plain letters, digits, ``_`` and ``-`` is made so, with a hash, so that no key is another's.
+
+    >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
+    ('mi_cxr.accuracy', 't.chrf-3fc81af5')
+    """
+    parts = (column.task, column.metric, column.breakdown, column.group)
+    return ".".join(_safe(part) for part in parts if part is not None)
+
+
+def _safe(part: str) -> str:
+    if _SAFE.fullmatch(part):
+        return part
+    digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_UNSAFE.sub('-', part).strip('-')[:40]}-{digest}"
+
+
+def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardColumn, ...]:
+    """The columns, each once, with ``ALL_GROUPS`` as one column for every group that ``groups`` names, sorted.
+
+    Raises:
+        UsageError: a task or metric is unknown.
+    """
+    found: dict[str, BoardColumn] = {}
+    for column in columns:
+        for label, group in _labels(column, groups):
+            one = Column(column.task, column.metric, label, column.breakdown, group)
+            found.setdefault(column_key(one), _board_column(one))
+    return tuple(found.values())
+
+
+def _labels(column: Column, groups: GroupsOf) -> list[tuple[str, str | None]]:
+    if column.breakdown is None or column.group != ALL_GROUPS:
+        return [(column.label, column.group)]
+    return [(group, group) for group in sorted(set(groups(column.task, column.breakdown)))]
+
+
+def _board_column(column: Column) -> BoardColumn:
+    return BoardColumn(
+        key=column_key(column),
+        task=column.task,
+        metric=column.metric,
+        label=column.label,
+        breakdown=column.breakdown,
+        group=column.group,
+        unit=unit_of(column.metric),
+        higher_is_better=get_metric(column.metric).higher_is_better,
+        chance=_chance(column.task) if column.metric == "accuracy" else None,
+    )
+
+
+@functools.cache
+def _chance(task: str) -> float | None:
+    return get_benchmark(load_spec(task).metadata.benchmark).chance

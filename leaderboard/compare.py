@@ -1,0 +1,211 @@
+"""Two runs on the same questions: every score that both have, its difference, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from medtasks.errors import DataError, UsageError
+from medtasks.metrics.base import Array
+from medtasks.results.folder import RunRecord, read_run
+from medtasks.results.signature import differences
+from medtasks.stats import detectable_difference, holm
+
+from .board import Pair, Unit
+from .collect import collect
+from .columns import unit_of
+from .digest import Digest, Entry
+from .pairs import Contest, Entrant, compare_models
+from .reading import digest_record
+
+__all__ = ["Comparison", "Line", "compare_runs", "read_one"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of one task or group.
+
+    ``first`` and ``second`` are the scores over the items that both runs have, None where there is none; ``pair``
+    holds their difference, first - second. ``unpaired`` counts items that only one run has a value of. ``detectable``
+    is the smallest difference that the comparison finds with chance 0.8 at level 0.05, in the metric's unit.
+    ``unlike`` says why the two scores are not comparable, ``reason`` why there is no difference.
+    """
+
+    task: str
+    metric: str
+    unit: Unit
+    first: float | None
+    second: float | None
+    pair: Pair | None
+    unpaired: int
+    detectable: float | None
+    unlike: tuple[str, ...]
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs by their models' slugs; p-values are corrected over all lines that have one."""
+
+    first: str
+    second: str
+    lines: tuple[Line, ...]
+
+
+def read_one(folder: Path, task: str | None = None) -> Digest:
+    """The one run in ``folder``, a result folder or one that holds one; with ``task`` alone, read faster.
+
+    Raises:
+        UsageError: there is no such folder, it holds no run or several, or the run has no such task.
+        DataError: the run cannot be read; says why.
+    """
+    if task is not None and (folder / "manifest.json").is_file():
+        return _read_task(folder, task)
+    digests, refused = collect([folder])
+    if len(digests) > 1:
+        names = ", ".join(digest.facts.folder for digest in digests[:5])
+        raise UsageError(f"{folder}: holds {len(digests)} runs ({names}), expected one; name its folder.")
+    if digests:
+        return digests[0]
+    raise DataError(f"{folder}: {refused[0].reason if refused else 'it holds no run'}.")
+
+
+def _read_task(folder: Path, task: str) -> Digest:
+    manifest, samples = read_run(folder)
+    known = {**manifest.groups, **{name: (name,) for name in manifest.tasks}}
+    if task not in known:
+        raise UsageError(f"--task {task}: {folder} has no such task; it has {_listed(known)}.")
+    leaves = [leaf for leaf in manifest.tasks if leaf in known[task]]
+    part = manifest.model_copy(
+        update={
+            "tasks": {leaf: manifest.tasks[leaf] for leaf in leaves},
+            "groups": {name: members for name, members in manifest.groups.items() if name == task},
+        }
+    )
+    kept = {leaf: members for leaf, members in samples.items() if leaf in leaves}
+    return digest_record(RunRecord(part, kept, {}, {}), folder.resolve().name, "")
+
+
+def compare_runs(
+    first: Digest,
+    second: Digest,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    resamples: int = 1000,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare two runs, item by item, in all that both have scored; see `medtasks.leaderboard.pairs` for the tests.
+
+    Args:
+        first: digest of a run.
+        second: digest of another, or of the same.
+        task: this task or group alone.
+        metric: this metric alone.
+        resamples: of the cluster bootstrap.
+        progress: told (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, not that task, or not that metric.
+    """
+    places = _places(first, second, task, metric)
+    lines = []
+    for number, (name, one) in enumerate(places, start=1):
+        lines.append(_line(first.entries[name], second.entries[name], one, resamples))
+        if progress is not None:
+            progress(number, len(places))
+    adjusted = holm([None if line.pair is None else line.pair.p_value for line in lines])
+    corrected = [
+        line if line.pair is None else replace(line, pair=line.pair.model_copy(update={"p_holm": value}))
+        for line, value in zip(lines, adjusted, strict=True)
+    ]
+    return Comparison(first=first.model, second=second.model, lines=tuple(corrected))
+
+
+def _places(first: Digest, second: Digest, task: str | None, metric: str | None) -> list[tuple[str, str]]:
+    """Tasks and metrics to compare, those of most items first."""
+    both = first.entries.keys() & second.entries.keys()
+    shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
+    if not shared:
+        raise UsageError("the two runs have no task in common, so there is nothing to compare.")
+    if task is not None and task not in shared:
+        raise UsageError(f"--task {task}: not in both runs, which share {_listed(shared)}.")
+    names = shared if task is None else [task]
+    found = [
+        (name, one)
+        for name in names
+        for one in first.entries[name].statistics
+        if one in second.entries[name].statistics
+    ]
+    metrics = list(dict.fromkeys(one for _, one in found))
+    if metric is not None and metric not in metrics:
+        raise UsageError(f"--metric {metric}: not in both runs, which share {_listed(metrics)}.")
+    return [place for place in found if metric is None or place[1] == metric]
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names for a message, which must not fill the screen."""
+    known = list(names)
+    return ", ".join([*known[:12], *(["…"] if len(known) > 12 else [])]) or "none"
+
+
+def _line(first: Entry, second: Entry, metric: str, resamples: int) -> Line:
+    shared = sorted({*first.items} & {*second.items})
+    rows = [_rows(entry, shared) for entry in (first, second)]
+    clusters = [first.clusters[row] for row in rows[0]]
+    unlike = differences(first.signatures[metric], second.signatures[metric])
+    if clusters != [second.clusters[row] for row in rows[1]]:
+        unlike.append("items are in other clusters")
+    entrants = [
+        Entrant(name, entry.statistics[metric][chosen])
+        for name, entry, chosen in zip(("first", "second"), (first, second), rows, strict=True)
+    ]
+    counted = [_counted(entry.statistics[metric]) for entry in (first, second)]
+    both = np.flatnonzero(~(entrants[0].missing | entrants[1].missing))
+    line = Line(
+        task=first.name,
+        metric=metric,
+        unit=unit_of(metric),
+        first=None,
+        second=None,
+        pair=None,
+        unpaired=sum(counted) - 2 * len(both),
+        detectable=None,
+        unlike=tuple(unlike),
+    )
+    if not len(both):
+        return replace(line, reason=_why_not(first, second, metric, shared))
+    contest = Contest(
+        metric, [clusters[row] for row in both], [Entrant(one.model, one.table[both]) for one in entrants]
+    )
+    found = compare_models(contest, resamples=resamples)
+    (pair,), ((one, two),), (error,) = found.pairs, found.values, found.errors
+    seen = detectable_difference(error) if error else None
+    return replace(line, first=one, second=two, pair=pair, detectable=seen, reason=pair.reason)
+
+
+def _rows(entry: Entry, shared: Sequence[str]) -> list[int]:
+    place = {name: row for row, name in enumerate(entry.items)}
+    return [place[name] for name in shared]
+
+
+def _counted(table: Array) -> int:
+    return int(np.count_nonzero(~Entrant("", table).missing))
+
+
+def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:
+    """Why no item has a value from both."""
+    return next(_reasons(first, second, metric, shared))
+
+
+def _reasons(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> Iterator[str]:
+    if not shared:
+        yield "the runs have no item in common"
+    for name, entry in (("first", first), ("second", second)):
+        score = entry.scores.metrics[metric]
+        if score.value is None:
+            yield f"{name} run: {score.reason or 'no value'}"
+    yield "no item has a value from both runs"

@@ -1,0 +1,49 @@
+"""Published figures beside a board's columns: never in a ranking, in the unit that the board has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .board import BoardColumn, Published, PublishedCell
+from .reference import Reference, ReferenceCell, ReferenceRow
+
+__all__ = ["Place", "place_of", "published_rows"]
+
+Place = tuple[str, str, "str | None", "str | None"]
+"""What is scored: task, metric, breakdown, group."""
+
+
+def place_of(column: BoardColumn | ReferenceCell) -> Place:
+    """What a column, or a published figure, is the score of."""
+    return column.task, column.metric, column.breakdown, column.group
+
+
+def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
+    """The published rows; a figure names the board's column where ``keys`` has one, else the paper's own heading."""
+    return tuple(_row(row, keys) for row in reference.rows)
+
+
+def _row(row: ReferenceRow, keys: Mapping[Place, str]) -> Published:
+    return Published(
+        table=row.table,
+        source=row.source,
+        paper=f"arXiv {row.paper.arxiv}",
+        label=row.label,
+        model=row.model,
+        family=row.family,
+        size=row.size,
+        type=row.type,
+        trained=row.trained_on_benchmark,
+        judge=row.judge,
+        cells=tuple(
+            PublishedCell(
+                column=keys.get(place_of(cell), cell.column),
+                printed=None if cell.printed is None else str(cell.printed),
+                value=cell.value,
+                rankable=cell.rankable,
+                notes=cell.notes,
+            )
+            for cell in row.cells
+        ),
+        notes=row.notes,
+    )

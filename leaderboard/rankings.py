@@ -1,0 +1,76 @@
+"""Which of several models is best by one score, how sure that is, and which of them cannot be told apart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from medtasks.metrics.base import Array
+from medtasks.stats import compact_letters, detectable_difference, rank_intervals
+
+from .board import BoardColumn, Pair, Ranked, Ranking
+from .pairs import CONFIDENCE, LEVEL, Contest, Entrant, compare_models
+
+__all__ = ["rank_models"]
+
+
+def rank_models(
+    column: BoardColumn,
+    tables: Mapping[str, Array],
+    clusters: Sequence[str],
+    *,
+    cluster: str,
+    signature: str,
+    unranked: Mapping[str, str] | None = None,
+    resamples: int = 1000,
+) -> Ranking:
+    """Ranks with intervals, all pairs, and letters of models that cannot be told apart.
+
+    Args:
+        column: what is ranked by; a metric of which lower is better ranks the other way.
+        tables: by model the metric's statistics ``(items, width)``; `medtasks.leaderboard.pairs.Entrant` says which
+            rows do not count. A model without any that counts is not ranked.
+        clusters: for each item its cluster.
+        cluster: what a cluster is, in a word.
+        signature: of the scores.
+        unranked: models that are comparable but get no place, and why.
+        resamples: number of resamples.
+
+    Raises:
+        UsageError: the tables are not of the items, or not of the metric.
+    """
+    everyone = Contest(column.metric, clusters, [Entrant(model, tables[model]) for model in sorted(tables)])
+    values = {one.model: everyone.value(one) for one in everyone.entrants}
+    nothing = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
+    sign = 1 if column.higher_is_better else -1
+    order = sorted(values.keys() - nothing.keys(), key=lambda model: (-sign * values[model], model))
+    contest = Contest(column.metric, clusters, [Entrant(model, tables[model]) for model in order]).counting()
+    compared = compare_models(contest, resamples=resamples)
+    bounds = rank_intervals(compared.resampled, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
+    letters = compact_letters(_different(compared.pairs), order)
+    seen = [error for error in compared.errors if error]  # models that never differ do not tell what could be seen
+    return Ranking(
+        column=column,
+        items=len(contest.clusters),
+        clusters=len({*contest.clusters}),
+        cluster=cluster,
+        signature=signature,
+        ranked=tuple(
+            Ranked(
+                model=model,
+                rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
+                best=bound.best,
+                worst=bound.worst,
+                letters=letters[model],
+            )
+            for model, bound in zip(order, bounds, strict=True)
+        ),
+        pairs=compared.pairs,
+        detectable=detectable_difference(statistics.median(seen)) if seen else None,
+        unranked=dict(sorted({**nothing, **(unranked or {})}.items())),
+    )
+
+
+def _different(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    return [(pair.first, pair.second) for pair in pairs if pair.p_holm is not None and pair.p_holm <= LEVEL]

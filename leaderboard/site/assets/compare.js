@@ -1,0 +1,266 @@
+/* The comparison page: scores, tests and samples of two models. All text is set as text. */
+(() => {
+  "use strict";
+  const data = window.medtasks;
+  const index = data.index;
+  const make = (name, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
+  };
+  const models = new Map(Object.entries(index.models));
+  const form = document.getElementById("choose");
+  const status = document.getElementById("count");
+  const place = document.getElementById("comparison");
+  const differ = document.getElementById("differ");
+  const samples = document.getElementById("samples");
+
+  const loading = new Map();
+  function load(key) {
+    if (!loading.has(key)) {
+      loading.set(key, new Promise((resolve, reject) => {
+        const script = make("script", { src: `data/${key.split("/").map(encodeURIComponent).join("/")}.js` });
+        script.addEventListener("load", () => resolve(data[key]));
+        script.addEventListener("error", () => reject(new Error(`data/${key}.js cannot be loaded`)));
+        document.head.append(script);
+      }));
+    }
+    return loading.get(key);
+  }
+
+  function table(caption, heads, rows) {
+    const head = make("tr", {}, ...heads.map(([text, kind]) => make("th", { scope: "col", textContent: text, className: kind ?? "" })));
+    const body = rows.map((cells) => make("tr", {}, ...cells.map((cell, number) => {
+      const [text, small, kind] = Array.isArray(cell) ? cell : [cell];
+      const element = make(number ? "td" : "th", { className: kind ?? heads[number][1] ?? "" }, text);
+      if (!number) element.scope = "row";
+      if (small) element.append(" ", make("small", { textContent: small }));
+      return element;
+    })));
+    const made = make("table", { className: "plain first" }, make("caption", { className: "vh", textContent: caption }),
+      make("thead", {}, head), make("tbody", {}, ...body));
+    const region = make("div", { className: "scroll", tabIndex: 0 }, made);
+    region.setAttribute("role", "region");
+    region.setAttribute("aria-label", caption);
+    return region;
+  }
+
+  // pairs are stored once, under the model that comes first in the ranking
+  const turned = (text) => (text.startsWith("+") ? `−${text.slice(1)}` : text.startsWith("−") ? `+${text.slice(1)}` : text);
+  function pair(key, a, b, first, second) {
+    const found = (first.pairs[key] ?? []).find((each) => each[0] === b);
+    if (found) return found;
+    const other = (second.pairs[key] ?? []).find((each) => each[0] === a);
+    if (!other) return null;
+    const [, items, difference, low, high, p, holm, test, wins, losses, reason] = other;
+    return [a, items, turned(difference), turned(high), turned(low), p, holm, test, losses, wins, reason];
+  }
+
+  const cellOf = (model, key) => {
+    const cell = model.cells[key];
+    return cell ? (cell[0] ? [cell[0], cell[1], "n"] : ["no value", cell[3], "n no"]) : ["not run", "", "n no"];
+  };
+  const heading = (column) => `${column.label}${column.sub ? `, ${column.sub}` : ""}`;
+
+  function show(a, b, first, second) {
+    const names = [models.get(a), models.get(b)];
+    const parts = [];
+    const tested = [];
+    for (const benchmark of index.benchmarks) {
+      for (const column of benchmark.rankings) {
+        const found = pair(column.key, a, b, first, second);
+        const start = [benchmark.title, `${heading(column)} (${column.unit})`, cellOf(first, column.key), cellOf(second, column.key)];
+        if (!found) {
+          tested.push([...start, ["not compared", "", "no"], "", "", "", "", ""]);
+          continue;
+        }
+        const [, items, difference, low, high, p, holm, test, wins, losses, reason] = found;
+        const counts = wins === null ? "" : `${wins} : ${losses}`;
+        tested.push([...start, [difference, low && high ? `${low} to ${high}` : "", "n"], p || reason, holm, counts, String(items), test]);
+      }
+    }
+    parts.push(make("h2", { textContent: "Tests" }), table("Tests of the headline scores",
+      [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one right", "n"], ["Items", "n"], ["Test"]], tested));
+    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} less ${names[1]}, on the items that both answered, with 95 % intervals; for fractions in percentage points. “Only one right” counts items where only the first, and only the second, is right. Holm's correction is over all pairs of the ranking.` }));
+    for (const benchmark of index.benchmarks) {
+      for (const [model, name] of [[first, names[0]], [second, names[1]]]) {
+        const reasons = model.apart[benchmark.name];
+        if (!reasons) continue;
+        const more = reasons.length > 3 ? `; and ${reasons.length - 3} more` : "";
+        parts.push(make("p", { className: "muted", textContent: `${benchmark.title}: a run of ${name} is set apart: ${reasons.slice(0, 3).join("; ")}${more}.` }));
+      }
+    }
+    for (const benchmark of index.benchmarks) {
+      const tables = [];
+      for (const each of benchmark.tables) {
+        const columns = each.columns.filter((column) => first.cells[column.key] && second.cells[column.key]);
+        if (columns.length === 0) continue;
+        const rows = columns.map((column) => {
+          const cells = [first.cells[column.key], second.cells[column.key]];
+          const equal = first.signatures[cells[0][2]] === second.signatures[cells[1][2]];
+          const [one, two] = [cellOf(first, column.key), cellOf(second, column.key)];
+          const [here, there] = cells.map((cell) => (cell[0] ? Number(cell[0].replace("−", "-")) : NaN));
+          if (equal && here !== there) (column.first === "down" === here > there ? one : two)[2] += Number.isNaN(here - there) ? "" : " top";
+          return [[heading(column), equal ? column.unit : `${column.unit}; signatures differ, not comparable`], one, two];
+        });
+        const made = table(`${benchmark.title}: ${each.title}`, [["Score"], [names[0], "n"], [names[1], "n"]], rows);
+        made.classList.add("scores");
+        const fold = make("details", { open: tables.length === 0 }, make("summary", { textContent: each.title }), made);
+        tables.push(fold);
+      }
+      if (tables.length) parts.push(make("h2", { textContent: benchmark.title }), ...tables);
+    }
+    place.replaceChildren(...parts);
+  }
+
+  // samples
+  let chosen = [];
+  function offer(a, b) {
+    const tasks = index.benchmarks.flatMap((benchmark) => benchmark.samples
+      .filter((task) => task.models.includes(a) && task.models.includes(b))
+      .map((task) => ({ benchmark, ...task })));
+    differ.hidden = tasks.length === 0;
+    const before = samples.elements.task.value;
+    const options = [make("option", { value: "", textContent: "choose" }), ...tasks.map((task) => make("option", { value: task.place, textContent: `${task.benchmark.title}: ${task.task}` }))];
+    samples.elements.task.replaceChildren(...options);
+    samples.elements.task.value = tasks.some((task) => task.place === before) ? before : "";
+    return tasks;
+  }
+
+  let tasks = [];
+  let run = 0;
+  async function differences() {
+    const rows = document.getElementById("rows");
+    const found = document.getElementById("found");
+    const more = document.getElementById("more");
+    const task = tasks.find((each) => each.place === samples.elements.task.value);
+    rows.replaceChildren();
+    more.hidden = true;
+    found.textContent = "";
+    document.getElementById("limits").textContent = task && task.benchmark.shows === "nothing" ? `Ids, extracted options and scores alone are shown. ${task.benchmark.why}` : "";
+    if (!task) return;
+    const mine = ++run;
+    found.textContent = "Loading …";
+    let questions, first, second;
+    try {
+      [questions, first, second] = await Promise.all([load(`${task.place}/questions`), ...chosen.map((slug) => load(`${task.place}/by-${slug}`))]);
+    } catch (error) {
+      found.textContent = `${error.message}.`;
+      return;
+    }
+    if (mine !== run) return;
+    const metrics = first.metrics.filter((metric) => second.metrics.includes(metric));
+    const by = samples.elements.by;
+    const before = by.value;
+    by.replaceChildren(...metrics.map((metric) => make("option", { value: metric, textContent: metric })), make("option", { value: "", textContent: "what was extracted" }));
+    by.value = metrics.includes(before) || (before === "" && by.dataset.touched) ? before : metrics[0] ?? "";
+    const asked = new Map(questions.map(([id, question, target]) => [id, { question, target }]));
+    const others = new Map(second.rows.map((row) => [row[0], row]));
+    const score = (side, row) => row[4][side.metrics.indexOf(by.value)] ?? null;
+    const both = first.rows.filter((row) => others.has(row[0]));
+    const list = [];
+    for (const row of both) {
+      const other = others.get(row[0]);
+      const [one, two] = by.value ? [score(first, row), score(second, other)] : [null, null];
+      const gap = one === null || two === null ? 0 : one - two;
+      if (by.value ? gap !== 0 : row[2] !== other[2] || row[3] !== other[3]) list.push({ row, other, one, two, gap });
+    }
+    const show = by.value ? samples.elements.show.value : "all";
+    const kept = list.filter(({ gap }) => show === "all" || (show === "first" ? gap > 0 : gap < 0));
+    kept.sort((one, other) => Math.abs(other.gap) - Math.abs(one.gap));
+    found.textContent = `${kept.length} of ${both.length} samples`;
+    const names = chosen.map((slug) => models.get(slug));
+    let shown = 0;
+    const next = () => {
+      rows.append(...kept.slice(shown, shown + 50).map((each) => sample(each, names, asked.get(each.row[0]), by.value)));
+      shown += 50;
+      more.hidden = shown >= kept.length;
+    };
+    more.onclick = next;
+    next();
+  }
+
+  const line = (label, text) => make("p", { className: "text" }, make("small", { textContent: `${label} ` }), text);
+  function sample({ row, other, one, two, gap }, names, asked, metric) {
+    const made = make("article", { className: "sample" }, make("h3", { textContent: row[0] }));
+    if (asked?.question) made.append(line("Question", asked.question));
+    if (asked?.target) made.append(line("Reference", asked.target));
+    const two_ = make("div", { className: "two" });
+    for (const [name, side, value, better] of [[names[0], row, one, gap > 0], [names[1], other, two, gap < 0]]) {
+      const box = make("div", { className: better ? "better" : "" }, make("h4", { textContent: name }));
+      if (value !== null) box.append(line(metric, `${value}${better ? ", better" : ""}`));
+      if (side[2] !== null && side[2] !== side[1]) box.append(line("Extracted", side[2]));
+      if (side[3] !== "ok") box.append(line("Extraction", side[3]));
+      if (side[1] !== null) box.append(line("Response", side[1]));
+      two_.append(box);
+    }
+    made.append(two_);
+    return made;
+  }
+
+  // the choice, and the address that holds it
+  const fields = [[form, "a"], [form, "b"], [samples, "task"], [samples, "by"], [samples, "show"]];
+  function store() {
+    const state = new URLSearchParams();
+    for (const [where, name] of fields) if (where.elements[name].value) state.append(name, where.elements[name].value);
+    history.replaceState(null, "", `#${state}`);
+  }
+
+  async function choose() {
+    const [a, b] = [form.elements.a.value, form.elements.b.value];
+    chosen = [a, b];
+    if (!a || !b || a === b) {
+      place.replaceChildren();
+      differ.hidden = true;
+      status.textContent = a && a === b ? "Choose two different models." : "Choose two models.";
+      return;
+    }
+    const mine = ++run;
+    status.textContent = "Loading …";
+    try {
+      const [first, second] = await Promise.all([load(`model-${a}`), load(`model-${b}`)]);
+      if (mine !== run) return;
+      show(a, b, first, second);
+      status.textContent = `${models.get(a)} and ${models.get(b)}`;
+    } catch (error) {
+      status.textContent = `${error.message}.`;
+      return;
+    }
+    tasks = offer(a, b);
+    await differences();
+  }
+
+  async function restore() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    for (const name of ["a", "b"]) form.elements[name].value = models.has(state.get(name)) ? state.get(name) : "";
+    samples.elements.show.value = ["first", "second"].includes(state.get("show")) ? state.get("show") : "all";
+    await choose();
+    if (tasks.some((task) => task.place === state.get("task"))) {
+      samples.elements.task.value = state.get("task");
+      await differences();
+      if (Array.from(samples.elements.by.options).some((option) => option.value === state.get("by"))) {
+        samples.elements.by.value = state.get("by");
+        await differences();
+      }
+    }
+  }
+
+  form.hidden = false;
+  for (const each of [form, samples]) each.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", async () => {
+    await choose();
+    store();
+  });
+  samples.addEventListener("change", async (event) => {
+    if (event.target.name === "by") samples.elements.by.dataset.touched = "yes";
+    await differences();
+    store();
+  });
+  document.getElementById("swap").addEventListener("click", async () => {
+    [form.elements.a.value, form.elements.b.value] = [form.elements.b.value, form.elements.a.value];
+    await choose();
+    store();
+  });
+  addEventListener("hashchange", restore);
+  restore();
+})();

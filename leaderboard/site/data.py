@@ -1,0 +1,136 @@
+"""What the scripts of the comparison page load: an index, and files for one model, or for one task of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Pair, Unit
+from ..exports.names import safe_name
+from .numbers import difference, interval, number
+from .overview import set_apart
+from .samples import SampleKey, SampleRow, SampleText
+from .tables import column_view, subtitles
+from .text import data_script
+
+__all__ = ["write_data"]
+
+
+def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
+    """Write ``data/*.js`` below ``site``; scripts ask for them when they are needed."""
+    folder = site / "data"
+    folder.mkdir()
+    tasks = _write_samples(folder, samples) if samples is not None else {}
+    _write(folder / "index.js", "index", _index(board, tasks))
+    apart = set_apart(board)
+    for slug in sorted(board.models):
+        reasons = {one.benchmark.name: list(one.reasons) for one in apart if one.model.slug == slug and not one.blind}
+        _write(folder / f"model-{slug}.js", f"model-{slug}", {**_model(board, slug), "apart": reasons})
+
+
+def _write(path: Path, key: str, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data_script(key, value), encoding="utf-8")
+
+
+def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
+        "benchmarks": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "shows": one.shows,
+                "why": one.why,
+                "rankings": [_column(ranking.column, {}) for ranking in one.rankings],
+                "tables": [
+                    {"title": table.title, "columns": [_column(it, subtitles(table.columns)) for it in table.columns]}
+                    for table in one.tables
+                ],
+                "samples": tasks.get(one.name, []),
+            }
+            for one in board.benchmarks
+        ],
+    }
+
+
+def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
+    view = column_view(column, subs.get(column.key, ""))
+    return {"key": view.key, "label": view.label, "sub": view.sub, "unit": view.unit, "first": view.first}
+
+
+def _model(board: Board, slug: str) -> dict[str, Any]:
+    """Scores as printed, with the number of their signature, and the pairs in which the model comes first."""
+    signatures: dict[str, int] = {}
+    cells: dict[str, list[Any]] = {}
+    for benchmark in board.benchmarks:
+        for row, columns in _rows(benchmark, slug):
+            for column in columns:
+                if (cell := row.cells.get(column.key)) is not None and column.key not in cells:
+                    text = "" if cell.value is None else number(cell.value, column.unit)
+                    mark = signatures.setdefault(cell.signature, len(signatures))
+                    cells[column.key] = [text, interval(cell.low, cell.high, column.unit), mark, cell.reason or ""]
+    pairs = {
+        ranking.column.key: [_pair(pair, ranking.column.unit) for pair in ranking.pairs if pair.first == slug]
+        for benchmark in board.benchmarks
+        for ranking in benchmark.rankings
+    }
+    return {"cells": cells, "signatures": list(signatures), "pairs": pairs}
+
+
+def _rows(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[BoardRow, tuple[BoardColumn, ...]]]:
+    """The model's rows with media, the comparable ones first."""
+    for table in benchmark.tables:
+        yield from ((row, table.columns) for row in table.rows if row.model == slug and not row.blind)
+        found = (one.row for one in table.apart)
+        yield from ((row, table.columns) for row in found if row.model == slug and not row.blind)
+
+
+def _pair(pair: Pair, unit: Unit) -> list[Any]:
+    ends = ["" if end is None else difference(end, unit) for end in (pair.low, pair.high)]
+    return [
+        pair.second, pair.items, difference(pair.difference, unit), *ends, _p_value(pair.p_value),
+        _p_value(pair.p_holm), pair.test, pair.wins, pair.losses, pair.reason or "",
+    ]  # fmt: skip
+
+
+def _p_value(value: float | None) -> str:
+    """Three decimals."""
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str, Any]]]:
+    """Write the samples; by benchmark the tasks that have some, with the place of their files and whose they are."""
+    by_task: dict[tuple[str, str], list[SampleKey]] = {}
+    for key in samples.keys():  # noqa: SIM118 - no mapping
+        by_task.setdefault((key.benchmark, key.task), []).append(key)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (benchmark, task), keys in sorted(by_task.items()):
+        place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
+        questions: dict[str, tuple[str | None, str | None]] = {}
+        for key in keys:
+            rows = samples.rows(key)
+            questions.update({row.sample_id: (row.question, row.target) for row in rows if row.question is not None})
+            _write(folder / f"{place}/by-{key.model}.js", f"{place}/by-{key.model}", _answers(rows))
+        _write(folder / f"{place}/questions.js", f"{place}/questions", [[one, *questions[one]] for one in questions])
+        models = [key.model for key in keys]
+        found.setdefault(benchmark, []).append({"task": task, "place": place, "models": models})
+    return found
+
+
+def _answers(rows: tuple[SampleRow, ...]) -> dict[str, Any]:
+    metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
+    return {
+        "metrics": metrics,
+        "rows": [
+            [row.sample_id, row.response, row.extracted, row.status, [_short(row.scores.get(one)) for one in metrics]]
+            for row in rows
+        ],
+    }
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

@@ -1,0 +1,147 @@
+"""Rows of a board's tables: each model's comparable scores, then those that are set apart, with the reasons."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from medtasks.results.scoring import Scores
+from medtasks.results.signature import format_signature, parse_signature
+
+from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
+from .digest import Digest
+from .standings import Standings, coverage_notes
+
+__all__ = ["Tables", "cell_of", "held_groups"]
+
+_HASH = re.compile(r"\b[0-9a-f]{8}…")
+
+
+def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str]:
+    """The groups of a breakdown that any run holds of a task."""
+    return {
+        group
+        for digest in digests
+        if task in digest.entries
+        for group in digest.entries[task].scores.breakdowns.get(breakdown, {})
+    }
+
+
+def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
+    """A run's score in a column; None where the run has none, or the metric applies to none of its items there."""
+    entry = digest.entries.get(column.task)
+    scores: Scores | None = None if entry is None else entry.scores
+    if scores is not None and column.breakdown is not None:
+        scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
+    score = None if scores is None else scores.metrics.get(column.metric)
+    if entry is None or score is None or not score.samples:
+        return None
+    low, high = score.interval or (None, None)
+    return Cell(
+        value=score.value,
+        low=low,
+        high=high,
+        items=score.samples,
+        judged=score.judged,
+        bounds=score.bounds,
+        incomplete=score.incomplete,
+        reason=score.reason,
+        signature=_part_signature(entry.signatures[column.metric], column.breakdown, column.group),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+    if breakdown is None:
+        return signature
+    return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
+
+
+@dataclass
+class _Row:
+    cells: dict[str, Cell] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
+
+
+class Tables:
+    """Tables of one benchmark out of several runs; ``order`` gives a model its place among rows."""
+
+    def __init__(self, digests: Sequence[Digest], standings: Standings, order: Mapping[str, tuple[float, ...]]) -> None:
+        self._digests = {digest.facts.key: digest for digest in digests}
+        self._standings = standings
+        self._order = order
+
+    def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
+        """The table of the columns; a model's row may come of several runs, a row set apart is one run's."""
+        rows: dict[str, _Row] = {}
+        apart: dict[str, _Row] = {}
+        for column in columns:
+            standing = self._standings.of(column.task, column.metric)
+            for model, digest in {**standing.waiting, **standing.ranked}.items():
+                _enter(rows.setdefault(model, _Row()), digest, column, ())
+            for key, reasons in standing.apart.items():
+                _enter(apart.setdefault(key, _Row()), self._digests[key], column, reasons)
+        return BoardTable(
+            name=name,
+            title=title,
+            note=" ".join(filter(None, (note, self._unusual(columns), *self._coverage(columns)))),
+            columns=tuple(columns),
+            rows=tuple(_board_row(model, rows[model]) for model in sorted(rows, key=self._place) if rows[model].cells),
+            apart=tuple(
+                self._apart(key, apart[key]) for key in sorted(apart, key=self._apart_place) if apart[key].cells
+            ),
+        )
+
+    def _unusual(self, columns: Sequence[BoardColumn]) -> str:
+        standings = {(one.task, one.metric): self._standings.of(one.task, one.metric) for one in columns}
+        tasks = sorted({task for (task, _), standing in standings.items() if not standing.usual})
+        return f"No run of {', '.join(tasks)} follows today's task files; these runs are alike." if tasks else ""
+
+    def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
+        """How much of a release the comparable runs of a column answered, where that is not all."""
+        ranked = {(one.task, one.metric): self._standings.of(one.task, one.metric).ranked for one in columns}
+        notes = (
+            f"{note}."
+            for (task, _), digests in ranked.items()
+            for digest in digests.values()
+            for note in coverage_notes(digest, task)
+        )
+        return sorted(set(notes))
+
+    def _place(self, model: str) -> tuple[tuple[float, ...], str]:
+        return self._order.get(model, (float("inf"),)), model
+
+    def _apart_place(self, key: str) -> tuple[str, str, str]:
+        digest = self._digests[key]
+        return digest.model, digest.facts.created, key
+
+    def _apart(self, key: str, row: _Row) -> Apart:
+        digest = self._digests[key]
+        return Apart(row=_board_row(digest.model, row, blind=digest.blind), reasons=_shortened(row.reasons))
+
+
+def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
+    """The reasons, those that differ in hashes alone (one for each task) as one."""
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(_HASH.sub("", reason), []).append(reason)
+    return tuple(
+        first + f" (and {len(others)} more like this, of other tasks)" * bool(others)
+        for first, *others in alike.values()
+    )
+
+
+def _enter(row: _Row, digest: Digest, column: BoardColumn, reasons: Iterable[str]) -> None:
+    cell = cell_of(digest, column)
+    if cell is None:
+        return
+    row.cells[column.key] = cell
+    row.runs.add(digest.facts.key)
+    row.reasons |= dict.fromkeys(reasons)
+
+
+def _board_row(model: str, row: _Row, *, blind: bool = False) -> BoardRow:
+    return BoardRow(model=model, cells=row.cells, runs=tuple(sorted(row.runs)), blind=blind)

@@ -1,0 +1,103 @@
+"""Whether a card can be shown: its tasks, metrics and breakdowns exist, and its names make file names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from medtasks.benchmarks.card import Card, Column
+from medtasks.errors import MedtasksError
+from medtasks.spec import leaf_tasks, load_spec
+
+if TYPE_CHECKING:
+    from medtasks.spec import TaskSpec
+
+__all__ = ["HEADLINE", "card_columns", "check_card", "metrics_of"]
+
+HEADLINE = "headline"
+"""The name of the table of headline scores, which no other table may have."""
+
+_NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
+
+
+def metrics_of(task: str) -> tuple[str, ...]:
+    """The metrics that a task's or group's scores can hold: computed, learned, given by rubrics, and pooled ones.
+
+    Raises:
+        UsageError: there is no such task, or no such rubric.
+    """
+    from medtasks.judge.rubric import load_rubric
+
+    names: list[str] = []
+    for leaf in leaf_tasks(task):
+        metadata = load_spec(leaf).metadata
+        judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
+        names += [*load_spec(leaf).metrics, *metadata.learned, *judged]
+    return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
+
+
+def card_columns(card: Card) -> Iterator[Column]:
+    """Every column of the card, headline first."""
+    yield from card.headline
+    for table in card.tables:
+        yield from table.columns
+    for plot in card.plots:
+        yield from (*plot.columns, *plot.against)
+
+
+def check_card(card: Card) -> None:
+    """Refuse a card that cannot be shown.
+
+    Raises:
+        MedtasksError: names the card, what is wrong with it, and what was expected.
+    """
+    for problem in _problems(card):
+        raise MedtasksError(f"the card of {card.benchmark}: {problem}.")
+
+
+def _problems(card: Card) -> Iterator[str]:
+    if not card.headline:
+        yield "it has no headline column, expected at least one"
+    yield from _bad_names("table", [HEADLINE, *(table.name for table in card.tables)])
+    yield from _bad_names("plot", [plot.name for plot in card.plots])
+    known: dict[str, _Scored] = {}
+    for column in card_columns(card):
+        if column.task not in known:
+            try:
+                known[column.task] = _Scored(metrics_of(column.task), load_spec(column.task))
+            except MedtasksError as error:
+                yield str(error).rstrip(".")
+                return
+        yield from _bad_column(column, known[column.task])
+    if parts := [column for column in card.headline if column.breakdown is not None]:
+        yield f"headline column {parts[0].label!r} is of a breakdown, expected all items: models are compared by it"
+    for plot in card.plots:
+        if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
+            yield f"plot {plot.name!r} ({plot.kind}) has {len(plot.columns)} columns and {len(plot.against)} `against`"
+
+
+def _bad_names(kind: str, names: list[str]) -> Iterator[str]:
+    for name in names:
+        if not _NAME.fullmatch(name):
+            yield f"{kind} name {name!r} is not of lower-case letters and digits, joined by hyphens"
+        if names.count(name) > 1:
+            yield f"{kind} name {name!r} is taken, expected each once and none {HEADLINE!r}"
+
+
+@dataclass(frozen=True)
+class _Scored:
+    metrics: tuple[str, ...]
+    spec: TaskSpec
+
+
+def _bad_column(column: Column, scored: _Scored) -> Iterator[str]:
+    place = f"column {column.label!r} of {column.task}"
+    if column.metric not in scored.metrics:
+        yield f"{place}: metric {column.metric!r} is none of {', '.join(scored.metrics)}"
+    breakdowns = scored.spec.metadata.breakdowns
+    if column.breakdown is not None and column.breakdown not in breakdowns:
+        yield f"{place}: breakdown {column.breakdown!r} is none of {', '.join(breakdowns) or '(none)'}"
+    if (column.breakdown is None) != (column.group is None):
+        yield f"{place}: one of breakdown and group is given, expected both or neither"

@@ -1,0 +1,112 @@
+"""``medtasks compare``: two runs on the same questions, score by score, and whether they can be told apart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medtasks.cli.console import progress, table, write
+
+if TYPE_CHECKING:
+    from medtasks.leaderboard.compare import Comparison, Line
+
+__all__ = ["compare"]
+
+DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
+
+
+def compare(
+    first: Annotated[
+        Path, typer.Argument(help="A run's folder (…_medtasks), or one that holds it.", show_default=False)
+    ],
+    second: Annotated[Path, typer.Argument(help="Another run's folder.", show_default=False)],
+    task: Annotated[str | None, typer.Option("--task", help="This task or group alone.")] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="This metric alone.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two runs item by item: differences, 95 % intervals, tests corrected over the table."""
+    from medtasks.leaderboard.compare import compare_runs, read_one
+
+    runs = [read_one(folder, task) for folder in (first, second)]
+    with progress("comparing") as told:
+        found = compare_runs(*runs, task=task, metric=metric, progress=told)
+    if as_json:
+        write(json.dumps(_plain(found), indent=1, ensure_ascii=False))
+        return
+    names = [f"{one.facts.model_facts.get('name', one.model)} ({one.facts.folder})" for one in runs]
+    write(f"A: {names[0]}\nB: {names[1]}\n")
+    columns = (
+        *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),
+        *("test", "items", "unpaired", "unseen below", "comparable"),
+    )
+    table(columns, [_row(line) for line in found.lines])
+    write(_notes(found))
+
+
+def _plain(found: Comparison) -> dict[str, Any]:
+    lines = [
+        {**asdict(line), "pair": None if line.pair is None else line.pair.model_dump(mode="json")}
+        for line in found.lines
+    ]
+    return {"first": found.first, "second": found.second, "lines": lines}
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    digits = DIGITS[line.unit]
+    pair = line.pair
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "" if value is None else f"{value:{sign}.{digits}f}"
+
+    def chance(value: float | None) -> str:
+        return "" if value is None else f"{value:.3g}"
+
+    comparable = "no" if line.unlike else "yes"
+    if pair is None:
+        return (line.task, line.metric, *[""] * 7, "0", f"{line.unpaired:,}", "", comparable)
+    interval = "" if pair.low is None or pair.high is None else f"[{number(pair.low, '+')}, {number(pair.high, '+')}]"
+    return (
+        line.task,
+        line.metric,
+        number(line.first),
+        number(line.second),
+        number(pair.difference, "+"),
+        interval,
+        chance(pair.p_value),
+        chance(pair.p_holm),
+        pair.test if pair.p_value is not None else "",
+        f"{pair.items:,}",
+        f"{line.unpaired:,}",
+        number(line.detectable),
+        comparable,
+    )
+
+
+def _notes(found: Comparison) -> str:
+    """What the table cannot say: how to read it, and why lines are empty or not comparable."""
+    tests = sum(line.pair is not None and line.pair.p_value is not None for line in found.lines)
+    lines = [
+        "Scores are over the items of which both runs have a value; intervals are of a cluster bootstrap.",
+        f"p (Holm) is corrected over the {tests} tests of this table.",
+        "Differences under the number in `unseen below` cannot be seen here (found with less than 80 % chance).",
+    ]
+    lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])
+    unlike = [(line, reason) for line in found.lines for reason in line.unlike]
+    lines += _grouped("not comparable", unlike)
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _grouped(what: str, reasons: list[tuple[Line, str]]) -> list[str]:
+    """One line for each reason, with the lines of the table that it is of."""
+    places: dict[str, dict[str, None]] = {}
+    for line, reason in reasons:
+        places.setdefault(reason, {})[f"{line.task} {line.metric}"] = None
+    shown = 4
+    return [
+        f"{what}: {reason} ({', '.join([*names][:shown])}{f' and {len(names) - shown} more' * (len(names) > shown)})"
+        for reason, names in places.items()
+    ]

@@ -1,0 +1,151 @@
+"""``medtasks leaderboard``: from result folders to a page, and the check of what is to be submitted to one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medtasks.cli.console import Layout, progress, table, write
+
+if TYPE_CHECKING:
+    from medtasks.leaderboard.board import Board
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Leaderboard pages from result folders.", no_args_is_help=True)
+Results = Annotated[
+    list[Path], typer.Argument(help="Result folders (…_medtasks), or folders that hold some.", show_default=False)
+]
+
+_HASH = re.compile(r"[0-9a-f]{8,}…?")
+
+
+@app.command("build")
+def build(
+    results: Results,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pages; an earlier site there is replaced.")],
+    title: Annotated[str, typer.Option("--title", help="Heading of the board.")] = "medtasks leaderboard",
+    models: Annotated[
+        Path | None,
+        typer.Option("--models", help="YAML file: names, sizes, types of models, what they were trained on."),
+    ] = None,
+    demonstration: Annotated[
+        bool, typer.Option("--demonstration", help="Rank results on miniature data, too, marked as such.")
+    ] = False,
+    published: Annotated[
+        bool, typer.Option("--published/--no-published", help="Show the papers' figures, apart from ranked rows.")
+    ] = True,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (SVG, PNG, PDF).")] = True,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Read every folder anew.")] = False,
+) -> None:
+    """Rank the runs in result folders, and write a static site with figures and exports."""
+    from medtasks.cache import cache_root
+    from medtasks.leaderboard.figures import FORMATS
+    from medtasks.leaderboard.publish import Choices, publish
+
+    choices = Choices(
+        title=title,
+        models=models,
+        demonstration=demonstration,
+        published=published,
+        figures=FORMATS if figures else (),
+        cache=None if fresh else cache_root() / "leaderboard",
+    )
+    with progress("reading results") as bar:
+        board = publish(results, out, choices, progress=bar)
+    report(board, out)
+
+
+def report(board: Board, out: Path) -> None:
+    """What is on the board, what is set apart, what was refused, and where the pages are."""
+    from medtasks.leaderboard.site.numbers import interval, number
+
+    rows = []
+    for benchmark in board.benchmarks:
+        for ranking in benchmark.rankings:
+            if not ranking.ranked:
+                continue
+            first = ranking.ranked[0]
+            cell = next(row for row in benchmark.tables[0].rows if row.model == first.model).cells[ranking.column.key]
+            leaders = [one.model for one in ranking.ranked if set(one.letters) & set(first.letters)]
+            told = f"{len(leaders)} of {len(ranking.ranked)}"
+            value = "" if cell.value is None else number(cell.value, ranking.column.unit)
+            ends = interval(cell.low, cell.high, ranking.column.unit)
+            name = board.models[first.model].name
+            rows.append([benchmark.title, ranking.column.label, name, value, ends, told])
+    if rows:
+        table(("benchmark", "score", "first", "value", "95 % interval", "not told apart from it"), rows)
+    apart = Counter(
+        (board.models[one.row.model].name, _HASH.sub("…", reason))
+        for benchmark in board.benchmarks
+        for found in benchmark.tables
+        for one in found.apart
+        for reason in set(one.reasons)
+    )
+    if apart:
+        rows = [[model, reason, str(count)] for (model, reason), count in sorted(apart.items())]
+        table(("set apart", "why", "rows"), rows)
+    if board.refused:
+        table(("refused", "why"), [[one.folder, one.reason] for one in board.refused])
+    write(f"{len(board.runs)} runs of {len(board.models)} models: {out / 'index.html'}")
+
+
+@app.command("check")
+def check(
+    results: Results,
+    coverage: Annotated[
+        float, typer.Option("--coverage", min=0, max=1, help="Share of a release's records that must be there.")
+    ] = 0.95,
+    demonstration: Annotated[bool, typer.Option("--demonstration", help="Allow miniature data.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Only warn of rows that must not be shared in a public repository.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not score the responses again.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,
+    layout: Annotated[
+        Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
+    ] = Layout.table,
+) -> None:
+    """May these result folders be submitted: whole, comparable, made by today's rules, without keys or private rows?"""
+    from medtasks.errors import UsageError
+    from medtasks.leaderboard.check import check_results
+    from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
+
+    with progress("checking results") as bar:
+        found = check_results(
+            results,
+            coverage=coverage,
+            demonstration=demonstration,
+            public=not private,
+            rescore=not quick,
+            progress=bar,
+        )
+    if not found.folders and not found.findings:
+        raise UsageError(f"{results[0]}: holds no result folder (…_medtasks); name one, or a folder that holds some.")
+    if layout is Layout.json:
+        write(found.as_json())
+    elif layout is Layout.sarif:
+        write(as_sarif(found.findings))
+    elif layout is Layout.github:
+        write(as_annotations(found.findings))
+    else:
+        if found.findings:
+            table(COLUMNS, as_rows(found.findings))
+        write(f"{len(found.folders)} result folders: {summary(found.findings)}")
+    if found.failed(strict):
+        raise typer.Exit(1)
+
+
+@app.command("strip")
+def strip(
+    results: Annotated[Path, typer.Argument(help="A result folder (…_medtasks).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The new folder.")],
+) -> None:
+    """Copy a result folder without the rows that must not be shared; its scores stay what they are."""
+    from medtasks.leaderboard.strip import strip_run
+
+    write(f"written: {strip_run(results, out)}")

@@ -1,0 +1,188 @@
+"""The board's tables, plots and published rows: every number in its place, whatever order runs come in."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
+from medtasks.leaderboard.board import Refused, Round, Timeline
+from medtasks.leaderboard.build import build_board
+from medtasks.leaderboard.models import Described
+
+from medtasks.benchmarks.card import Column
+from medtasks.results.scoring import Letters
+from medtasks.results.signature import parse_signature
+
+
+def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:
+    found = page(POOR, GOOD, FAIR)
+    assert (found.name, found.tables[0].name) == ("mi_cxr", "headline")
+    assert ranked(found) == ["good", "fair", "poor"]
+    assert [row.model for row in found.tables[0].rows] == ranked(found)
+    cell = found.tables[0].rows[0].cells[KEY]
+    assert cell.value == GOOD.entries["mi_cxr"].scores.metrics["accuracy"].value
+    assert cell.low is not None
+    assert (cell.items, cell.signature) == (240, signed("accuracy", "mi_cxr"))
+    assert found.rankings[0].cluster == "patient"
+
+
+def test_the_order_of_runs_changes_no_byte() -> None:
+    runs = [GOOD, FAIR, POOR, run("good", [cxr(0.7, 5)], "run-old", created="2026-10-01"),
+            run("odd", [cxr(0.7, 6, data="d1")]), run("blind", [cxr(0.5, 7)], blind=True)]  # fmt: skip
+    refused = [Refused(folder="b", reason="x"), Refused(folder="a", reason="y")]
+    expected = board(*runs).model_dump_json()
+    for seed in range(3):
+        draw = random.Random(seed)
+        draw.shuffle(runs)
+        draw.shuffle(refused)
+        assert board(*runs).model_dump_json() == expected
+    assert [one.folder for one in build_board(runs, refused, title="x", resamples=10).refused] == ["a", "b"]
+
+
+def test_a_row_may_come_of_several_runs() -> None:
+    icr = entry("mi_cxr_icr", {"accuracy": right(0.4, 3)})
+    found = page(GOOD, run("good", [icr], "run-icr"), FAIR)
+    assert found.tables[0].rows[0].runs == ("run-good", "run-icr")
+    assert [*found.tables[0].rows[0].cells] == [KEY, "mi_cxr_icr.accuracy"]
+    assert [one.column.key for one in found.rankings] == [KEY, "mi_cxr_icr.accuracy"]
+
+
+FAMILIES = {"family": {"TEL": range(120), "GTS": range(120, 240)}, "null_option": {"<b>null</b>": range(60)}}
+
+
+def test_a_breakdown_has_a_column_for_every_group_that_a_run_holds() -> None:
+    found = page(run("a", [cxr(0.5, 1, breakdowns=FAMILIES)]), GOOD)
+    (table,) = [table for table in found.tables if table.name == "null-option"]
+    (column,) = table.columns
+    assert (column.label, column.group) == ("<b>null</b>", "<b>null</b>")
+    assert column.key.startswith("mi_cxr.accuracy.null_option.b-null-b-")
+    assert column.chance == 0.2
+    (row,) = table.rows
+    assert row.cells[column.key].items == 60
+    assert parse_signature(row.cells[column.key].signature)["part"] == "null_option=<b>null</b>"
+
+
+def test_units_and_directions_come_from_the_metrics() -> None:
+    bleu = np.array([[*range(1, 11)]] * 240, dtype=float)
+    names = {"chrf": "points", "rougeL": "fraction"}
+    tables = {"rougeL": right(0.5, 1), "chrf": np.tile([8.0, 9, 9], (240, 6))}
+    assert bleu.shape == (240, 10)
+    found = page(run("a", [entry("kvasir_vqa_x1", tables)]))
+    assert {one.metric: one.unit for one in found.tables[0].columns} == names
+    streams = {"false_alarm_rate": right(0.2, 1), "signed_delay": right(0.3, 1)}
+    found = page(run("a", [entry("medstreambench", streams)]))
+    (timing,) = [table for table in found.tables if table.name == "timing"]
+    facts = {one.metric: (one.unit, one.higher_is_better) for one in timing.columns}
+    assert facts == {"false_alarm_rate": ("fraction", False), "signed_delay": ("seconds", False)}
+
+
+def test_every_number_of_a_plot_stands_in_its_table() -> None:
+    letters = Letters(
+        gold=dict.fromkeys("ABCDE", 48), chosen=dict.fromkeys("ABCDE", 48), null_chosen_when_wrong=1,
+        null_missed_when_right=1,
+    )  # fmt: skip
+    tasks = ("mi_cxr_icr", "mi_cxr_stagewise", "mi_cxr_cot", "mi_cxr_icr_cot", "mi_cxr_tel_single")
+    entries = [entry(task, {"accuracy": right(0.5, seed)}) for seed, task in enumerate(tasks)]
+    found = page(run("a", [cxr(0.5, 1, breakdowns=FAMILIES, letters=letters), *entries]), GOOD)
+    tables = {table.name: {column.key for column in table.columns} for table in found.tables}
+    assert len(tables) == len(found.tables)
+    plots = {plot.name: plot for plot in found.plots}
+    assert {"families", "subtypes", "stage-wise", "prompting-cot", "letters", "null-option"} <= {*plots}
+    for plot in plots.values():
+        assert {*plot.columns, *plot.against} <= tables[plot.table]
+    assert plots["families"].columns == (KEY, "mi_cxr_icr.accuracy")
+    assert plots["families"].chance == 0.2
+    assert plots["stage-wise"].columns == (KEY,)
+    assert plots["stage-wise"].against == ("mi_cxr_stagewise.accuracy",)
+    assert plots["prompting-cot"].columns == (KEY, "mi_cxr_icr.accuracy")
+    assert [(one.model, one.task, one.gold["A"]) for one in found.letters] == [("a", "mi_cxr", 48)]
+
+
+def test_a_plot_that_no_table_holds_gets_one() -> None:
+    parts = [entry(f"med_cmr_{kind}_sod", {metric: right(0.5, 1)})
+             for kind, metric in (("mcq", "accuracy"), ("open", "open_total"))]  # fmt: skip
+    found = page(run("a", parts))
+    (plot,) = [plot for plot in found.plots if plot.name == "formats"]
+    (table,) = [table for table in found.tables if table.name == plot.table]
+    assert (plot.table, plot.columns, plot.against) == (
+        "formats", ("med_cmr_mcq_sod.accuracy",), ("med_cmr_open_sod.open_total",)
+    )  # fmt: skip
+    assert [row.model for row in table.rows] == ["a"]
+
+
+def test_timelines_are_those_of_comparable_runs() -> None:
+    def streamed(model: str) -> Any:
+        rounds = (Round(time=1.0, answerable=True, positive=True, valid=True, content=None, said="alert"),)
+        told = Timeline(model=model, task="medstreambench_proactive", item="i", query_time=0.0, expected_time=1.0,
+                        tolerance=0.5, rounds=rounds)  # fmt: skip
+        return entry("medstreambench_proactive", {"responsiveness": right(0.5, 1)}, timelines=(told,))
+
+    found = page(run("a", [streamed("a")]), run("b", [streamed("b")], mini=True))
+    assert [one.model for one in found.timelines] == ["a"]
+    assert [plot.name for plot in found.plots if plot.kind == "timeline"] == ["timelines"]
+
+
+def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
+    shown = page(GOOD, published=True)
+    assert [column.key for column in page(GOOD).tables[0].columns] == [KEY]
+    assert [column.key for column in shown.tables[0].columns] == [KEY, "mi_cxr_icr.accuracy"]
+    assert page(GOOD).published == ()
+    row = next(one for one in shown.published if one.table == "README, results")
+    keys = {column.key for table in shown.tables for column in table.columns}
+    assert {cell.column for cell in row.cells} <= keys
+    first = row.cells[0]
+    assert first.value is not None
+    assert first.printed is not None
+    assert first.value == pytest.approx(float(first.printed))
+    assert shown.published_gaps[0].startswith("Table 1, InternVL3.5-14B and QwenVL3-8B: ")
+    assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
+
+
+def test_published_percentages_are_fractions_as_the_columns_are() -> None:
+    run_ = run("a", [entry("med_cmr_mcq", {"accuracy": right(0.5, 1)})])
+    cells = [cell for one in page(run_, published=True).published for cell in one.cells]
+    whole = [cell for cell in cells if cell.column == "med_cmr_mcq.accuracy"]
+    assert whole
+    assert all(cell.value == pytest.approx(float(cell.printed or 0) / 100) for cell in whole)
+    assert {cell.rankable for cell in cells if cell.column == "med_cmr_mcq_su.accuracy"} == {False}
+
+
+def test_models_are_shown_as_the_organiser_says() -> None:
+    said = {"good": Described(name="Good", family="fine", trained={"mi_cxr": "yes"})}
+    made = board(GOOD, FAIR, models=said)
+    assert (made.models["good"].name, made.models["good"].trained) == ("Good", {"mi_cxr": "yes"})
+    assert made.models["fair"].trained == {"mi_cxr": "unknown"}
+    assert made.latest == "2026-11-01T00:00:00+00:00"
+
+
+def test_a_run_of_tasks_that_no_page_shows_says_so() -> None:
+    made = board(GOOD, run("else", []))
+    assert made.runs["run-else"].notes == ("none of its scores is on this board: no page shows its tasks",)
+
+
+def test_another_track_stands_on_its_benchmarks_page() -> None:
+    track = entry("kvasir_vqa_x1_transformed", {"rougeL": right(0.5, 1)})
+    found = page(run("a", [track]))
+    assert found.name == "kvasir_vqa_x1"
+    (table,) = [table for table in found.tables if table.name == "transformed"]
+    assert [column.key for column in table.columns] == ["kvasir_vqa_x1_transformed.rougeL"]
+    assert found.tables[0].name == "headline"
+
+
+def test_keys_differ_wherever_columns_do() -> None:
+    from medtasks.leaderboard.columns import column_key
+
+    groups = ["a b", "a-b", "a_b", "a.b", "../b", "", "Ä", "ä", "x" * 80, "x" * 81]
+    keys = [column_key(Column("t", "m", "l", "part", group)) for group in groups]
+    assert len({*keys}) == len(groups)
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-.") for key in keys)
+    assert all(".." not in key and len(key) < 80 for key in keys)
+
+
+def test_an_empty_board_is_a_board() -> None:
+    made = board()
+    assert (made.benchmarks, made.models, made.latest) == ((), {}, None)
+    assert len(CLUSTERS) == 240

@@ -1,0 +1,145 @@
+"""Cards: ours name what there is, hold all that the papers print, and others' are checked before they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from medtasks.leaderboard.reference import load_reference, reference_benchmarks
+
+from medtasks import api, plugin
+from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.benchmarks.card_check import card_columns, check_card, metrics_of
+from medtasks.benchmarks.cards import KVASIR_VQA_X1, MED_CMR, MEDSTREAMBENCH, MI_CXR
+from medtasks.benchmarks.default_card import default_card
+from medtasks.builtin import PLUGIN
+from medtasks.errors import MedtasksError
+from medtasks.packages import task_packages
+from medtasks.plugin import Plugin, all_cards
+
+OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
+
+
+@pytest.mark.parametrize("card", OURS, ids=lambda card: card.benchmark)
+def test_tasks_metrics_and_breakdowns_of_ours_exist(card: Card) -> None:
+    check_card(card)
+    assert card.why
+
+
+def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
+    cards = all_cards()
+    assert list(cards) == ["kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"]
+    assert [cards[card.benchmark] for card in OURS] == list(OURS)
+    assert PLUGIN.cards == OURS
+    on_kvasir = {column.task for column in card_columns(cards["kvasir_vqa_x1"])}
+    assert "kvasir_vqa_x1_transformed" in on_kvasir
+
+
+@pytest.mark.parametrize("benchmark", reference_benchmarks())
+def test_every_published_figure_has_a_column(benchmark: str) -> None:
+    columns = list(card_columns(all_cards()[benchmark]))
+    whole = {(one.task, one.metric, one.breakdown, one.group) for one in columns}
+    every = {(one.task, one.metric, one.breakdown) for one in columns if one.group == ALL_GROUPS}
+    cells = [cell for row in load_reference(benchmark).rows for cell in row.cells]
+    lacking = {
+        (one.task, one.metric, one.breakdown, one.group)
+        for one in cells
+        if (one.task, one.metric, one.breakdown, one.group) not in whole
+        and (one.task, one.metric, one.breakdown) not in every
+    }
+    assert cells
+    assert not lacking
+
+
+def kinds(card: Card) -> list[tuple[str, str]]:
+    return [(plot.kind, plot.name) for plot in card.plots]
+
+
+def test_the_plots_that_the_papers_argue_with_are_there() -> None:
+    assert [plot.ranks for plot in KVASIR_VQA_X1.plots if plot.name.startswith("class-ranks")] == [True, True]
+    assert {"heatmap", "radar", "bars", "paired"} <= {kind for kind, _ in kinds(KVASIR_VQA_X1)}
+    assert {("paired", "stage-wise"), ("letters", "letters"), ("bars", "families")} <= {*kinds(MI_CXR)}
+    assert {("radar", "radar-mcq"), ("heatmap", "modality-mcq"), ("heatmap", "organ-open")} <= {*kinds(MED_CMR)}
+    assert {("heatmap", "organ"), ("timeline", "timelines")} <= {*kinds(MEDSTREAMBENCH)}
+    assert all(len(plot.columns) == 7 for plot in MED_CMR.plots if plot.kind == "radar")
+    assert all(plot.chance for plot in MI_CXR.plots if plot.kind == "bars")
+
+
+def test_nothing_of_a_credentialed_sample_is_shown() -> None:
+    assert MI_CXR.shows == "nothing"
+    assert {card.shows for card in OURS} == {"nothing", "text"}
+
+
+def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
+    assert metrics_of("med_cmr_mcq") == ("accuracy", "accuracy_dimension_mean")
+    assert {"bleurt", "judged_strict"} <= {*metrics_of("kvasir_vqa_x1")}
+    assert {"content_open", "content_closed_fallback", "overall_table4"} <= {*metrics_of("medstreambench")}
+
+
+def broken() -> Iterator[tuple[Card, str]]:
+    good = Card("mi_cxr", (Column("mi_cxr", "accuracy", "Overall"),), shows="nothing", why="-")
+
+    def headline(*arguments: str) -> Card:
+        return replace(good, headline=(Column(*arguments),))
+
+    yield replace(good, headline=()), "no headline column"
+    yield headline("nope", "accuracy", "x"), "task 'nope' is unknown"
+    yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is none of accuracy"
+    yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is none of family"
+    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is of a breakdown"
+    yield headline("mi_cxr", "accuracy", "x", "family"), "one of breakdown and group is given"
+    for name, said in (("../up", "lower-case"), ("headline", "is taken"), ("Letters", "lower-case")):
+        yield replace(good, tables=(CardTable(name, "x", good.headline),)), said
+    yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
+    yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
+
+
+@pytest.mark.parametrize(("card", "said"), broken(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_card_that_cannot_be_shown_says_why(card: Card, said: str) -> None:
+    with pytest.raises(MedtasksError, match="the card of mi_cxr: ") as caught:
+        check_card(card)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("benchmark", [card.benchmark for card in OURS])
+def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> None:
+    card = default_card(benchmark)
+    assert benchmark in {column.task for column in card.headline}
+    assert all(column.metric == metrics_of(column.task)[0] for column in card.headline)
+    assert card.shows == "nothing"
+
+
+def test_a_card_of_anothers_benchmark_leaves_its_package_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stranger:
+        PLUGIN = Plugin(cards=(replace(MI_CXR, why="mine now"),))
+
+    ours = task_packages()[0]
+    stranger = replace(ours, distribution="stranger", version="3", module="stranger")
+    monkeypatch.setattr(plugin, "task_packages", lambda: (ours, stranger))
+    monkeypatch.setattr(plugin, "import_module", lambda name: {"stranger": Stranger}[name])
+    plugin._plugins.cache_clear()
+    try:
+        assert all_cards()["mi_cxr"] is MI_CXR
+        said = capsys.readouterr().err
+        assert "the code of stranger 3 is left out: its card of mi_cxr is not the one card of a benchmark" in said
+        assert len(said.splitlines()) == 1
+    finally:
+        plugin._plugins.cache_clear()
+
+
+def test_another_packages_card_that_cannot_be_shown_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
+    stranger = replace(task_packages()[0], distribution="stranger", version="3")
+    monkeypatch.setattr(plugin, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
+    assert plugin._checked(wrong) == default_card("mi_cxr")
+    assert "a card of stranger 3 is left out: the card of mi_cxr: column 'x'" in capsys.readouterr().err
+
+
+def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:
+    assert {"ALL_GROUPS", "Card", "CardTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
+    assert api.Card is Card

@@ -1,0 +1,322 @@
+"""The submission check: a clean folder passes, and each thing that must not be submitted is found and named."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import medtasks.leaderboard
+import pytest
+import yaml
+from invented_runs import MODELS, write_run_of
+from medtasks.leaderboard.check import CheckReport, check_results
+from medtasks.leaderboard.check_rules import RULES
+from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.strip import strip_run
+
+from medtasks.errors import MedtasksError
+from medtasks.results.folder import read_run
+from medtasks.validation.report import as_annotations, as_rows
+
+NOISY = MODELS[1]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs that claim to be on a release: one that is fine, one of withheld rows, one that was not judged."""
+    root = tmp_path_factory.mktemp("runs")
+    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr_icr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
+    return {name: write_run_of(root / name, NOISY, tasks, mini=False) for name, tasks in groups.items()}
+
+
+@pytest.fixture
+def copy(written: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of one of the runs, which a test may spoil."""
+    return lambda name: Path(shutil.copytree(written[name], tmp_path / "submitted" / "20261101_000000_medtasks"))
+
+
+def check(*folders: Path, **options: Any) -> CheckReport:
+    return check_results(folders, **{"environment": {}, **options})
+
+
+def codes(report: CheckReport, severity: str | None = None) -> list[str]:
+    return sorted({one.code for one in report.findings if severity in (None, one.severity)})
+
+
+def only(report: CheckReport, code: str) -> Any:
+    found = [one for one in report.findings if one.code == code]
+    assert found, [one.message for one in report.findings]
+    return found[0]
+
+
+def change(path: Path, edit: Callable[[Any], None], line: int | None = None) -> None:
+    """Edit a JSON file, or one line of JSON lines."""
+    if line is None:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        edit(content)
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    sample = json.loads(lines[line])
+    edit(sample)
+    path.write_text("\n".join([*lines[:line], json.dumps(sample), *lines[line + 1 :]]) + "\n", encoding="utf-8")
+
+
+def test_a_whole_comparable_run_has_no_finding(written: dict[str, Path]) -> None:
+    report = check(written["clean"])
+    assert report.findings == ()
+    assert report.folders == (str(written["clean"]),)
+    assert not report.failed(strict=True)
+    assert json.loads(report.as_json()) == {"folders": [str(written["clean"])], "findings": []}
+
+
+def test_scores_that_the_samples_do_not_give_are_named(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+
+    def better(scores: Any) -> None:
+        scores["groups"]["med_cmr_mcq"]["metrics"]["accuracy"]["value"] = 0.99
+
+    change(folder / "scores.json", better)
+    report = check(folder)
+    assert codes(report) == ["LB105"]
+    found = only(report, "LB105")
+    assert (found.field, found.severity) == ("metrics.accuracy.value", "error")
+    assert found.message.startswith("field `metrics.accuracy.value`: 0.99, expected 0.")
+
+
+def test_statistics_that_the_responses_do_not_give_are_named(copy: Callable[[str], Path]) -> None:
+    """Samples and scores agree with each other, but not with what the model said."""
+    folder = copy("clean")
+    path = folder / "samples" / "med_cmr_mcq_sod.jsonl"
+    samples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    wrong = [sample["scores"]["accuracy"] for sample in samples].index(0.0)
+
+    def right(sample: Any) -> None:
+        sample["scores"]["accuracy"], sample["statistics"]["accuracy"] = 1.0, [1.0, 1.0]
+
+    change(path, right, wrong)
+    found = [one for one in check(folder).findings if one.code == "LB106"]
+    assert [(one.field, one.line) for one in found] == [
+        ("scores.accuracy", wrong + 1), ("statistics.accuracy", wrong + 1),
+    ]  # fmt: skip
+    assert "LB106" not in codes(check(folder, rescore=False))
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"limit": 2}, "LB201"), ({"mini": True}, "LB202"), ({"generation": {"temperature": 0.7}}, "LB203"),
+     ({"blind": True}, "LB206")],
+)  # fmt: skip
+def test_runs_that_are_not_comparable(options: dict[str, Any], code: str, tmp_path: Path) -> None:
+    report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq_sod"], **{"mini": False, **options}))
+    assert codes(report) == [code]
+    assert report.failed() is (RULES[code].severity == "error")
+
+
+def test_miniature_data_are_allowed_for_demonstrations(tmp_path: Path) -> None:
+    assert check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"]), demonstration=True).findings == ()
+
+
+def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+    change(folder / "manifest.json", lambda it: it["tasks"]["med_cmr_mcq_su"]["generation"].update(max_new_tokens=9))
+    found = only(check(folder), "LB203")
+    assert found.field == "tasks.med_cmr_mcq_su.protocol_hash"
+    assert "'max_new_tokens': 9" in found.message
+
+
+def test_coverage_below_the_threshold(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+    entry = {"source": "one", "task": "med_cmr_mcq_su", "prepared": 6, "records": 10}
+    change(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(coverage=[entry]))
+    assert "6 of the release's 10 records (60.0%), expected 95% or more" in only(check(folder), "LB204").message
+    assert check(folder, coverage=0.6).findings == ()
+
+
+def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Path]) -> None:
+    found = [one for one in check(written["unjudged"]).findings if one.code == "LB205"]
+    errors = {(one.where, one.field) for one in found if one.severity == "error"}
+    assert errors == {("med_cmr_open", "open_total")}
+    assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
+
+
+def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+
+    def leak(sample: Any) -> None:
+        sample["document"]["visual_description"] = "A calcified focus lies in the left upper pole."
+        sample["prompt"] += "\nHint: a calcified  focus lies in the left upper pole."
+
+    change(folder / "samples" / "med_cmr_mcq_su.jsonl", leak, 1)
+    found = only(check(folder), "LB303")
+    assert (found.field, found.line, found.severity) == ("visual_description", 2, "error")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["sk-abcdefghijklmnop1234", "hf_abcdefghijklmnopqrst", "Bearer abcdefghij.klmnopqrst", "ghp_abcdefghijklmnopqrstuv",
+     "AKIAABCDEFGHIJKLMNOP", "-----BEGIN RSA PRIVATE KEY-----", "api_key=0123456789abcdef", "vault-value-42"],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["manifest", "response", "file"])
+def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, tmp_path: Path) -> None:
+    folder = tmp_path / "20261101_000000_medtasks"
+    (folder / "samples").mkdir(parents=True)
+    file = {"manifest": "manifest.json", "response": "samples/x.jsonl", "file": "harness.log"}[where]
+    (folder / file).write_text(json.dumps({"responses": [f"x {secret} y"]}) + "\n", encoding="utf-8")
+    found = only(check(folder, environment={"VAULT_TOKEN": "vault-value-42", "PATH": "x "}), "LB301")
+    assert (Path(found.file).name, found.line) == (Path(file).name, 1)
+    assert secret not in found.message
+
+
+def test_ordinary_words_are_no_keys(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+    words = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
+    change(folder / "manifest.json", lambda it: it["model"].update(notes=words))
+    assert check(folder).findings == ()
+
+
+PATHS = [
+    "/home/anna/x",
+    "~/models/x",
+    "pretrained=/mnt/x/y,device=cuda",
+    r"C:\models\x",
+    "file:///x/y",
+    "/any/x",
+    "a /b/c",
+]
+TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
+
+
+def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+    settings = {f"path{n}": path for n, path in enumerate(PATHS)} | {f"text{n}": text for n, text in enumerate(TEXTS)}
+    change(folder / "manifest.json", lambda it: it["settings"].update(settings))
+    found = check(folder).findings
+    assert {one.code for one in found} == {"LB302"}
+    assert sorted(one.field for one in found) == [f"settings.path{n}" for n in range(len(PATHS))]
+
+
+def test_what_the_model_said_is_no_path_but_a_medium_is(copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+
+    def both(sample: Any) -> None:
+        sample["media"] = ["/home/anna/images/x.png"]
+
+    change(folder / "samples" / "med_cmr_mcq_su.jsonl", both, 0)
+    found = only(check(folder), "LB302")
+    assert (found.field, found.line) == ("media", 1)
+
+
+def test_files_that_are_no_runs(copy: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = copy("clean")
+    (folder / "samples" / "image.png").write_bytes(b"\x89PNG")
+    (folder.parent / "beside.jpg").write_bytes(b"x")
+    (folder / "linked.json").symlink_to(tmp_path)
+    report = check(folder.parent)
+    assert codes(report) == ["LB103", "LB104"]
+    assert sorted(Path(one.file).name for one in report.findings) == ["beside.jpg", "image.png", "linked.json"]
+
+
+def test_a_folder_without_a_run_and_one_that_is_broken(copy: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert codes(check(tmp_path / "empty")) == ["LB101"]
+    folder = copy("clean")
+    (folder / "samples" / "med_cmr_mcq_su.jsonl").write_text("{\n")
+    report = check(folder)
+    assert codes(report) == ["LB102"]
+    assert "med_cmr_mcq_su.jsonl, line 1" in report.findings[0].message
+
+
+def test_one_broken_folder_does_not_hide_the_others(written: dict[str, Path], copy: Callable[[str], Path]) -> None:
+    folder = copy("clean")
+    (folder / "manifest.json").write_text('{"tasks": []}')
+    report = check(folder, written["unjudged"])
+    assert set(codes(report)) == {"LB102", "LB205"}
+    assert len(report.folders) == 2
+
+
+def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path) -> None:
+    third = Path(shutil.copytree(written["clean"], tmp_path / "third" / "20261101_000000_medtasks"))
+    other = copy("clean")
+    change(other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64))
+    report = check(written["clean"], third, other, rescore=False)
+    assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB209", other)]
+
+
+def test_rows_that_must_not_be_shared(written: dict[str, Path]) -> None:
+    report = check(written["withheld"])
+    assert codes(report, "error") == ["LB304"]
+    assert "PhysioNet" in only(report, "LB304").message
+    assert codes(check(written["withheld"], public=False), "warning") == ["LB304"]
+    assert not check(written["withheld"], public=False).failed()
+
+
+def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Path], tmp_path: Path) -> None:
+    folder = strip_run(written["withheld"], tmp_path / "20261101_000000_medtasks")
+    before, samples = read_run(written["withheld"])
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.json*")))
+    for sample in [one for members in samples.values() for one in members]:
+        hidden = [sample.document["question"], sample.prompt, sample.cluster, *sample.media]
+        hidden += [one for one in (*sample.document.get("choices", {}).values(), sample.target) if len(one) > 1]
+        assert not [one for one in hidden if json.dumps(one)[1:-1] in text]
+    assert (folder / "scores.json").read_bytes() == (written["withheld"] / "scores.json").read_bytes()
+    assert read_run(folder)[0] == before
+    report = check(folder)
+    assert codes(report) == ["LB305"]
+    assert not report.failed(strict=True)
+    one, other = digest_run(written["withheld"]), digest_run(folder)
+    assert {name: entry.signatures for name, entry in one.entries.items()} == {
+        name: entry.signatures for name, entry in other.entries.items()
+    }
+
+
+def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: dict[str, Path], tmp_path: Path) -> None:
+    folder = copy("clean")
+
+    def bare(sample: Any) -> None:
+        sample.update(prompt="", responses=[])
+
+    for line in range(len((folder / "samples" / "med_cmr_mcq_su.jsonl").read_text(encoding="utf-8").splitlines())):
+        change(folder / "samples" / "med_cmr_mcq_su.jsonl", bare, line)
+    assert only(check(folder), "LB305").severity == "error"
+    same = strip_run(written["clean"], tmp_path / "same_medtasks")
+    assert (same / "samples" / "med_cmr_mcq_su.jsonl").read_bytes() == (
+        written["clean"] / "samples" / "med_cmr_mcq_su.jsonl"
+    ).read_bytes()
+    with pytest.raises(MedtasksError, match="never overwritten"):
+        strip_run(written["clean"], same)
+
+
+def test_findings_serve_tables_and_code_hosts(written: dict[str, Path]) -> None:
+    report = check(written["withheld"])
+    rows: Sequence[tuple[str, ...]] = as_rows(report.findings, written["withheld"])
+    assert rows[0][:2] == ("error", "LB304")
+    assert "::error file=samples/mi_cxr_icr.jsonl,title=LB304" in as_annotations(report.findings, written["withheld"])
+    for one in report.findings:
+        assert one.code in RULES
+        assert ", expected " in one.message
+
+
+def test_the_ready_workflow_asks_for_little_and_runs_our_commands() -> None:
+    path = Path(medtasks.leaderboard.__path__[0]) / "workflow" / "leaderboard.yml"
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    jobs = workflow["jobs"]
+    assert set(workflow[True]) == {"pull_request", "push", "workflow_dispatch"}  # YAML reads `on` as true
+    assert workflow["permissions"] == {"contents": "read"}
+    assert {name: job["permissions"] for name, job in jobs.items() if "permissions" in job} == {
+        "publish": {"pages": "write", "id-token": "write"}
+    }
+    assert "secrets." not in path.read_text(encoding="utf-8")
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    commands = [line for step in steps for line in step.get("run", "").split("\n") if "medtasks leaderboard" in line]
+    assert [line.split()[:3] for line in commands] == [
+        ["medtasks", "leaderboard", "check"],
+        ["medtasks", "leaderboard", "build"],
+    ]
+    # whoever opens a pull request writes what is in it: nothing of it may become part of a command
+    assert not [step for step in steps if "github.event" in step.get("run", "") or "github.head" in step.get("run", "")]

@@ -1,0 +1,187 @@
+"""``medtasks compare``: what it prints of two runs, and that its numbers are those of an independent computation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented_runs import Invented, make_run, write_run_of
+from made_digests import ITEMS, entry, right, run, signed
+from medtasks.leaderboard.compare import Comparison, compare_runs
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+
+from medtasks.cli.app import main
+from medtasks.errors import UsageError
+from medtasks.metrics import get_metric
+from medtasks.results.folder import write_run
+from medtasks.stats import detectable_difference, mcnemar, paired_bootstrap
+
+CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
+GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("compared")
+    blind = make_run(GUESS, ["mi_cxr_icr"], blind=True)
+    return {
+        "careful": write_run_of(root / "one", CAREFUL, ["mi_cxr_icr", "mi_cxr_gts"]),
+        "guess": write_run_of(root / "two", GUESS, ["mi_cxr_icr"]),
+        "blind": write_run(root / "three" / "20261101_000001_medtasks", blind),
+        "other": write_run_of(root / "four", GUESS, ["mi_cxr_tel_single"]),
+    }
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run the command line in this process: exit code, output, errors."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["medtasks", "compare", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_a_table_of_all_that_both_runs_have(command: Any, folders: dict[str, Path]) -> None:
+    code, out, err = command(folders["careful"], folders["guess"])
+    assert (code, err) == (0, "")
+    head, rows = out.split("\n\n", 1)
+    assert head.splitlines()[0] == "A: lab/Careful-7B (20261101_000000_medtasks)"
+    columns, line, *notes = rows.splitlines()
+    found = dict(zip(columns.split("\t"), line.split("\t"), strict=True))
+    assert (found["task"], found["metric"], found["items"], found["unpaired"]) == ("mi_cxr_icr", "accuracy", "6", "0")
+    assert (found["test"], found["comparable"]) == ("McNemar, clustered", "yes")
+    assert found["p"] == found["p (Holm)"]
+    assert float(found["A - B"]) == pytest.approx(float(found["A"]) - float(found["B"]), abs=0.002)
+    assert any("corrected over the 1 tests of this table" in note for note in notes)
+    assert any("cannot be seen here" in note for note in notes)
+
+
+def test_json_has_the_same_numbers(command: Any, folders: dict[str, Path]) -> None:
+    code, out, _ = command(folders["careful"].parent, folders["guess"], "--metric", "accuracy", "--json")
+    assert code == 0
+    (line,) = json.loads(out)["lines"]
+    assert (line["task"], line["unit"], line["unlike"]) == ("mi_cxr_icr", "fraction", [])
+    assert line["pair"]["difference"] == pytest.approx(line["first"] - line["second"])
+
+
+def test_runs_that_were_asked_otherwise_are_shown_and_marked(command: Any, folders: dict[str, Path]) -> None:
+    code, out, _ = command(folders["careful"], folders["blind"], "--task", "mi_cxr_icr")
+    assert code == 0
+    assert out.splitlines()[4].endswith("\tno")
+    assert "not comparable: prompts with media instead of blind (mi_cxr_icr accuracy)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("careful", "other"), "no task in common"),
+        (("careful", "guess", "--task", "mi_cxr_gts"), "has no such task; it has mi_cxr_icr"),
+        (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
+        (("careful", "nowhere"), "no such folder"),
+        (("root", "guess"), "holds 4 runs"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    command: Any, folders: dict[str, Path], arguments: tuple[str, ...], said: str
+) -> None:
+    places = {**folders, "nowhere": folders["guess"] / "nowhere", "root": folders["guess"].parents[2]}
+    code, _, err = command(*(places.get(one, one) for one in arguments))
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_damaged_run_is_one_sentence_and_exit_code_1(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+    broken = tmp_path / "broken_medtasks"
+    (broken / "samples").mkdir(parents=True)
+    (broken / "manifest.json").write_text("{")
+    for more in ((), ("--task", "mi_cxr_icr")):
+        code, _, err = command(folders["guess"], broken, *more)
+        assert code == 1
+        assert "not the manifest of a run" in err
+        assert len(err.splitlines()) == 1
+
+
+def test_it_is_a_command_of_its_own_process(python: Any, folders: dict[str, Path]) -> None:
+    done = python("-m", "medtasks", "compare", str(folders["guess"]), str(folders["guess"]), "--task", "mi_cxr_icr")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\t+0.000\t" in done.stdout
+
+
+def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
+    """Two runs of a task with those metrics' tables."""
+    task = "mi_cxr" if [*tables] == ["accuracy"] else "kvasir_vqa_x1"
+    runs = [run(name, [entry(task, {metric: two[side] for metric, two in tables.items()})])
+            for side, name in enumerate(("one", "two"))]  # fmt: skip
+    return compare_runs(*runs, resamples=300)
+
+
+def test_accuracies_by_mcnemar_and_the_rest_by_the_bootstrap() -> None:
+    one, two = right(0.7, 1), right(0.55, 2)
+    found = pair_of(accuracy=(one, two)).lines[0]
+    clusters = [f"p{number // 4:03d}" for number in range(240)]
+    expected = mcnemar(one[:, 0], two[:, 0], clusters=clusters)
+    by_bootstrap = paired_bootstrap(one, two, clusters, get_metric("accuracy").score, resamples=300)
+    assert found.pair is not None
+    assert (found.first, found.second) == (one[:, 0].mean(), two[:, 0].mean())
+    assert (found.pair.p_value, found.pair.low) == (expected.p_value, by_bootstrap.interval.low)
+    assert found.detectable == detectable_difference(by_bootstrap.standard_error or 0)
+    half = [table * [0.5, 1] for table in (one, two)]
+    rouge = pair_of(rougeL=(half[0], half[1])).lines[0].pair
+    assert rouge is not None
+    assert (rouge.test, rouge.p_value) == ("paired cluster bootstrap", by_bootstrap.p_normal)
+
+
+def test_holms_correction_is_over_the_printed_table() -> None:
+    shares = {"rouge1": 0.6, "rouge2": 0.62, "rougeL": 0.8, "meteor": 0.55}
+    lines = pair_of(**{name: (right(share, 1), right(0.55, 2)) for name, share in shares.items()}).lines
+    values = [line.pair.p_value for line in lines if line.pair is not None]
+    assert len({*values}) == 4
+    expected = multipletests(values, method="holm")[1]
+    assert [line.pair.p_holm for line in lines if line.pair is not None] == pytest.approx(list(expected))
+
+
+def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
+    one, two = right(0.7, 1), right(0.55, 2)
+    alone = [f"c{number}" for number in range(240)]
+    whole = run("one", [entry("mi_cxr", {"accuracy": one}, clusters=alone)])
+    part = run("two", [entry("mi_cxr", {"accuracy": two[:200]}, clusters=alone[:200], items="200-i1")])
+    (line,) = compare_runs(whole, part, resamples=100).lines
+    assert line.pair is not None
+    assert (line.pair.items, line.unpaired) == (200, 40)
+    assert line.first == pytest.approx(one[:200, 0].mean())
+    assert line.unlike == ("240 samples instead of 200",)
+    wins, losses = line.pair.wins or 0, line.pair.losses or 0
+    assert line.pair.p_value == pytest.approx(binomtest(wins, wins + losses).pvalue)
+    assert len(ITEMS) == 240
+
+
+def test_what_only_one_run_was_judged_in_has_no_difference_and_says_why() -> None:
+    nothing = np.full((240, 2), np.nan)
+    (line,) = pair_of(judged_accuracy=(nothing, right(0.5, 1))).lines
+    assert line.pair is None
+    assert (line.reason, line.unpaired) == ("first run: all items await a judge", 240)
+
+
+def test_other_clusters_are_not_comparable() -> None:
+    table = right(0.5, 1)
+    other = entry("mi_cxr", {"accuracy": table}, clusters=["x"] * 240)
+    (line,) = compare_runs(run("one", [entry("mi_cxr", {"accuracy": table})]), run("two", [other])).lines
+    assert line.unlike == ("items are in other clusters",)
+    assert signed("accuracy", "mi_cxr") == other.signatures["accuracy"]
+
+
+def test_runs_without_a_common_task_are_refused() -> None:
+    one, two = (run(name, [entry(task, {"accuracy": right(0.5, 1)})])
+                for name, task in (("one", "mi_cxr"), ("two", "mi_cxr_icr")))  # fmt: skip
+    with pytest.raises(UsageError, match="no task in common"):
+        compare_runs(one, two)

@@ -1,0 +1,309 @@
+"""Exports say what the board says, are the same every time, and cannot be broken or turned against the reader."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boards import HOSTILE, board, hostile_board
+from hypothesis import given
+from hypothesis import strategies as st
+from medtasks.leaderboard.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.exports import board_schema, write_exports
+from medtasks.leaderboard.exports.comparable import places
+from medtasks.leaderboard.exports.latex import as_latex
+from medtasks.leaderboard.exports.latex import escaped as latex_escaped
+from medtasks.leaderboard.exports.markdown import escaped as markdown_escaped
+from medtasks.leaderboard.exports.names import safe_name
+from medtasks.leaderboard.exports.numbers import rounded, shown
+from medtasks.leaderboard.exports.tidy import COLUMNS, as_csv
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("exports")
+    for name, made in (("plain", board()), ("hostile", hostile_board())):
+        write_exports(made, root / name)
+    return {name: root / name for name in ("plain", "hostile")}
+
+
+def rows(folder: Path, benchmark: str) -> list[dict[str, str]]:
+    text = (folder / benchmark / "scores.csv").read_bytes().decode("utf-8")
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def test_every_file_is_listed_and_equal_boards_give_equal_bytes(tmp_path: Path) -> None:
+    files = write_exports(board(), tmp_path / "one")
+    write_exports(Board.model_validate(board().model_dump()), tmp_path / "two")
+    written = sorted(path.relative_to(tmp_path / "one").as_posix() for path in (tmp_path / "one").rglob("*.*"))
+    assert sorted(one.path for one in files) == written
+    for name in written:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_json_holds_the_whole_board_as_its_schema_says(folders: dict[str, Path]) -> None:
+    text = (folders["plain"] / "board.json").read_text(encoding="utf-8")
+    assert Board.model_validate_json(text) == board()
+    schema = json.loads((folders["plain"] / "board.schema.json").read_text(encoding="utf-8"))
+    assert schema == board_schema()
+    conforms(json.loads(text), schema, schema["$defs"])
+    assert all("description" in one for one in (schema, *schema["$defs"].values()))
+
+
+def conforms(value: Any, schema: dict[str, Any], definitions: dict[str, Any]) -> None:
+    """The part of JSON Schema that pydantic writes for our models: objects, arrays, references, alternatives."""
+    if "$ref" in schema:
+        conforms(value, definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    elif "anyOf" in schema:
+        kinds = {
+            "null": type(None),
+            "string": str,
+            "integer": int,
+            "number": (int, float),
+            "boolean": bool,
+            "array": list,
+        }
+        fitting = [one for one in schema["anyOf"] if "type" not in one or isinstance(value, kinds[one["type"]])]
+        assert fitting
+        conforms(value, fitting[0], definitions)
+    elif "properties" in schema:
+        assert set(value) <= set(schema["properties"])
+        assert set(schema.get("required", ())) <= set(value)
+        for key, one in value.items():
+            conforms(one, schema["properties"][key], definitions)
+    elif schema.get("type") == "array" and "items" in schema:
+        for one in value:
+            conforms(one, schema["items"], definitions)
+    elif isinstance(schema.get("additionalProperties"), dict):
+        for one in value.values():
+            conforms(one, schema["additionalProperties"], definitions)
+
+
+def test_csv_has_every_score_once_with_all_digits(folders: dict[str, Path]) -> None:
+    for benchmark in board().benchmarks:
+        found = rows(folders["plain"], benchmark.name)
+        ours = [one for one in found if not one["published"]]
+        cells = [
+            (table.name, row.model, row.blind, column, row.cells[column.key], apart)
+            for table in benchmark.tables
+            for row, apart in [
+                *((one, False) for one in table.rows), *((one.row, True) for one in table.apart)
+            ]
+            for column in table.columns
+            if column.key in row.cells
+        ]  # fmt: skip
+        assert len(ours) == len(cells)
+        for line, (table, model, blind, column, cell, apart) in zip(ours, cells, strict=True):
+            assert (line["table"], line["model"], line["blind"] == "yes") == (table, model, blind)
+            assert (line["task"], line["metric"], line["group"]) == (column.task, column.metric, column.group or "")
+            assert (float(line["value"]) if line["value"] else None) == cell.value
+            assert (line["signature"], line["set_apart"] == "yes") == (cell.signature, apart)
+            assert (line["reasons"] != "") == (apart or cell.value is None or cell.incomplete)
+        published = [one for one in found if one["published"]]
+        assert len(published) == sum(len(one.cells) for one in benchmark.published)
+        assert {one["set_apart"] for one in published} == {"yes"}
+
+
+def test_csv_lines_end_as_the_standard_says(folders: dict[str, Path]) -> None:
+    data = (folders["hostile"] / "pond_vqa" / "scores.csv").read_bytes()
+    assert data.startswith(",".join(COLUMNS).encode() + b"\r\n")
+    assert data.endswith(b"\r\n")
+    assert data.count(b"\n") == data.count(b"\r\n")
+
+
+@given(st.sampled_from(["=", "+", "-", "@", "\t=", "\r", " =", "＝"]), st.text(max_size=20))
+def test_no_text_of_the_csv_is_a_formula(start: str, rest: str) -> None:
+    name = start + rest
+    made = board()
+    slug = made.benchmarks[2].tables[0].rows[0].model
+    models = {**made.models, slug: made.models[slug].model_copy(update={"name": name})}
+    text = as_csv(made.model_copy(update={"models": models}), made.benchmarks[2])
+    line = next(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    assert line["name"] == "'" + name.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def test_numbers_below_zero_stay_numbers() -> None:
+    made = board()
+    table = made.benchmarks[2].tables[0]
+    cells = {key: cell.model_copy(update={"value": -0.25}) for key, cell in table.rows[0].cells.items()}
+    low = table.model_copy(update={"rows": (table.rows[0].model_copy(update={"cells": cells}),)})
+    text = as_csv(made, made.benchmarks[2].model_copy(update={"tables": (low,)}))
+    assert next(csv.DictReader(io.StringIO(text)))["value"] == "-0.25"
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile"])
+def test_markdown_tables_keep_their_columns_whatever_names_hold(folders: dict[str, Path], name: str) -> None:
+    files = sorted(folders[name].rglob("*.md"))
+    assert files
+    for path in files:
+        widths: list[int] = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            if not cells:
+                widths.clear()
+                continue
+            widths.append(cells)
+            assert cells == widths[0], (path.name, line)
+        assert "<script" not in re.sub(r"\\.", "", path.read_text(encoding="utf-8"))
+
+
+def test_markdown_says_what_is_missing_apart_and_published(folders: dict[str, Path]) -> None:
+    text = (folders["plain"] / "stream_qa" / "parts.md").read_text(encoding="utf-8")
+    assert "no value: no judge has seen these responses" in text
+    assert "Fractions are given in per cent" in text
+    _, apart = text.split("## Set apart")
+    assert "blind: prompts without media" in apart
+    published = (folders["plain"] / "stream_qa" / "headline.md").read_text(encoding="utf-8").split("## Published")[1]
+    assert "| Elm 13B | 41.2 |" in published
+
+
+def test_markdown_makes_no_links_of_names() -> None:
+    assert markdown_escaped("see https://example.org") == r"see https\://example.org"
+    assert markdown_escaped("a|b\n[c](d) `e` *f*") == r"a\|b \[c\](d) \`e\` \*f\*"
+
+
+ACCURACY = BoardColumn(key="a", task="t", metric="accuracy", label="Accuracy", unit="fraction", higher_is_better=True)
+DELAY = BoardColumn(key="d", task="t", metric="delay", label="Delay", unit="seconds", higher_is_better=False)
+
+
+def table(column: BoardColumn, *cells: Cell | None, blind: tuple[int, ...] = ()) -> BoardTable:
+    made = tuple(
+        BoardRow(model=f"m{n}", cells={} if cell is None else {column.key: cell}, runs=(f"r{n}",), blind=n in blind)
+        for n, cell in enumerate(cells)
+    )
+    return BoardTable(name="t", title="T", columns=(column,), rows=made)
+
+
+def cell(value: float | None, signature: str = "s", **more: Any) -> Cell:
+    return Cell(value=value, items=10, signature=signature, **more)
+
+
+def test_what_is_printed_alike_shares_a_place() -> None:
+    found = places(table(ACCURACY, cell(0.6125), cell(0.61251), cell(0.6), cell(0.59), None, cell(None)), ACCURACY)
+    assert found == {0: 1, 1: 1, 2: 2}
+
+
+def test_a_delay_is_best_when_it_is_short() -> None:
+    assert places(table(DELAY, cell(-1.0), cell(0.5), cell(3.0)), DELAY) == {0: 1, 1: 2}
+
+
+def test_only_comparable_values_compete() -> None:
+    cells = (cell(0.5), cell(0.6), cell(0.9, incomplete=True, judged=1), cell(0.95), cell(0.99, signature="other"))
+    assert places(table(ACCURACY, *cells, blind=(3,)), ACCURACY) == {1: 1, 0: 2}
+
+
+def test_latex_marks_best_and_second_and_leaves_out_what_is_set_apart() -> None:
+    made = board()
+    rows = table(
+        ACCURACY,
+        cell(0.5, low=0.4, high=0.6),
+        cell(0.7),
+        cell(0.6),
+        cell(None, reason="?"),
+        cell(0.65, incomplete=True),
+    )
+    apart = Apart(
+        row=BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",)), reasons=("other\n\\end{table} prompt",)
+    )
+    text = as_latex(made, made.benchmarks[2], rows.model_copy(update={"apart": (apart,)}))
+    body = [line for line in text.split("\n") if line.endswith(r"\\") and line.startswith("m")]
+    assert body == [
+        r"m0 & 50.0 {\scriptsize [40.0, 60.0]} \\", r"m1 & \textbf{70.0} \\", r"m2 & \underline{60.0} \\",
+        r"m3 & -- \\", r"m4 & 65.0* \\",
+    ]  # fmt: skip
+    assert [line for line in text.split("\n") if "far" in line] == [
+        r"% left out, not comparable: far: other \end{table} prompt"
+    ]
+    assert r"\label{tab:stream_qa-t}" in text
+    assert "A star marks values over too few verdicts." in text
+
+
+def test_wide_tables_become_several() -> None:
+    made = board()
+    wide = made.benchmarks[0].tables[2]
+    text = as_latex(made, made.benchmarks[0], wide)
+    assert [text.count(rf"\label{{tab:pond_vqa-classes-{n}}}") for n in (1, 2, 3)] == [1, 1, 0]
+    assert text.count(r"\begin{tabular}{lrrrrrr}") == 2
+
+
+def test_latex_of_hostile_names_is_sound(folders: dict[str, Path]) -> None:
+    for path in sorted(folders["hostile"].rglob("*.tex")):
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line.startswith("%"):
+                continue
+            bare = re.sub(r"\\(textbackslash|char34|textless|textgreater|textbar|ldots|[\\{}$&#%_])", "", line)
+            assert not set('#%_^~"<>') & set(
+                bare.replace("tab:pond_vqa", "").replace("tab:series_mcq", "").replace("tab:stream_qa", "")
+            )
+            assert bare.count("{") == bare.count("}")
+
+
+@given(st.text(max_size=60))
+def test_latex_keeps_braces_whole_and_prints_no_command(text: str) -> None:
+    made = latex_escaped(text)
+    known = r"\\(?:textbackslash\{\}|textasciitilde\{\}|textasciicircum\{\}|textless\{\}|textgreater\{\}|textbar\{\}"
+    left = re.sub(known + r"|textasciigrave\{\}|char34\{\}|ldots\{\}|[{}$&#%_])", "", made)
+    assert not set('\\$&#%_^~<>"`\n') & set(left)
+    assert left.replace("{}", "").replace("{[}", "").replace("{]}", "").count("{") == 0
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
+    tables = "".join(path.read_text("utf-8") for one in folders.values() for path in sorted(one.rglob("*.tex")))
+    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{tables}\end{{document}}"
+    (tmp_path / "all.tex").write_text(document, encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
+        cwd=tmp_path, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout.decode("latin-1")[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.6125, "fraction", "61.3"),
+        (0.61249, "fraction", "61.2"),
+        (0.285, "fraction", "28.5"),
+        (1.0, "fraction", "100.0"),
+        (41.25, "points", "41.3"),
+        (-0.04, "seconds", "0.0"),
+        (-0.05, "seconds", "-0.1"),
+        (0.71749, "score", "0.717"),
+    ],
+)
+def test_rounding(value: float, unit: str, text: str) -> None:
+    assert shown(value, unit) == text
+
+
+@given(st.floats(min_value=-10, max_value=10))
+def test_rounding_is_never_off_by_more_than_half_a_digit(value: float) -> None:
+    assert abs(rounded(value, "fraction") - 100 * Decimal(repr(value))) <= Decimal("0.05")
+
+
+@given(st.lists(st.text(max_size=100), min_size=2, max_size=2, unique=True))
+def test_names_of_files_are_safe_and_their_own(names: list[str]) -> None:
+    made = [safe_name(name) for name in names]
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", one) and len(one) < 100 for one in made)
+    assert made[0] != made[1]
+
+
+def test_a_demonstration_says_so_in_every_file(tmp_path: Path) -> None:
+    files = write_exports(board().model_copy(update={"demonstration": True}), tmp_path)
+    for one in files:
+        text = (tmp_path / one.path).read_text(encoding="utf-8")
+        if one.format in ("markdown", "latex"):
+            assert "a demonstration, not a benchmark result" in text
+    assert {line["demonstration"] for line in rows(tmp_path, "pond_vqa")} == {"yes"}
+
+
+def test_hostile_text_reaches_the_csv_unchanged(folders: dict[str, Path]) -> None:
+    assert HOSTILE in rows(folders["hostile"], "pond_vqa")[0]["name"]

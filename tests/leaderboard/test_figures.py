@@ -1,0 +1,356 @@
+"""Figures show what the board says, to everybody: dark page, no colour, no sight, odd names, missing values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from boards import board, hostile_board, large_board
+from medtasks.leaderboard.board import BenchmarkBoard, Board, BoardPlot
+from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.figures import FigureFiles, draw_all
+from medtasks.leaderboard.figures.heatmap import normalised_ranks
+from medtasks.leaderboard.figures.style import DARK, LOOKS
+from medtasks.leaderboard.figures.text import distinct, short
+
+from medtasks.errors import UsageError
+
+SVG = "{http://www.w3.org/2000/svg}"
+KINDS = {
+    "bars": ("series_mcq", "families"),
+    "heatmap": ("pond_vqa", "class-ranks"),
+    "letters": ("series_mcq", "letters"),
+    "paired": ("pond_vqa", "transformed"),
+    "radar": ("pond_vqa", "classes"),
+    "timeline": ("stream_qa", "timelines"),
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Figures in a folder, and the texts of their SVGs."""
+
+    folder: Path
+    figures: Mapping[tuple[str, str], FigureFiles]
+
+    def svg(self, key: tuple[str, str]) -> str:
+        return (self.folder / self.figures[key].files["svg"]).read_text(encoding="utf-8")
+
+    def texts(self, key: tuple[str, str]) -> list[str]:
+        root = ElementTree.fromstring(self.svg(key))
+        return ["".join(one.itertext()) for one in root.iter(f"{SVG}text")]
+
+
+def drawn(made: Board, folder: Path) -> Drawn:
+    return Drawn(folder, draw_all(made, folder, ("svg",)))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    return drawn(board(), tmp_path_factory.mktemp("figures"))
+
+
+def with_plot(plot: BoardPlot, made: Board | None = None, benchmark: str = "stream_qa") -> Board:
+    """The board with one benchmark, and that with one plot."""
+    made = made or board()
+    chosen = next(one for one in made.benchmarks if one.name == benchmark)
+    return made.model_copy(update={"benchmarks": (chosen.model_copy(update={"plots": (plot,)}),)})
+
+
+def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[Any], Any] | None = None) -> Board:
+    """The board with that plot alone; ``change`` is given the benchmark as a dictionary."""
+    made = made or board()
+    benchmark = next(one for one in made.benchmarks if one.name == key[0])
+    plots = [one for one in benchmark.plots if one.name == key[1]]
+    fields = benchmark.model_copy(update={"plots": tuple(plots)}).model_dump()
+    if change is not None:
+        change(fields)
+    return made.model_copy(update={"benchmarks": (BenchmarkBoard.model_validate(fields),)})
+
+
+def test_every_plot_is_drawn_and_every_kind_is_there(plain: Drawn) -> None:
+    plots = {(one.name, plot.name): plot for one in board().benchmarks for plot in one.plots}
+    assert set(plain.figures) == set(plots)
+    assert {plots[key].kind for key in KINDS.values()} == set(KINDS) == {one.kind for one in plots.values()}
+
+
+@pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
+def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(plain: Drawn, key: tuple[str, str]) -> None:
+    svg, figure = plain.svg(key), plain.figures[key]
+    root = ElementTree.fromstring(svg)
+    assert root.findtext(f"{SVG}title") == figure.title
+    assert "Birch Flash" in " ".join(plain.texts(key)) or "Birch Flash" in svg
+    assert not list(root.iter(f"{SVG}image"))
+    assert not list(root.iter(f"{SVG}script"))
+    links = [value for one in root.iter() for name, value in one.attrib.items() if name.endswith("href")]
+    assert all(link.startswith("#") for link in links)
+    assert "<!DOCTYPE" not in svg
+    dark = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)
+    assert dark is not None
+    assert all(f"fill:{one} !important" in dark[1] for one in DARK.values())
+    # all text that does not lie on a coloured cell has a colour that the style changes
+    colours = {found for one in root.iter(f"{SVG}text") for found in re.findall(r"fill: (#\w+)", one.attrib["style"])}
+    assert colours <= {*DARK, "#101010", "#fafafa"}
+    assert all("fill" in one.attrib["style"] for one in root.iter(f"{SVG}text"))
+
+
+def test_sizes_serve_a_phone(plain: Drawn) -> None:
+    assert {one.width for one in plain.figures.values()} == {461}
+    for key, figure in plain.figures.items():
+        root = ElementTree.fromstring(plain.svg(key))
+        assert float(root.attrib["height"].removesuffix("pt")) / 0.75 == pytest.approx(figure.height, abs=1)
+
+
+def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
+    table = next(one for one in board().benchmarks[1].tables if one.name == "families")
+    values = [row.cells[column.key].value for row in table.rows for column in table.columns[:3]]
+    texts = plain.texts(KINDS["bars"])
+    assert {f"{100 * value:.1f}" for value in values if value is not None} <= set(texts)
+    assert texts.count("dashed: chance 20.0") == 3
+    alt = plain.figures[KINDS["bars"]].alt
+    assert "with 95 % intervals" in alt
+    assert "Chance level 20.0, drawn dashed" in alt
+    assert "TEL: best Aurora-VL 72B 88.5 (86.4, 90.5) %, last Uniform guessing 20.9 (18.3, 23.6) %" in alt
+    assert "2 rows are set apart and not drawn" in alt
+
+
+@pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
+def test_the_alternative_text_says_kind_and_numbers(plain: Drawn, key: tuple[str, str]) -> None:
+    alt = plain.figures[key].alt
+    assert re.match(r"(Bar charts?|Heat map|Dumbbell chart|Radar chart|Timelines)", alt)
+    assert re.search(r"\d", alt)
+    assert "Aurora-VL 72B" in alt
+
+
+def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:
+    table = next(one for one in board().benchmarks[0].tables if one.name == "levels")
+    first, other = table.columns[0], table.columns[3]
+    row = next(one for one in table.rows if one.model == "aurora-72b")
+    difference = f"{100 * ((row.cells[first.key].value or 0) - (row.cells[other.key].value or 0)):+.1f}"
+    assert difference in plain.texts(KINDS["paired"])
+    assert f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}" in plain.figures[KINDS["paired"]].alt
+
+
+def test_a_dumbbell_sets_per_cent_against_points(tmp_path: Path) -> None:
+    """Both are drawn on one axis; columns of one label are told apart by their tasks."""
+
+    def change(benchmark: dict[str, Any]) -> None:
+        for table in benchmark["tables"]:
+            for column in table["columns"]:
+                if column["task"] == "pond_vqa_transformed_level1":
+                    column |= {"unit": "points", "label": "Level 1"}
+            for row in table["rows"]:
+                for key, cell in row["cells"].items():
+                    if key == "pond_vqa_transformed_level1.rougeL":
+                        cell |= {"value": 12.5, "low": None, "high": None}
+                    if key == "pond_vqa_level1.rougeL":
+                        cell |= {"value": 0.25, "low": None, "high": None}
+
+    key = KINDS["paired"]
+    found = drawn(one_plot(key, change=change), tmp_path)
+    assert found.texts(key).count("+12.5") == 5
+    pair = "Level 1 (pond_vqa_level1) minus Level 1 (pond_vqa_transformed_level1)"
+    assert f"{pair}: Aurora-VL 72B +12.5" in found.figures[key].alt
+
+
+def test_a_timeline_says_when_each_model_answered(plain: Drawn) -> None:
+    timeline = board().benchmarks[2].timelines[0]
+    first = min(one.time for one in timeline.rounds if one.positive and one.valid)
+    assert "clip-07-q3 (t* = 15.5 ± 3)" in plain.texts(KINDS["timeline"])
+    assert (
+        f"Aurora-VL 72B first positive at {first:g} with 1 of 8 rounds invalid" in plain.figures[KINDS["timeline"]].alt
+    )
+
+
+def test_letters_say_where_choice_and_truth_part(tmp_path: Path) -> None:
+    def change(benchmark: dict[str, Any]) -> None:
+        counts = {"task": "series_mcq_tel", "model": "aurora-8b", "gold": {"A": 5, "B": 5}}
+        benchmark["letters"] = ({**counts, "chosen": {"A": 9, "B": 0, "[none]": 1}},)
+
+    found = drawn(one_plot(KINDS["letters"], change=change), tmp_path)
+    assert (
+        "Aurora-VL 8B (series_mcq_tel): widest gap at B, chosen 0.0 %, right 50.0 %"
+        in found.figures[KINDS["letters"]].alt
+    )
+    assert {"A", "B", "[none]", "is right", "was chosen"} <= set(found.texts(KINDS["letters"]))
+
+
+def without(model: str, key: str) -> Callable[[dict[str, Any]], None]:
+    """Take a model's value of one column away."""
+
+    def change(benchmark: dict[str, Any]) -> None:
+        for table in benchmark["tables"]:
+            for row in table["rows"]:
+                if row["model"] == model and key in row["cells"]:
+                    row["cells"][key] |= {"value": None, "low": None, "high": None, "reason": "no judge"}
+
+    return change
+
+
+CLASS = "pond_vqa_level1.rougeL.question_class.count"
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [("bars", "series_mcq_icr.accuracy"), ("paired", "pond_vqa_level2.rougeL"), ("radar", CLASS), ("heatmap", CLASS)],
+)
+def test_a_missing_value_is_a_gap_and_never_zero(kind: str, column: str, plain: Drawn, tmp_path: Path) -> None:
+    key = KINDS[kind]
+    found = drawn(one_plot(key, change=without("aurora-8b", column)), tmp_path)
+    assert "Without a value: Aurora-VL 8B in " in found.figures[key].alt
+    assert "Without a value" not in plain.figures[key].alt
+    before, after = plain.texts(key), found.texts(key)
+    assert "0.0" not in set(after) - set(before)
+    said = {"bars": "no value", "paired": "no value: Level 2"}
+    if kind in said:
+        assert after.count(said[kind]) == before.count(said[kind]) + 1
+    if kind == "heatmap":  # hatched once more than in the key
+        assert (
+            len(re.findall(r"fill: url\(#h", found.svg(key))) == len(re.findall(r"fill: url\(#h", plain.svg(key))) + 1
+        )
+        # and the others' ranks do not count it
+        assert "0.67" in set(after) - set(before)
+
+
+def test_columns_of_several_units_stand_on_axes_of_their_own(tmp_path: Path) -> None:
+    columns = ("stream_qa_future.content", "stream_qa_future.signed_delay", "stream_qa_open.open_total")
+    plot = BoardPlot(name="mixed", title="Mixed", kind="bars", table="parts", columns=columns)
+    found = drawn(with_plot(plot), tmp_path)
+    root = ElementTree.fromstring(found.svg(("stream_qa", "mixed")))
+    titles = [one for one in root.iter(f"{SVG}text") if "lines are 95 % intervals" in "".join(one.itertext())]
+    headings = {"".join(one.itertext()): float(one.attrib["y"]) for one in root.iter(f"{SVG}text")}
+    places = [float(one.attrib["y"]) for one in titles]
+    assert ["".join(one.itertext()).partition(";")[0] for one in titles] == ["per cent", "seconds", "score"]
+    # each axis ends above the next one's heading
+    assert places[0] < headings["Delay"] < places[1] < headings["Judged answers"] < places[2]
+
+
+def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
+    plot = BoardPlot(name="none", title="None", kind="bars", table="parts", columns=("stream_qa.unknown",))
+    assert draw_all(with_plot(plot), tmp_path) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_at_most_eight_models_but_all_on_a_heat_map(tmp_path: Path) -> None:
+    made = large_board(31)
+    for key, title in ((KINDS["radar"], "Classes of level 1 (8 of 31 models)"), (KINDS["heatmap"], "Rank by class")):
+        found = drawn(one_plot(key, made), tmp_path / key[1])
+        assert found.figures[key].title == title
+        best = [one.model for one in made.benchmarks[0].rankings[0].ranked]
+        expected = best[:8] if key == KINDS["radar"] else best
+        names = {made.models[slug].name for slug in expected}
+        assert {text for text in found.texts(key) if text.startswith("Invented model")} == names
+
+
+NAMES = ["$x_1$ \\alpha", "_hidden", "a" * 200, "evil\u202egpj.exe\x07", "<b>&amp;</b>", "模型 é"]
+
+
+def test_odd_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    made = board()
+    models = {
+        slug: one.model_copy(update={"name": name})
+        for (slug, one), name in zip(made.models.items(), NAMES, strict=True)
+    }
+    made = made.model_copy(update={"models": models})
+    key = ("stream_qa", "parts")
+    for kind, columns in (("bars", 2), ("radar", 3)):
+        parts = ("stream_qa.overall", "stream_qa_future.content", "stream_qa_future.responsiveness")[-columns:]
+        plot = BoardPlot(name="parts", title="Parts", kind=kind, table="parts", columns=parts)
+        texts = drawn(with_plot(plot, made), tmp_path / kind).texts(key)
+        for name in (
+            "$x_1$ \\alpha",
+            "_hidden",
+            "<b>&amp;</b>",
+            "模型 é",
+            "evil\N{REPLACEMENT CHARACTER}gpj.exe\N{REPLACEMENT CHARACTER}",
+        ):
+            assert name in texts, kind
+        assert {text for text in texts if text.startswith("aaa")} == {short("a" * 200, 26)}
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    for kind in ("heatmap", "letters", "timeline"):
+        found, key = drawn(one_plot(KINDS[kind], hostile_board()), tmp_path), KINDS[kind]
+        root = ElementTree.fromstring(found.svg(key))
+        assert {one.tag.removeprefix(SVG) for one in root.iter()} & {"script", "img", "foreignObject", "a"} == set()
+        assert not [name for one in root.iter() for name in one.attrib if name.startswith("on")]
+        assert (tmp_path / found.figures[key].files["svg"]).resolve().is_relative_to(tmp_path)
+
+
+def test_names_that_look_alike_once_shortened_are_told_apart() -> None:
+    names = ["x" * 30 + "middle one" + "y" * 30, "x" * 30 + "middle two" + "y" * 30]
+    assert distinct(names, 20) == [short(names[0], 20) + " (1)", short(names[0], 20) + " (2)"]
+    assert len(short(names[0], 20)) == 20
+
+
+def test_series_differ_without_colour() -> None:
+    for sign in ("colour", "marker", "hatch", "line"):
+        assert len({getattr(one, sign) for one in LOOKS}) == len(LOOKS)
+
+
+def test_ranks_as_the_papers_heat_map_has_them() -> None:
+    assert normalised_ranks([0.9, 0.5, 0.5, None, 0.1], True) == [0.0, 0.5, 0.5, None, 1.0]
+    assert normalised_ranks([3.0, 1.0, 2.0], False) == [1.0, 0.0, 0.5]
+    assert normalised_ranks([0.4], True) == [0.0]
+
+
+def test_a_demonstration_says_so(tmp_path: Path) -> None:
+    key = KINDS["timeline"]
+    found = drawn(one_plot(key).model_copy(update={"demonstration": True}), tmp_path)
+    assert "Miniature data: a demonstration, not a benchmark result." in found.texts(key)
+    assert found.figures[key].alt.startswith("Miniature data: a demonstration")
+
+
+def test_formats(tmp_path: Path) -> None:
+    found = draw_all(one_plot(KINDS["timeline"]), tmp_path)[KINDS["timeline"]]
+    begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in found.files.items()}
+    assert begins == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}
+    with pytest.raises(UsageError, match="'gif' is unknown; choose from svg, png, pdf"):
+        draw_all(board(), tmp_path, ("gif",))
+
+
+def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
+    with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "path", "axes.facecolor": "red"}):
+        before = dict(matplotlib.rcParams)
+        found = drawn(one_plot(KINDS["timeline"]), tmp_path)
+        assert dict(matplotlib.rcParams) == before
+    assert found.texts(KINDS["timeline"])
+
+
+SCRIPT = """
+import hashlib, json, sys
+from pathlib import Path
+from medtasks.leaderboard.board import Board
+from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.figures import draw_all
+board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+draw_all(board, Path("out"))
+write_exports(board, Path("out"))
+assert "matplotlib.pyplot" not in sys.modules and "torch" not in sys.modules
+paths = sorted(path for path in Path("out").rglob("*.*"))
+print(json.dumps({path.as_posix()[4:]: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}))
+"""
+
+
+def test_another_process_writes_the_same_bytes(python: Any, tmp_path: Path) -> None:
+    """Whatever the seed of Python's hashes (sets, and names of embedded fonts), time zone and folder."""
+    made = one_plot(KINDS["radar"])
+    (tmp_path / "board.json").write_text(made.model_dump_json(), encoding="utf-8")
+    draw_all(made, tmp_path / "here")
+    write_exports(made, tmp_path / "here")
+    done = python("-c", SCRIPT, "board.json", PYTHONHASHSEED="7", TZ="Asia/Tokyo")
+    assert done.returncode == 0, done.stderr
+    here = {
+        path.relative_to(tmp_path / "here").as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (tmp_path / "here").rglob("*.*")
+    }
+    assert json.loads(done.stdout) == here
+    assert {Path(name).suffix for name in here} == {".svg", ".png", ".pdf", ".json", ".csv", ".md", ".tex"}

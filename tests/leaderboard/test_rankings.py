@@ -1,0 +1,225 @@
+"""Rankings: against hand-worked numbers, scipy and statsmodels, and our own single comparisons."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from made_digests import CLUSTERS, right
+from medtasks.leaderboard.board import BoardColumn, Pair, Ranking
+from medtasks.leaderboard.rankings import rank_models
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+
+from medtasks.errors import UsageError
+from medtasks.metrics import get_metric
+from medtasks.stats import detectable_difference, mcnemar, paired_bootstrap
+
+MODELS = {
+    name: right(share, seed) for seed, (name, share) in enumerate([("a", 0.8), ("b", 0.72), ("c", 0.7), ("d", 0.4)])
+}
+
+
+def column(metric: str = "accuracy", *, higher: bool = True) -> BoardColumn:
+    return BoardColumn(key=metric, task="mi_cxr", metric=metric, label=metric, unit="fraction", higher_is_better=higher)
+
+
+def ranking(tables: dict[str, np.ndarray], metric: str = "accuracy", clusters=CLUSTERS, **more) -> Ranking:  # type: ignore[no-untyped-def]
+    shown = column(metric, higher=get_metric(metric).higher_is_better)
+    return rank_models(shown, tables, clusters, cluster="patient", signature="s", **{"resamples": 400, **more})
+
+
+def pair(found: Ranking, first: str, second: str) -> Pair:
+    return next(one for one in found.pairs if (one.first, one.second) == (first, second))
+
+
+def test_best_first_with_every_pair_the_better_one_first() -> None:
+    found = ranking(MODELS)
+    means = {name: table[:, 0].mean() for name, table in MODELS.items()}
+    assert [one.model for one in found.ranked] == sorted(means, key=means.get, reverse=True)
+    assert [one.rank for one in found.ranked] == [1, 2, 3, 4]
+    assert len(found.pairs) == 6
+    for one in found.pairs:
+        assert one.difference == pytest.approx(means[one.first] - means[one.second])
+        assert one.difference >= 0
+    assert (found.items, found.clusters) == (240, 60)
+
+
+def test_accuracies_have_mcnemars_test_over_clusters() -> None:
+    found = pair(ranking(MODELS), "a", "d")
+    expected = mcnemar(MODELS["a"][:, 0], MODELS["d"][:, 0], clusters=CLUSTERS)
+    assert found.test == "McNemar, clustered"
+    assert (found.p_value, found.wins, found.losses) == (expected.p_value, expected.first_only, expected.second_only)
+
+
+def test_without_clusters_mcnemars_test_is_the_exact_binomial_one() -> None:
+    alone = [f"q{number}" for number in range(240)]
+    found = pair(ranking(MODELS, clusters=alone), "a", "d")
+    assert found.wins is not None
+    assert found.losses is not None
+    assert found.p_value == pytest.approx(binomtest(found.wins, found.wins + found.losses).pvalue)
+
+
+def test_ten_wins_to_none_by_hand() -> None:
+    tables = {"one": np.ones((30, 2)), "two": np.column_stack([np.arange(30) >= 10, np.ones(30)]).astype(float)}
+    found = ranking(tables, clusters=[f"q{number}" for number in range(30)]).pairs[0]
+    assert (found.wins, found.losses) == (10, 0)
+    assert found.p_value == pytest.approx(2 / 2**10)
+    assert found.difference == pytest.approx(1 / 3)
+
+
+def test_all_else_has_the_paired_bootstrap() -> None:
+    draw = np.random.default_rng(5)
+    tables = {name: np.column_stack([table[:, 0] * draw.random(240), np.ones(240)]) for name, table in MODELS.items()}
+    found = pair(ranking(tables, "rougeL"), "a", "c")
+    expected = paired_bootstrap(tables["a"], tables["c"], CLUSTERS, get_metric("rougeL").score, resamples=400)
+    assert found.test == "paired cluster bootstrap"
+    assert (found.low, found.high) == (expected.interval.low, expected.interval.high)
+    assert (found.p_value, found.wins, found.losses) == (expected.p_normal, None, None)
+
+
+def test_answers_repeated_three_times_are_no_verdicts() -> None:
+    tables = {name: table * [[1, 1]] * 3 for name, table in MODELS.items()}
+    assert {one.test for one in ranking(tables).pairs} == {"paired cluster bootstrap"}
+
+
+def test_holms_correction_is_that_of_statsmodels_over_all_pairs() -> None:
+    found = ranking(MODELS).pairs
+    expected = multipletests([one.p_value for one in found], method="holm")[1]
+    assert [one.p_holm for one in found] == pytest.approx(list(expected))
+
+
+def test_models_share_a_letter_if_and_only_if_they_cannot_be_told_apart() -> None:
+    found = ranking(MODELS)
+    letters = {one.model: {*one.letters} for one in found.ranked}
+    assert {bool(letters[one.first] & letters[one.second]) for one in found.pairs} == {True, False}
+    for one in found.pairs:
+        assert one.p_holm is not None
+        assert bool(letters[one.first] & letters[one.second]) == (one.p_holm > 0.05)
+
+
+def test_rank_intervals_hold_the_rank_and_narrow_where_models_are_far_apart() -> None:
+    found = {one.model: one for one in ranking(MODELS).ranked}
+    for one in found.values():
+        assert one.best is not None
+        assert one.worst is not None
+        assert one.best <= one.rank <= one.worst
+    assert (found["d"].best, found["d"].worst) == (4, 4)
+    assert found["b"].worst != found["b"].best
+
+
+def test_lower_is_better_ranks_the_other_way() -> None:
+    found = ranking({"loud": right(0.8, 1), "quiet": right(0.2, 2)}, "false_alarm_rate")
+    assert [one.model for one in found.ranked] == ["quiet", "loud"]
+    assert [(one.best, one.worst) for one in found.ranked] == [(1, 1), (2, 2)]
+    assert found.pairs[0].difference < 0
+
+
+def test_equal_scores_share_a_rank_and_a_letter() -> None:
+    twin = {"x": MODELS["a"], "y": MODELS["a"].copy(), "z": MODELS["d"]}
+    found = ranking(twin)
+    assert [(one.model, one.rank) for one in found.ranked] == [("x", 1), ("y", 1), ("z", 3)]
+    assert found.ranked[0].letters == found.ranked[1].letters != found.ranked[2].letters
+    assert pair(found, "x", "y").p_value == 1
+
+
+def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None:
+    held = {name: MODELS[name].copy() for name in ("a", "b", "c")}
+    held["b"][:10] = np.nan
+    found, whole = ranking(held), ranking({name: MODELS[name] for name in held})
+    assert pair(found, "a", "c").model_copy(update={"p_holm": None}) == pair(whole, "a", "c").model_copy(
+        update={"p_holm": None}
+    )
+    first, second = sorted(("a", "b"), key=[one.model for one in found.ranked].index)
+    without = pair(found, first, second)
+    assert without.items == 230
+    assert without.difference == pytest.approx(held[first][10:, 0].mean() - held[second][10:, 0].mean())
+    rows = slice(10, None)
+    test = mcnemar(held[first][rows, 0], held[second][rows, 0], clusters=CLUSTERS[10:])
+    assert without.p_value == test.p_value
+    assert found.items == 240
+
+
+def test_an_item_that_does_not_count_for_one_model_is_left_out_of_the_pair() -> None:
+    late = {"early": np.array([[1.0, 1], [2, 1], [0, 0], [3, 1]]), "slow": np.array([[4.0, 1], [4, 1], [4, 1], [0, 0]])}
+    found = ranking(late, "signed_delay", clusters=["p", "q", "r", "s"]).pairs[0]
+    assert found.items == 2
+    assert found.difference == pytest.approx(1.5 - 4)
+
+
+def test_models_without_a_common_item_are_not_compared() -> None:
+    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}
+    found = ranking(apart, "signed_delay", clusters=["p", "q"]).pairs[0]
+    assert (found.items, found.p_value, found.low) == (0, None, None)
+    assert found.difference == -2
+    assert "no item has a value from both" in (found.reason or "")
+
+
+def test_a_model_of_which_no_item_counts_is_not_ranked() -> None:
+    found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
+    assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
+    assert {one.model for one in found.ranked} == {*MODELS}
+
+
+def test_one_cluster_has_ranks_but_no_interval_and_no_bootstrap_test() -> None:
+    tables = {name: table * [0.5, 1] for name, table in MODELS.items()}
+    found = ranking(tables, "rougeL", clusters=["p"] * 240)
+    assert [one.rank for one in found.ranked] == [1, 2, 3, 4]
+    assert {(one.best, one.worst) for one in found.ranked} == {(None, None)}
+    assert {(one.p_value, one.low) for one in found.pairs} == {(None, None)}
+    assert "an interval needs at least 2" in (found.pairs[0].reason or "")
+    assert found.detectable is None
+
+
+def test_what_can_be_seen_is_the_median_over_pairs() -> None:
+    errors = []
+    names = sorted(MODELS)
+    for row, first in enumerate(names):
+        for second in names[row + 1 :]:
+            one = paired_bootstrap(MODELS[first], MODELS[second], CLUSTERS, get_metric("accuracy").score, resamples=400)
+            errors.append(one.standard_error or math.nan)
+    assert ranking(MODELS).detectable == pytest.approx(detectable_difference(statistics.median(errors)))
+
+
+def test_models_that_never_differ_say_nothing_of_what_can_be_seen() -> None:
+    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None
+
+
+def test_corpus_metrics_are_ranked_by_the_corpus_score() -> None:
+    draw = np.random.default_rng(0)
+    metric = get_metric("bleu")
+    words = ["the polyp is red", "two polyps are seen", "no text is there", "a snare lies left", "the image shows one"]
+    said = [words[number] for number in draw.integers(0, 5, 40)]
+    tables = {
+        name: np.array(
+            [metric.statistics(text if draw.random() < share else words[0], text) for text in said], dtype=float
+        )
+        for name, share in (("good", 0.9), ("poor", 0.3))
+    }
+    found = ranking(tables, "bleu", clusters=[f"i{number // 4}" for number in range(40)])
+    scores = {name: float(metric.score(table.sum(axis=0))) for name, table in tables.items()}
+    assert [one.model for one in found.ranked] == ["good", "poor"]
+    assert found.pairs[0].difference == pytest.approx(scores["good"] - scores["poor"])
+    assert found.pairs[0].items == 40
+
+
+def test_neither_order_nor_company_moves_a_number() -> None:
+    turned = dict(reversed(MODELS.items()))
+    assert ranking(turned) == ranking(MODELS)
+    two = ranking({name: MODELS[name] for name in ("a", "d")})
+    assert two.pairs[0].model_copy(update={"p_holm": None}) == pair(ranking(MODELS), "a", "d").model_copy(
+        update={"p_holm": None}
+    )
+
+
+def test_one_model_has_a_rank_and_nobody_to_be_compared_with() -> None:
+    found = ranking({"a": MODELS["a"]})
+    assert [(one.rank, one.best, one.worst, one.letters) for one in found.ranked] == [(1, 1, 1, ("a",))]
+    assert (found.pairs, found.detectable) == ((), None)
+
+
+def test_statistics_of_other_items_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"c: statistics of accuracy have shape \(3, 2\), expected \(240, 2\)"):
+        ranking({"a": MODELS["a"], "c": np.ones((3, 2))})

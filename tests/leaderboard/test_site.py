@@ -1,0 +1,390 @@
+"""The site as files: what the pages say, what they hold no trace of, and how a folder is replaced."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from boards import HOSTILE, board, hostile_board, large_board, sample_text
+from medtasks.leaderboard.board import Board, Published
+from medtasks.leaderboard.reading import folder_digest
+from medtasks.leaderboard.site import samples_of, write_site
+from medtasks.leaderboard.site.model_page import model_page
+from medtasks.leaderboard.site.numbers import difference, interval, number
+from medtasks.leaderboard.site.plots import normalised_ranks
+from medtasks.leaderboard.site.published import published_tables
+from medtasks.leaderboard.site.samples import SampleKey, sample_row
+from medtasks.leaderboard.site.tables import size_class
+from medtasks.leaderboard.site.text import data_script, safe_link
+
+from medtasks.errors import DataError, UsageError
+from medtasks.results.samples import Sample, write_samples
+
+
+class Page(HTMLParser):
+    """Elements and attributes of a page, its text, and the cells of its tables by table and row heading."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.words: list[str] = []
+        self.rows: dict[str, dict[str, list[str]]] = {}
+        self._table, self._row, self._cell = "", [], False
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, found))
+        if tag == "table":
+            self._table = found.get("id", "")
+        if tag == "tr":
+            self._row = []
+        if tag in ("td", "th"):
+            self._row.append("")
+            self._cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._cell = False
+        if tag == "tr":
+            key = " ".join(self._row[0].split())
+            cells = [" ".join(cell.split()) for cell in self._row[1:]]
+            self.rows.setdefault(self._table, {}).setdefault(key, cells)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if self._cell:
+            self._row[-1] += f" {data}"
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+    def attributes(self, name: str) -> Iterator[str]:
+        return (found[name] for _, found in self.elements if name in found)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site") / "board"
+    write_site(board(), directory, samples=sample_text())
+    return directory
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site") / "hostile"
+    write_site(hostile_board(), directory, samples=sample_text(hostile=True))
+    return directory
+
+
+def pages(directory: Path) -> dict[str, Page]:
+    return {path.name: Page(path) for path in sorted(directory.glob("*.html"))}
+
+
+def test_there_is_a_page_for_everything(site: Path) -> None:
+    shown = board()
+    expected = {"index.html", "compare.html", "protocol.html"}
+    expected |= {f"benchmark-{one.name}.html" for one in shown.benchmarks} | {
+        f"model-{slug}.html" for slug in shown.models
+    }
+    assert set(pages(site)) == expected
+
+
+def test_every_link_and_file_of_the_site_is_there(site: Path) -> None:
+    found = pages(site)
+    for name, page in found.items():
+        for target in [*page.attributes("href"), *page.attributes("src")]:
+            parts = urlsplit(target)
+            if parts.scheme:
+                assert parts.scheme == "https", target
+                continue
+            assert not parts.path or (site / unquote(parts.path)).is_file(), (name, target)
+            if parts.fragment and "=" not in parts.fragment:
+                assert unquote(parts.fragment) in set(found[parts.path or name].attributes("id")), (name, target)
+
+
+@pytest.mark.parametrize("which", ["site", "hostile"])
+def test_pages_are_strict(which: str, request: pytest.FixtureRequest) -> None:
+    for name, page in pages(request.getfixturevalue(which)).items():
+        policies = [found["content"] for tag, found in page.elements if "http-equiv" in found]
+        assert len(policies) == 1
+        assert "default-src 'none'" in policies[0]
+        assert "unsafe" not in policies[0]
+        ids = list(page.attributes("id"))
+        assert len(ids) == len(set(ids)), name
+        for tag, found in page.elements:
+            assert tag not in ("iframe", "object", "embed", "base", "style")
+            assert not [key for key in found if key.startswith("on") or key == "style"], (name, tag)
+            if tag in ("script", "img", "link"):
+                assert not urlsplit(found.get("src", found.get("href", ""))).scheme, name
+            if tag == "a" and urlsplit(found["href"]).scheme:
+                assert found["href"].startswith(("http://", "https://"))
+                assert "noopener" in found["rel"]
+
+
+def test_tables_speak_to_screen_readers(site: Path) -> None:
+    for name, page in pages(site).items():
+        tags = [tag for tag, _ in page.elements]
+        assert tags.count("table") == tags.count("caption"), name
+        assert all("scope" in found for tag, found in page.elements if tag == "th"), name
+        assert tags.count("h1") == tags.count("main") == 1
+
+
+def test_the_ranking_says_value_interval_rank_and_group(site: Path) -> None:
+    shown = board().benchmarks[1]
+    ranking, rows = shown.rankings[0], Page(site / "benchmark-series_mcq.html").rows["headline"]
+    for place in ranking.ranked:
+        cell = next(row for row in shown.tables[0].rows if row.model == place.model).cells[ranking.column.key]
+        facts = board().models[place.model]
+        found = rows[f"{facts.name} {facts.family}"]
+        assert found[:3] == [
+            f"{number(cell.value, 'fraction')} {interval(cell.low, cell.high, 'fraction')}",
+            f"{place.rank} {place.best}–{place.worst}",
+            "".join(place.letters),
+        ]
+        assert found[3:] == [facts.size or "not stated", facts.type, facts.trained.get("series_mcq", "unknown")]
+    page = Page(site / "benchmark-series_mcq.html")
+    assert ranking.signature in page.text
+    assert "2.1 percentage points" in page.text
+
+
+def test_blind_and_other_rows_are_set_apart_with_their_reasons(site: Path) -> None:
+    page = Page(site / "benchmark-pond_vqa.html")
+    beside = list(page.rows["headline"])
+    place = beside.index("Aurora-VL 72B not ranked: blind: prompts without media")
+    assert beside[place - 1] == "Aurora-VL 72B Aurora"
+    assert page.rows["headline"][beside[place]][1:3] == ["", ""]  # neither rank nor group
+    assert page.rows["apart-headline"]["Dune 30B-A3B"][0] == (
+        "run with --limit: 100 of 2,000 documents prompt 9d8c7b6a instead of 1f0c2a7b"
+    )
+    overview = Page(site / "index.html").text
+    assert "run with --limit: 100 of 2,000 documents; prompt 9d8c7b6a" in overview
+    assert "manifest.json holds no tasks." in overview
+
+
+def test_a_missing_value_says_why(site: Path) -> None:
+    page = Page(site / "benchmark-stream_qa.html")
+    assert page.rows["parts"]["Birch Flash"][3].startswith("no value")
+    assert "no judge has seen these responses; run `medtasks judge RESULTS`" in page.text
+    assert "369 of 400 judged" in page.rows["parts"]["Aurora-VL 72B"][3]
+
+
+def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
+    page = Page(site / "benchmark-pond_vqa.html")
+    assert [names for names in page.rows if "Elm" in " ".join(page.rows[names])] == ["published-1"]
+    elm, fir = (cells for name, cells in page.rows["published-1"].items() if name.startswith(("Elm", "Fir")))
+    assert elm[-1] == "unknown"
+    assert fir[-1] == "yes"
+    assert elm[0] == "41.2"
+    assert elm[1].startswith("cannot be read")
+
+
+def test_the_overview_names_the_best_and_those_it_cannot_be_told_from(site: Path) -> None:
+    rows = Page(site / "index.html").rows[""]
+    assert rows["PondVQA"][1] == "Aurora-VL 72B"
+    assert rows["PondVQA"][3] == "Birch Flash"
+    ranked = board().benchmarks[0].rankings[0].ranked
+    assert set(ranked[0].letters) & set(ranked[1].letters)
+    assert not set(ranked[0].letters) & set(ranked[2].letters)
+
+
+def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
+    assert "Demonstration" not in Page(site / "index.html").text
+    write_site(board().model_copy(update={"demonstration": True}), tmp_path / "demo")
+    assert all("results on miniature data" in page.text for page in pages(tmp_path / "demo").values())
+
+
+def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
+    friendly = pages(site)
+    for name, page in pages(hostile).items():
+        tags = [tag for tag, _ in page.elements]
+        for tag in ("script", "img", "svg", "form"):
+            assert tags.count(tag) == [found for found, _ in friendly[name].elements].count(tag), (name, tag)
+        assert not any(target.startswith("javascript") for target in page.attributes("href"))
+        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in "".join(page.words), name
+    for path in (hostile / "data").rglob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search("[<>&\u2028\u2029]", text), path
+        assert text.count("\n") == 1
+    assert {path.name for path in (hostile / "data").iterdir()} == {path.name for path in (site / "data").iterdir()}
+
+
+def test_a_data_script_holds_its_value() -> None:
+    value = {"__proto__": [HOSTILE, "\\'</script>\u2029\r\n\x00\ud800"], "x": 0.5}
+    script = data_script("place/o'x", value)
+    found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\['(.*)'\]=JSON\.parse\('(.*)'\);\n", script)
+    literal = re.sub(r"\\u([0-9a-f]{4})", lambda it: chr(int(it[1], 16)), found[2].replace("\\\\", "\\u005c"))
+    assert json.loads(literal) == value
+    assert "'" not in found[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["javascript:alert(1)", "https://", "//x.org", "http://a b", "data:x", "JaVaScRiPt:x", None]
+)
+def test_what_is_no_web_address_is_no_link(text: str | None) -> None:
+    assert safe_link(text) is None
+
+
+@pytest.mark.parametrize("slug", ["../x", "a/b", "", "a b", "x\n", "<b>"])
+def test_names_that_could_leave_the_folder_are_refused(slug: str, tmp_path: Path) -> None:
+    shown = board()
+    model = next(iter(shown.models.values())).model_copy(update={"slug": slug})
+    with pytest.raises(DataError, match="model slug"):
+        write_site(shown.model_copy(update={"models": {slug: model, **shown.models}}), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def test_the_same_board_gives_the_same_bytes(site: Path, tmp_path: Path) -> None:
+    write_site(Board.model_validate_json(board().model_dump_json()), tmp_path / "again", samples=sample_text())
+    assert contents(tmp_path / "again") == contents(site)
+
+
+def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    write_site(board(), target, samples=sample_text())
+    (target / "CNAME").write_text("board.example.org")
+    (target / ".git").mkdir()
+    (target / ".git/HEAD").write_text("ref")
+    write_site(board().model_copy(update={"title": "Second"}), target)
+    assert "Second" in Page(target / "index.html").text
+    assert not (target / "data/samples").exists()
+    assert (target / "CNAME").read_text() == "board.example.org"
+    assert (target / ".git/HEAD").read_text() == "ref"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_failure_leaves_the_earlier_site(tmp_path: Path) -> None:
+    def broken(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
+        directory.mkdir()
+        raise OSError("disk full")
+
+    target = tmp_path / "out"
+    write_site(board(), target)
+    before = contents(target)
+    with pytest.raises(OSError, match="disk full"):
+        write_site(board(), target, figures=broken)
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("held", ["notes.txt", "site.json"])
+def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> None:
+    (tmp_path / held).write_text('{"generator": "another"}')
+    with pytest.raises(UsageError, match="name a new folder"):
+        write_site(board(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [held]
+
+
+def test_exports_are_linked(tmp_path: Path) -> None:
+    def exports(_: Board, directory: Path) -> None:
+        directory.mkdir()
+        (directory / "all scores.csv").write_text("model,score\n")
+
+    write_site(board(), tmp_path / "out", exports=exports)
+    assert "exports/all%20scores.csv" in set(Page(tmp_path / "out/index.html").attributes("href"))
+
+
+def test_a_hundred_models_load_little(tmp_path: Path) -> None:
+    write_site(large_board(), tmp_path / "out")
+    loaded = [tmp_path / "out/index.html", *(tmp_path / "out" / name for name in ("assets/site.css", "assets/site.js"))]
+    page = Page(loaded[0])
+    scripts = [found["src"] for tag, found in page.elements if tag == "script"]
+    assert scripts == ["assets/site.js"]
+    assert sum(path.stat().st_size for path in loaded) < 300_000
+    assert len(page.rows["models"]) == 101
+
+
+def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
+    part = model_page(board(), "aurora-8b").parts[0]
+    matrix = next(one for one in part.matrices if one.headings)
+    assert [heading.label for heading in matrix.headings] == ["level1", "level2", "level3"]
+    assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
+    cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
+    assert matrix.rows[1].cells[1].text == number(cell.value, "fraction")
+
+
+def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
+    benchmark = board().benchmarks[0]
+    row = benchmark.published[0]
+    cells = (
+        row.cells[0].model_copy(update={"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}),
+    )
+    changed = Published.model_validate({**row.model_dump(), "cells": cells})
+    (table,) = published_tables(benchmark.model_copy(update={"published": (changed,)}))
+    (cell,) = table.rows[0].cells
+    assert (cell.text, cell.interval, cell.notes) == ("41.2", "printed 0.4123", ("1", "not comparable"))
+    assert table.notes == ("Odd.",)
+
+
+def test_numbers_are_printed_as_in_the_exports() -> None:
+    assert [number(0.6125, "fraction"), number(-1.25, "seconds")] == ["61.3", "−1.3"]
+    assert [difference(0.021, "fraction"), difference(0.0, "points"), difference(-2.0, "points")] == [
+        "+2.1",
+        "0.0",
+        "−2.0",
+    ]
+    assert interval(-1.0, 2.0, "seconds") == "−1.0 to 2.0"
+    assert [size_class(size) for size in ("500M", "8B", "30B-A3B", "235B-A22B", None)] == ["s", "m", "l", "x", "n"]
+    assert normalised_ranks([0.9, 0.5, None, 0.5], True) == [0.0, 0.75, None, 0.75]
+    assert normalised_ranks([0.9, 0.5], False) == [1.0, 0.0]
+
+
+def sample(**changes: Any) -> Sample:
+    facts: dict[str, Any] = {
+        "sample_id": "s1", "task": "series_mcq_tel", "cluster": "c", "media": ("a.png",), "prompt_hash": "0",
+        "prompt": "Look. What?", "target": "B", "responses": ("I think B.",), "filtered": "B", "status": "ok",
+        "scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)},
+        "document": {"question": "What?", "choices": {"A": "one", "B": "two"}},
+    }  # fmt: skip
+    return Sample(**{**facts, **changes})
+
+
+def test_a_sample_shows_what_its_licence_allows() -> None:
+    shown = sample_row(sample(responses=("I think B.", "A")), texts=True)
+    assert (shown.question, shown.target) == ("What?\nA. one\nB. two", "B")
+    assert shown.response == "[response 1] I think B.\n\n[response 2] A"
+    hidden = sample_row(sample(), texts=False)
+    assert (hidden.question, hidden.target, hidden.response, hidden.extracted) == (None, None, None, "B")
+    free = sample_row(sample(filtered="a long answer", document={"question": "What?"}), texts=False)
+    assert free.extracted is None
+
+
+def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
+    shown, runs = board(), {}
+    for slug, key, answer in (("a", "run-aurora-8b", "A"), ("limit", "run-dune-30b-a3b-limit", "B")):
+        folder = tmp_path / f"{slug}_medtasks"
+        (folder / "samples").mkdir(parents=True)
+        task = {
+            "version": 1, "benchmark": "series_mcq", "template": "t", "prompt_hash": "", "yaml_hash": "",
+            "protocol_hash": "", "filters": {}, "generation": {}, "asked": 1, "answered": 1, "status": {},
+        }  # fmt: skip
+        manifest = {
+            "created": "",
+            "processes": 1,
+            "versions": {},
+            "model": {},
+            "settings": {},
+            "groups": {},
+            "data": {},
+        }
+        tasks = {"series_mcq_tel": task, "../../other": task}
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "tasks": tasks}))
+        write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
+        runs[key] = shown.runs[key].model_copy(update={"digest": folder_digest(folder)})
+    found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
+    assert found.keys() == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
+    (row,) = found.rows(found.keys()[0])
+    assert (row.extracted, row.response) == ("A", None)  # series_mcq shows no texts

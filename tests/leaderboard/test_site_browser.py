@@ -1,0 +1,277 @@
+"""The site in a real browser, from files: what readers do with it, and what strangers' text must not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from boards import board, hostile_board, large_board, sample_text
+from browser import Reader, chromium
+from medtasks.leaderboard.site import write_site
+from medtasks.leaderboard.site.samples import SampleKey
+
+PAGES = (
+    "index.html", "benchmark-pond_vqa.html", "benchmark-series_mcq.html", "benchmark-stream_qa.html",
+    "model-aurora-72b.html", "compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fpond_vqa%2Fpond_vqa_level1",
+    "protocol.html",
+)  # fmt: skip
+NAMES = "#headline tbody tr:not(.with):not([hidden]) th a"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    def figures(_: Any, directory: Path) -> dict[tuple[str, str], Any]:
+        (directory / "pond_vqa").mkdir(parents=True)
+        square = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'
+        (directory / "pond_vqa/levels.svg").write_text(square)
+        drawn = SimpleNamespace(alt="Bars of levels.", files={"svg": "pond_vqa/levels.svg"}, width=9, height=9)
+        return {("pond_vqa", "levels"): drawn}
+
+    folder = tmp_path_factory.mktemp("sites")
+    write_site(board(), folder / "board", samples=sample_text(), figures=figures)
+    write_site(hostile_board(), folder / "hostile", samples=sample_text(hostile=True), figures=figures)
+    write_site(large_board(), folder / "large")
+    return {name: folder / name for name in ("board", "hostile", "large")}
+
+
+@pytest.fixture
+def reader(browser: Any, sites: dict[str, Path]) -> Iterator[Reader]:
+    started = Reader(browser, sites["board"])
+    yield started
+    started.close()
+    assert started.strangers() == []
+    assert started.messages == []
+
+
+def names(page: Any, selector: str = NAMES) -> list[str]:
+    return page.locator(selector).all_inner_texts()
+
+
+def choose(page: Any, **wanted: str) -> None:
+    for name, value in wanted.items():
+        page.locator(f"#filters [name={name}]").select_option(value)
+
+
+def fragment(page: Any) -> str:
+    return page.evaluate("location.hash")
+
+
+def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
+    page = reader.open("benchmark-stream_qa.html")
+    delay = page.get_by_role("columnheader", name="Delay")
+    delay.get_by_role("button").click()  # lower is better: the first click puts the lowest first
+    cells = page.locator("#parts tbody tr:not(.with) td:nth-child(4)").all()
+    values = [float(cell.get_attribute("data-v")) for cell in cells]
+    assert values == sorted(values)
+    assert delay.get_attribute("aria-sort") == "ascending"
+
+    judged = page.get_by_role("columnheader", name="Judged answers")
+    for direction in ("descending", "ascending"):
+        judged.get_by_role("button").click()
+        assert judged.get_attribute("aria-sort") == direction
+        assert names(page, "#parts tbody tr:not(.with) th a")[-1] == "Birch Flash"  # it has no value
+    assert delay.get_attribute("aria-sort") is None
+
+
+def test_a_blind_row_stays_with_its_model_when_rows_are_sorted(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html")
+    page.get_by_role("button", name="Model").first.click()
+    rows = page.locator("#headline tbody tr")
+    place = rows.evaluate_all("rows => rows.findIndex(row => row.classList.contains('with'))")
+    assert rows.nth(place).get_attribute("data-m") == rows.nth(place - 1).get_attribute("data-m") == "aurora-72b"
+
+
+def test_the_keyboard_alone_sorts(reader: Reader) -> None:
+    page = reader.open("index.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#models thead button").nth(1).focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#models thead th").nth(1).get_attribute("aria-sort") == "descending"
+
+
+def test_filters_narrow_all_tables_and_say_how_many_are_left(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html")
+    choose(page, family="Aurora")
+    assert set(names(page)) == {"Aurora-VL 72B", "Aurora-VL 8B"}
+    assert set(names(page, "#classes tbody tr:not(.with):not([hidden]) th a")) == {"Aurora-VL 72B", "Aurora-VL 8B"}
+    choose(page, size="m")
+    assert names(page) == ["Aurora-VL 8B"]
+    assert page.locator("#count").inner_text() == "1 of 5 models"
+    page.get_by_role("button", name="Reset view").click()
+    page.get_by_label("Find").fill("MED")
+    assert names(page) == ["Cedar-Med 4B"]
+    page.get_by_label("Find").fill("")
+    choose(page, trained="unknown")
+    assert names(page) == ["Birch Flash"]
+    page.get_by_role("button", name="Reset view").click()
+    choose(page, type="baseline")
+    assert names(page) == ["Uniform guessing"]
+
+
+def test_columns_and_published_rows_can_be_hidden(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html")
+    page.locator(".menu summary").first.click()
+    chrf = page.locator(".menu[open]").get_by_label("chrF points")
+    chrf.uncheck()
+    assert page.locator("#headline thead th:not([hidden])").count() == 9
+    assert page.locator("#headline tbody tr").first.locator(":scope > :not([hidden])").count() == 9
+    page.keyboard.press("Escape")
+    assert not chrf.is_visible()
+    assert page.get_by_role("heading", name="Published, not re-run").is_visible()
+    page.get_by_label("Published rows").uncheck()
+    assert not page.get_by_role("heading", name="Published, not re-run").is_visible()
+
+
+def test_the_address_holds_the_view(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html")
+    page.locator("#headline thead button").nth(4).click()
+    choose(page, type="general")
+    page.get_by_label("Published rows").uncheck()
+    page.locator(".menu summary").first.click()
+    page.locator(".menu[open]").get_by_label("Size").uncheck()
+    view, address = page.locator("#headline").inner_text(), fragment(page)
+
+    restored = reader.open(f"benchmark-pond_vqa.html{address}")
+    assert restored.locator("#headline").inner_text() == view
+    assert restored.locator("#filters [name=type]").input_value() == "general"
+    assert not restored.get_by_label("Published rows").is_checked()
+    assert fragment(restored) == address
+    restored.evaluate("location.hash = 'q=72b'")
+    restored.wait_for_function("document.getElementById('count').textContent.startsWith('1 of')")
+    assert restored.locator("#headline th[aria-sort], #headline th[hidden]").count() == 0
+
+
+def test_an_address_with_nonsense_shows_everything(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html#sort=headline:none:up&sort=x&hide=%00&family=nobody&q=")
+    assert len(names(page)) == 5
+
+
+def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
+    page = reader.open("compare.html")
+    page.get_by_label("First model").select_option("aurora-8b")
+    page.get_by_label("Second model").select_option("aurora-72b")
+    tests = page.get_by_role("region", name="Tests of the headline scores")
+    tests.wait_for()
+    ranking = board().benchmarks[1].rankings[0]
+    pair = next(one for one in ranking.pairs if {one.first, one.second} == {"aurora-8b", "aurora-72b"})
+    assert pair.first == "aurora-72b"  # stored the other way round, so everything is turned here
+    row = tests.get_by_role("row").filter(has_text="Series-MCQ").inner_text()
+    assert f"−{100 * pair.difference:.1f}" in row
+    assert f"−{100 * pair.high:.1f} to −{100 * pair.low:.1f}" in row
+    assert f"{pair.losses} : {pair.wins}" in row
+
+    page.locator("#samples [name=task]").select_option("samples/pond_vqa/pond_vqa_level1")
+    page.locator("#samples [name=by]").select_option("rougeL")
+    page.locator("#samples [name=show]").select_option("second")
+    page.locator(".sample").first.wait_for()
+    samples = sample_text()
+    first, second = (
+        {one.sample_id: one for one in samples.rows(SampleKey("pond_vqa", "pond_vqa_level1", model))}
+        for model in ("aurora-8b", "aurora-72b")
+    )
+    better = [name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]]
+    assert page.locator("#found").inner_text() == f"{len(better)} of 60 samples"
+    assert set(page.locator(".sample h3").all_inner_texts()) == set(better[:50])
+    assert "A pond, Aurora-VL 8B says." in page.locator(".sample").first.inner_text()
+
+    again = reader.open(f"compare.html{fragment(page)}")
+    again.locator(".sample").first.wait_for()
+    assert again.locator("#found").inner_text() == f"{len(better)} of 60 samples"
+
+
+def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader) -> None:
+    page = reader.open("compare.html#a=aurora-8b&b=uniform&task=samples%2Fseries_mcq%2Fseries_mcq_tel")
+    page.locator(".sample").first.wait_for()
+    assert "signed agreement" in page.locator("#limits").inner_text()
+    assert "Response" not in page.locator("#rows").inner_text()
+
+
+def test_dark_mode_follows_the_system_until_the_reader_chooses(browser: Any, sites: dict[str, Path]) -> None:
+    reader = Reader(browser, sites["board"], dark=True)
+    page = reader.open("index.html")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(paper)
+    page.get_by_role("button", name="Dark", pressed=True).click()
+    light = page.evaluate(paper)
+    assert (dark, light) == ("rgb(18, 22, 27)", "rgb(255, 255, 255)")
+    assert reader.open("protocol.html").evaluate(paper) == light  # remembered
+    reader.close()
+
+
+def test_figures_load_when_they_are_opened(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html")
+    assert not any("figures/" in url for url in reader.requests)
+    page.locator("#figure-levels summary").click()
+    page.wait_for_function("document.querySelector('#figure-levels img').naturalWidth > 0")
+
+
+def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
+    reader = Reader(browser, sites["hostile"])
+    for name in PAGES[:5] + PAGES[6:]:
+        page = reader.open(name)
+        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert page.evaluate("window.hacked") is None, name
+        assert page.locator("[onerror], [onclick], [href^='javascript']").count() == 0, name
+        assert page.locator("body").get_by_text("<img src=x onerror=").count() > 0, name
+    page = reader.open("compare.html#a=aurora-72b&b=aurora-8b")
+    page.get_by_role("region", name="Tests of the headline scores").wait_for()
+    task = page.locator("select[name=task] option").nth(1).get_attribute("value")
+    page.locator("select[name=task]").select_option(task)
+    page.locator(".sample").first.wait_for()
+    assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
+    page.get_by_text("Exchange").click()
+    page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
+    page.locator("#count").filter(has_text="Choose two models.").wait_for()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img").count() == 0
+    reader.close()
+    assert reader.strangers() == []
+    assert reader.messages == []
+
+
+AXE = """async (rules) => {
+  const options = { resultTypes: ["violations"], preload: false };
+  const found = await axe.run(document, rules ? { ...options, runOnly: rules } : options);
+  return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ target, failureSummary }) => [target, failureSummary])]);
+}"""
+COLOUR = ["color-contrast", "link-in-text-block"]
+LAYOUT = ["scrollable-region-focusable", "target-size"]
+LOOKS = [(1280, "light", None), (1280, "dark", COLOUR), (390, "dark", COLOUR + LAYOUT), (390, "light", LAYOUT)]
+"""Widths, colour schemes, and the rules whose findings can be others than at the look before; None is all rules."""
+
+
+@pytest.mark.parametrize("name", PAGES, ids=lambda name: name.split(".")[0])
+def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = reader.open(name)
+    if "compare" in name:
+        page.locator(".sample").first.wait_for()
+    page.evaluate("document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })")
+    page.evaluate(axe.axe_script)
+    for width, scheme, rules in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(AXE, rules) == [], (width, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_hundred_models_stay_usable(browser: Any, sites: dict[str, Path]) -> None:
+    reader = Reader(browser, sites["large"])
+    page = reader.open("benchmark-lake_vqa.html")
+    choose(page, family="Family 3")
+    assert page.locator("#classes tbody tr:not([hidden]):not(.with)").count() == 11
+    page.locator("#classes thead button").nth(20).click()
+    assert page.locator("#classes th[aria-sort=descending]").count() == 1
+    reader.close()
+    assert reader.messages == []
