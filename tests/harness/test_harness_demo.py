@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from recomputed import recomputed
 from runs import Run, leaf_names
 
 pytestmark = pytest.mark.subprocess_run
@@ -63,3 +69,115 @@ def test_the_manifest_describes_the_checkpoint(run: Run) -> None:
 def generations(task: str) -> int:
     """Answers that the model writes for one document: three samples, two stages, or one."""
     return 3 if task.endswith("_sampled") else 2 if "_stagewise_" in task else 1
+
+
+@pytest.fixture(scope="module")
+def board(demo: Demo) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((demo.folder / "leaderboard" / "exports" / "board.json").read_text())
+    return found
+
+
+def scored(board: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """Model, run, column and cell of every score on the board, once."""
+    seen: dict[tuple[str, str], dict[str, Any]] = {}
+    for benchmark in board["benchmarks"]:
+        for table in benchmark["tables"]:
+            assert table["apart"] == []
+            assert len(table["rows"]) == 4
+            for row, column in itertools.product(table["rows"], table["columns"]):
+                cell = row["cells"].get(column["key"])
+                if cell is None:
+                    continue
+                place = (row["model"], column["key"])
+                assert seen.setdefault(place, cell) == cell
+                if seen[place] is cell:
+                    (run,) = row["runs"]
+                    yield row["model"], run, column, cell
+
+
+def test_every_score_of_the_board_follows_from_the_sample_logs(demo: Demo, board: dict[str, Any]) -> None:
+    folders = {folder.name: Run(folder) for folder in demo.folder.rglob("*_medtasks")}
+    count = 0
+    for model, run, column, cell in scored(board):
+        run_of = folders[board["runs"][run]["folder"]]
+        if cell["value"] is None:
+            assert cell["reason"], (model, column["key"])
+            continue
+        tasks = run_of.manifest["groups"].get(column["task"], [column["task"]])
+        lines = [line for task in tasks for line in run_of.samples(task)]
+        value, interval, items = recomputed(lines, column["metric"], column["breakdown"], column["group"])
+        told = (model, column["key"])
+        assert (told, cell["items"]) == (told, items)
+        assert (told, cell["value"]) == (told, pytest.approx(value, abs=1e-9))
+        ends = None if cell["low"] is None else (cell["low"], cell["high"])
+        assert (told, ends) == (told, None if interval is None else pytest.approx(interval, abs=1e-9))
+        count += 1
+    assert count > 1000
+
+
+def test_every_number_of_the_pages_is_the_boards(demo: Demo, board: dict[str, Any]) -> None:
+    cells = {(model, column["key"]): (cell, column["unit"]) for model, _, column, cell in scored(board)}
+    shown = set()
+    for benchmark in board["benchmarks"]:
+        page = Tables((demo.folder / "leaderboard" / f"benchmark-{benchmark['name']}.html").read_text())
+        for table, model, key, value, text in page.cells:
+            if table.startswith("published-") or (model, key) not in cells:
+                continue
+            if table.startswith("ranks-"):
+                assert text == f"{normalised_rank(model, key, cells):.2f}", (model, key)
+                continue
+            cell, unit = cells[model, key]
+            if cell["value"] is None:
+                assert value in (None, ""), (model, key)
+                continue
+            assert float(value or "nan") == pytest.approx(cell["value"], rel=1e-5, abs=1e-6), (model, key)
+            scale, digits = {"fraction": (100, 1), "points": (1, 1), "seconds": (1, 1), "score": (1, 3)}[unit]
+            printed = float(text.split()[0].replace("−", "-"))
+            assert abs(printed - scale * cell["value"]) <= 0.5 * 10**-digits + 1e-9, (model, key, text)
+            shown.add((model, key))
+    assert shown == {place for place, (cell, _) in cells.items() if cell["value"] is not None}
+
+
+def normalised_rank(model: str, key: str, cells: dict[tuple[str, str], Any]) -> float:
+    """(rank - 1) / (models - 1), ties averaged, of a score of which more is better."""
+    values = {name: cell["value"] for (name, column), (cell, _) in cells.items() if column == key}
+    better = sum(value > values[model] for value in values.values())
+    tied = sum(value == values[model] for value in values.values()) - 1
+    return (better + tied / 2) / (len(values) - 1)
+
+
+class Tables(HTMLParser):
+    """Cells of a page's tables as (table, model, column, value to sort by, text)."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.cells: list[tuple[str, str, str, str | None, str]] = []
+        self._keys: list[str] = []
+        self._table, self._model, self._place = "", "", 0
+        self._value: str | None = None
+        self._text: list[str] | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "table":
+            self._table = found.get("id") or ""
+        elif tag == "thead":
+            self._keys = []
+        elif tag == "th" and "data-k" in found:
+            self._keys.append(found["data-k"] or "")
+        elif tag == "tr":
+            self._model, self._place = found.get("data-m") or "", 0
+        if tag in ("td", "th") and self._model:
+            self._text, self._value = [], found.get("data-v")
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th") and self._text is not None:
+            text = "".join(self._text).strip()
+            if self._place < len(self._keys):  # rounds of a stream have heads without keys
+                self.cells.append((self._table, self._model, self._keys[self._place], self._value, text))
+            self._place, self._text = self._place + 1, None
