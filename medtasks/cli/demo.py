@@ -163,7 +163,7 @@ def _publish(out: Path) -> None:
     from medtasks.leaderboard.publish import Choices, publish
 
     site = out / "leaderboard"
-    title = "medtasks demonstration: miniature data, a stub for a judge"
+    title = "medtasks demonstration"
     publish(
         [out / contestant.folder for contestant in CONTESTANTS],
         site,

@@ -33,7 +33,9 @@ FILES = {
 
         from PIL import Image, ImageDraw
 
-        from medtasks.api import Benchmark, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign
+        from medtasks.api import (
+            Benchmark, Card, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
+        )
 
 
         class Dots(Record):
@@ -95,6 +97,7 @@ FILES = {
             ),
             filters=(FilterInfo(FirstLineFilter, "1", lambda text: "ok" if text else "empty"),),
             metrics=(Brevity(),),
+            cards=(Card("otherlab_dots", (Column("otherlab_dots", "brevity", "Shortness"),), shows="text"),),
         )
         ''',
     "otherlab_bench/tasks/placeholder.jsonl": '{"placeholder": true}\n',

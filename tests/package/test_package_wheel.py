@@ -54,6 +54,10 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/adapters/vlm.py",
         "medtasks/leaderboard/__init__.py",
         "medtasks/leaderboard/reference/med_cmr.yaml",
+        "medtasks/leaderboard/site/assets/site.css",
+        "medtasks/leaderboard/site/pages/benchmark.html.j2",
+        "medtasks/leaderboard/workflow/leaderboard.yml",
+        "medtasks/benchmarks/cards/mi_cxr.py",
         "medtasks/judge/families.yaml",
         "medtasks/judge/stub/__main__.py",
         "medtasks/rubrics/kvasir_aspects.yaml",
@@ -147,8 +151,8 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
         check=True,
         capture_output=True,
     )
-    (built,) = (tmp_path / "dist").glob("*.whl")
-    fresh.pip("install", "--no-deps", "--no-index", str(built))
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    fresh.pip("install", "--no-deps", "--no-index", str(wheel))
     assert fresh.listed() == {**ours, "otherlab_dots": ("otherlab-bench", "2.1")}
 
     shown = fresh.run("-m", "medtasks", "show", "otherlab_dots")
@@ -172,6 +176,12 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
         again = fresh.run("-m", "medtasks", "judge", str(folder), "--judge", judge, "--rubric", "otherlab_count")
         assert again.returncode == 0, again.stderr
     assert values(folder, "kvasir_vqa_x1_level3")["otherlab_judged"] == 1.0
+    site = tmp_path / "board"
+    built = fresh.run(
+        *("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration", "--no-figures"), "--out", str(site)
+    )
+    assert built.returncode == 0, built.stderr
+    assert "Shortness" in (site / "benchmark-otherlab_dots.html").read_text()  # as its card says
     scored = fresh.run("-m", "medtasks", "score", str(folder))
     assert "nothing is scored otherwise than before" in scored.stdout, scored.stdout + scored.stderr
 
