@@ -42,7 +42,7 @@ KILLS = (0.25, 0.5, 0.75)  # of the verdicts
 def questions(count: int) -> Iterator[Any]:
     """Distinct responses to one document."""
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.judge.adjudicate import Question
+    from medtasks.judge.judgement import Question
 
     document = task_documents("med_cmr_open_sod")[0]
     for number in range(count):

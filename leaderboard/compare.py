@@ -55,8 +55,10 @@ class Comparison:
     lines: tuple[Line, ...]
 
 
-def read_one(folder: Path, task: str | None = None) -> Digest:
+def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -> Digest:
     """The one run in ``folder``, a result folder or one that holds one; with ``task`` alone, read faster.
+
+    ``cache`` is where digests of folders are kept (`medtasks.leaderboard.collect`).
 
     Raises:
         UsageError: there is no such folder, it holds no run or several, or the run has no such task.
@@ -64,7 +66,7 @@ def read_one(folder: Path, task: str | None = None) -> Digest:
     """
     if task is not None and (folder / "manifest.json").is_file():
         return _read_task(folder, task)
-    digests, refused = collect([folder])
+    digests, refused = collect([folder], cache)
     if len(digests) > 1:
         names = ", ".join(digest.facts.folder for digest in digests[:5])
         raise UsageError(f"{folder}: holds {len(digests)} runs ({names}), expected one; name its folder.")

@@ -29,9 +29,11 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two runs item by item: differences, 95 % intervals, tests corrected over the table."""
+    from medtasks.cache import cache_root
     from medtasks.leaderboard.compare import compare_runs, read_one
 
-    runs = [read_one(folder, task) for folder in (first, second)]
+    with progress("reading results"):
+        runs = [read_one(folder, task, cache_root() / "leaderboard") for folder in (first, second)]
     with progress("comparing") as told:
         found = compare_runs(*runs, task=task, metric=metric, progress=told)
     if as_json:

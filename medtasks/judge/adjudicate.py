@@ -1,12 +1,8 @@
-"""From questions to verdicts: what is stored is not asked, what is invalid is asked about once more, the rest is named.
-
-A response without a valid verdict is *unjudged*, with a reason; nothing here turns it into a score.
-"""
+"""From questions to verdicts: what is stored is not asked, what is invalid is asked once more, nothing is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,120 +11,19 @@ from typing import Any
 from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.images import ImageSource, user_message
+from medtasks.judge.judgement import INVALID, REFUSED, REPAIR, Adjudication, Judgement, Question, verdict_key
 from medtasks.judge.request import Failure, JudgeRequest, Messages, Outcome
 from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, same_for_all, verdict_schema
-from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
-__all__ = ["INVALID", "REFUSED", "REPAIR", "Adjudication", "Judgement", "Question", "adjudicate", "verdict_key"]
+__all__ = ["AdjudicationRun", "Progress", "adjudicate"]
 
 Progress = Callable[[int, int, Spent], None]
 
-REFUSED = "refused"
-INVALID = "invalid after one repair"
-REPAIR = ":repair"
-"""What the key of a repair request ends in."""
 AT_ONCE = 16  # questions; prepared in one go, while the answers that arrive wait
 LINGER = 0.01  # seconds that a verdict may wait for others, to be stored with them
 PATIENCE = 5  # times that another process's transaction is let go first
-_SORTED = json.JSONEncoder(sort_keys=True)
-
-
-@dataclass(frozen=True)
-class Question:
-    """One response to judge: the sample's id, its document (with ``target``), and what the model said.
-
-    ``images`` are shown, in their order, where rubric and judge allow it.
-    """
-
-    sample_id: str
-    document: Mapping[str, Any]
-    response: str
-    images: tuple[ImageSource, ...] = ()
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What became of one question.
-
-    Args:
-        key: of the first answer in the verdict store, that of a repair being ``key + REPAIR``; None where the question
-            could not be put. Samples whose prompts are the same share it.
-        verdict: None where the sample is unjudged.
-        reason: why it is unjudged; None where there is a verdict.
-        repaired: the verdict came from the repair request.
-        stored: it was in the store before.
-        prompt_tokens, completion_tokens: of the first and the repair answer together, as stored; 0 where none came.
-    """
-
-    key: str | None
-    verdict: Verdict | None
-    reason: str | None
-    repaired: bool = False
-    stored: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-@dataclass
-class Adjudication:
-    """A judgement for every question, by sample id in the order of the questions, and what it took to get them."""
-
-    judgements: dict[str, Judgement] = field(default_factory=dict)
-    spent: Spent = field(default_factory=Spent)
-
-    @property
-    def verdicts(self) -> dict[str, Verdict]:
-        """By sample id."""
-        return {name: one.verdict for name, one in self.judgements.items() if one.verdict is not None}
-
-    @property
-    def unjudged(self) -> dict[str, str]:
-        """Reasons by sample id."""
-        return {name: one.reason for name, one in self.judgements.items() if one.reason is not None}
-
-    @property
-    def coverage(self) -> float | None:
-        """Share of the questions that have a verdict; None where nothing was asked."""
-        return len(self.verdicts) / len(self.judgements) if self.judgements else None
-
-    @property
-    def stored(self) -> int:
-        """Samples whose verdict was there before."""
-        return sum(one.stored for one in self.judgements.values() if one.verdict is not None)
-
-    @property
-    def repaired(self) -> int:
-        """Samples whose verdict needed a second question, now or before."""
-        return sum(one.repaired for one in self.judgements.values())
-
-    @property
-    def extra_keys(self) -> int:
-        """Keys in the verdicts that nobody asked for; a verdict that several samples share counts once."""
-        verdicts = {one.key: one.verdict for one in self.judgements.values() if one.verdict is not None}
-        return sum(verdict.extra_keys for verdict in verdicts.values())
-
-    @property
-    def store_keys(self) -> list[str]:
-        """Keys of all the answers in the store that are about these questions, for its export; sorted."""
-        keys = {one.key for one in self.judgements.values() if one.key is not None}
-        return sorted(keys | {key + REPAIR for key in keys})
-
-
-def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over everything that determines a verdict.
-
-    Args:
-        settings: of the judge; its address and prices do not count.
-        rubric: hash of the rubric.
-        prompt: the rendered text.
-        images: keys of the images that are shown, in their order.
-    """
-    parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
-    if images:
-        parts["image_keys"] = list(images)
-    return hashlib.sha256(_SORTED.encode(parts).encode()).hexdigest()
 
 
 async def adjudicate(
@@ -161,18 +56,7 @@ async def adjudicate(
         DataError: a verdict in the store is none under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    asked = list(questions)
-    names: set[str] = set()
-    for question in asked:
-        if question.sample_id in names:
-            raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
-        names.add(question.sample_id)
-    run = _Run(asked, rubric, client, store, progress)
-    try:
-        spent = await client.ask(run.requests(), run.take)
-    finally:
-        run.settle()
-    return Adjudication({question.sample_id: run.done[question.sample_id] for question in asked}, spent)
+    return await AdjudicationRun(questions, rubric, client, store, progress).judge()
 
 
 @dataclass
@@ -187,19 +71,32 @@ class _Case:
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
-class _Run:
-    """One adjudication under way: `requests` and `take` are what the client reads and calls."""
+class AdjudicationRun:
+    """`adjudicate`, under way: questions that are not prepared yet may still be withdrawn, for somebody else to ask.
+
+    ``done`` has all judgements so far; ``fresh`` those that are new or changed since whoever reads them emptied it.
+
+    Raises:
+        UsageError: a sample id comes twice.
+    """
 
     def __init__(
         self,
-        questions: list[Question],
+        questions: Iterable[Question],
         rubric: Rubric,
         client: JudgeClient,
         store: VerdictStore,
-        progress: Progress | None,
+        progress: Progress | None = None,
     ) -> None:
         self.done: dict[str, Judgement] = {}
-        self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
+        self.fresh: dict[str, Judgement] = {}
+        self._questions, self._rubric, self._client, self._store = list(questions), rubric, client, store
+        self._prepared = 0
+        names: set[str] = set()
+        for question in self._questions:
+            if question.sample_id in names:
+                raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
+            names.add(question.sample_id)
         self._rubric_hash = rubric_hash(rubric)
         self._open: dict[str, _Case] = {}
         self._closed: dict[str, Judgement] = {}
@@ -210,10 +107,33 @@ class _Run:
         self._failure: Exception | None = None
         self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
+    async def judge(self) -> Adjudication:
+        """As `adjudicate`, of what was not withdrawn."""
+        try:
+            spent = await self._client.ask(self.requests(), self.take)
+        finally:
+            self.settle()
+        return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
+
+    @property
+    def prepared(self) -> Sequence[Question]:
+        """The questions that cannot be withdrawn any more."""
+        return self._questions[: self._prepared]
+
+    def withdraw(self, belongs: Callable[[Question], bool]) -> list[Question]:
+        """Give up the questions that are not prepared yet and ``belongs`` wants; on the event loop alone."""
+        waiting = self._questions[self._prepared :]
+        given = [question for question in waiting if belongs(question)]
+        gone = {question.sample_id for question in given}
+        self._questions[self._prepared :] = [question for question in waiting if question.sample_id not in gone]
+        return given
+
     async def requests(self) -> AsyncIterator[JudgeRequest]:
         """What the store does not settle, prepared as it is asked for."""
-        for begin in range(0, len(self._questions), AT_ONCE):
-            fresh = [case for one in self._questions[begin : begin + AT_ONCE] if (case := self._new_case(one))]
+        while self._prepared < len(self._questions):
+            batch = self._questions[self._prepared : self._prepared + AT_ONCE]
+            self._prepared += len(batch)
+            fresh = [case for one in batch if (case := self._new_case(one))]
             held = self._store.get([key for case in fresh for key in (case.key, case.key + REPAIR)])
             for case in fresh:
                 request = self._resumed(case, held.get(case.key), held.get(case.key + REPAIR))
@@ -374,10 +294,14 @@ class _Run:
         assert isinstance(reading, Verdict)
         case.answers[-1] = answer
         self._closed[case.key] = judgement = _judgement(case, reading, None)
-        self.done.update({name: judgement for name, one in self.done.items() if one.key == case.key})
+        self._tell({name: judgement for name, one in self.done.items() if one.key == case.key})
+
+    def _tell(self, judgements: Mapping[str, Judgement]) -> None:
+        self.done.update(judgements)
+        self.fresh.update(judgements)
 
     def _finish(self, samples: list[str], judgement: Judgement) -> None:
-        self.done.update(dict.fromkeys(samples, judgement))
+        self._tell(dict.fromkeys(samples, judgement))
         if self._progress is not None:
             self._progress(len(self.done), len(self._questions), self._client.spent.since(self._before))
 

@@ -1,18 +1,19 @@
 """Adjudication by several processes: what one interpreter can put and read is less than a quick endpoint can answer.
 
-This process takes a share of the questions; each worker is an interpreter of its own (``python -m
-medtasks.judge.parallel``) that gets another on standard input and says on standard output what became of it. All write
-into one verdict store. Questions that are the same go to the same worker, so none is asked twice. A worker ends when
-its standard input does, so none outlives the process that started it.
+This process begins with all questions. Each worker is an interpreter of its own (``python -m
+medtasks.judge.parallel``); once it has started it gets its part of those that are left on standard input, and says on
+standard output what became of them. All write into one verdict store. Questions that are the same stay together, so
+none is asked twice. A worker ends when its standard input does, so none outlives the process that started it.
 
 The places in flight that the settings allow are always in use, and never more: this process has all until a worker has
-started, and whoever is done leaves its places to another.
+its questions, and whoever is done leaves its places to another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import hashlib
 import json
@@ -23,14 +24,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from medtasks.errors import MedtasksError
-from medtasks.judge.adjudicate import Adjudication, Judgement, Progress, Question, adjudicate
+from medtasks.judge.adjudicate import AdjudicationRun, Progress, adjudicate
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.judgement import Adjudication, Judgement, Question
 from medtasks.judge.places import Places
 from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import Budget, JudgeSettings
@@ -41,18 +44,17 @@ __all__ = ["adjudicate_all", "adjudicate_in_processes", "useful_processes"]
 LEAST_QUESTIONS = 1000  # for each worker: starting one takes as long as judging some hundreds
 LEAST_CONCURRENCY = 16  # for each worker
 OFTEN = 0.2  # seconds between two reports of a worker
+PART = 250  # questions
 STARTED = "started"  # a worker's first word
 
 
 @dataclass(frozen=True)
-class _Share:
-    """What a worker is given; ``places`` in flight when it has started."""
+class _Task:
+    """What a worker is told first; its questions follow in parts, None after the last, then its places."""
 
-    questions: list[Question]
     rubric: Rubric
     settings: JudgeSettings
     store: Path
-    places: int
 
 
 async def adjudicate_all(
@@ -96,31 +98,43 @@ async def adjudicate_in_processes(
     Raises:
         MedtasksError: as there, or a worker ended before its time; what was answered is in the store.
     """
-    shares: list[list[Question]] = [[] for _ in range(processes)]
-    for question in questions:
-        shares[_place(question, rubric, processes)].append(question)
+    client = JudgeClient(settings)
+    loop, inbox = asyncio.get_running_loop(), SimpleQueue[tuple[_Worker, Any]]()
     each, rest = divmod(settings.concurrency, processes)
-    own, *others = [
-        _Share(share, rubric, settings, store.path, each + (place < rest)) for place, share in enumerate(shares)
-    ]
-    inbox: SimpleQueue[tuple[_Worker, Any]] = SimpleQueue()
-    workers = [_Worker(share, inbox) for share in others]
+    workers = [_Worker(inbox, each + (place < rest)) for place in range(1, processes)]
     here: list[Any] = [0, Spent()]
 
     def tell() -> None:
         if progress is not None:
-            done = here[0] + sum(worker.done for worker in workers)
+            done = here[0] + sum(len(worker.judgements) for worker in workers)
             progress(done, len(questions), _sum([here[1], *(worker.spent for worker in workers)]))
 
     def note(done: int, _: int, spent: Spent) -> None:
         here[:] = [done, spent]
         tell()
 
-    client = JudgeClient(settings)
+    async def begin(worker: _Worker) -> None:
+        """Give a worker that has started its part of the questions that nobody has begun."""
+        asked = {digests[question.sample_id] for question in run.prepared}
+        place = workers.index(worker) + 1
+
+        def belongs(question: Question) -> bool:
+            digest = digests[question.sample_id]
+            return digest % processes == place and digest not in asked
+
+        given = run.withdraw(belongs)
+        await asyncio.to_thread(worker.give, _Task(rubric, settings, store.path), given)
+        places.started(worker)
+
+    run = AdjudicationRun(questions, rubric, client, store, note)
+    digests = {question.sample_id: _digest(question, rubric) for question in questions}
     places = Places(client)
-    mine = asyncio.ensure_future(adjudicate(own.questions, rubric, client, store, note))
+    mine = asyncio.ensure_future(run.judge())
     mine.add_done_callback(lambda _: places.left())
-    theirs = asyncio.ensure_future(asyncio.to_thread(_follow, workers, inbox, tell, places))
+    follower = _Follower(
+        workers, inbox, tell, places, lambda worker: asyncio.run_coroutine_threadsafe(begin(worker), loop)
+    )
+    theirs = asyncio.ensure_future(asyncio.to_thread(follower.follow))
     gc.freeze()  # looking for cycles among thousands of questions would hold up all that is in flight
     try:
         found, _ = await asyncio.gather(mine, theirs)
@@ -135,79 +149,94 @@ async def adjudicate_in_processes(
     return Adjudication({question.sample_id: judgements[question.sample_id] for question in questions}, spent)
 
 
-def _place(question: Question, rubric: Rubric, processes: int) -> int:
-    """The worker of a question: the same one for questions that the rubric cannot tell apart."""
+def _digest(question: Question, rubric: Rubric) -> int:
+    """A number that questions have in common which the rubric cannot tell apart."""
     seen = [question.document.get(field) for field in rubric.sees]
     text = json.dumps([seen, question.response], sort_keys=True, default=str).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") % processes
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
-def _follow(
-    workers: Sequence[_Worker], inbox: SimpleQueue[tuple[_Worker, Any]], tell: Callable[[], None], places: Places
-) -> None:
-    """Until every worker has said what became of its share."""
-    busy = set(workers)
-    while busy:
-        worker, message = inbox.get()
-        if isinstance(message, MedtasksError):
-            raise message
-        if message is None:
-            if worker.judgements is _NONE_YET:
-                raise MedtasksError(
-                    f"a judging process ended with exit code {worker.process.wait()} before it was done; what was "
-                    "answered is kept, the same command goes on."
-                )
-            busy.discard(worker)
-            continue
-        if message == STARTED:
-            places.started(worker)
-            continue
-        worker.done, worker.spent, judgements = message
-        if judgements is not None:
-            worker.judgements = judgements
-            places.ended(worker)
-        tell()
+@dataclass(frozen=True)
+class _Follower:
+    """Listens to the workers until each has said what became of its questions."""
 
+    workers: Sequence[_Worker]
+    inbox: SimpleQueue[tuple[_Worker, Any]]
+    tell: Callable[[], None]
+    places: Places
+    begin: Callable[[_Worker], Future[None]]
 
-_NONE_YET: dict[str, Judgement] = {}
+    def follow(self) -> None:
+        busy = set(self.workers)
+        while busy:
+            worker, message = self.inbox.get()
+            if isinstance(message, BaseException):
+                raise message
+            if message is None:
+                if not worker.finished:
+                    raise MedtasksError(
+                        f"a judging process ended with exit code {worker.process.wait()} before it was done; what was "
+                        "answered is kept, the same command goes on."
+                    )
+                busy.discard(worker)
+            elif message == STARTED:
+                self.begin(worker).add_done_callback(functools.partial(self._failed, worker))
+            else:
+                fresh, worker.spent, worker.finished = message
+                worker.judgements.update(fresh)
+                if worker.finished:
+                    self.places.ended(worker)
+                self.tell()
+
+    def _failed(self, worker: _Worker, beginning: Future[None]) -> None:
+        """Let what kept a worker from beginning end the whole."""
+        error = None if beginning.cancelled() else beginning.exception()
+        if error is not None:
+            self.inbox.put((worker, error))
 
 
 class _Worker:
-    """A process that has its share from the start, and what it said last; None in the inbox is its end."""
+    """A process, and what it said so far."""
 
-    def __init__(self, share: _Share, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
-        self.done, self.spent = 0, Spent()
-        self.judgements = _NONE_YET
-        self._share, self.places = share, share.places
+    def __init__(self, inbox: SimpleQueue[tuple[_Worker, Any]], places: int) -> None:
+        self.spent, self.places, self.finished = Spent(), places, False
+        self.judgements: dict[str, Judgement] = {}
         command = [sys.executable, "-m", "medtasks.judge.parallel"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         # Started here, not by whoever follows: this side may fail before anybody does.
-        self._talking = threading.Thread(target=self._talk, args=(inbox,), daemon=True)
-        self._talking.start()
+        self._listening = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
+        self._listening.start()
 
-    def _talk(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
-        assert self.process.stdin is not None
+    def _listen(self, inbox: SimpleQueue[tuple[_Worker, Any]]) -> None:
         assert self.process.stdout is not None
         try:
-            pickle.dump(self._share, self.process.stdin)
-            self.process.stdin.flush()
             while True:
                 inbox.put((self, pickle.load(self.process.stdout)))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ValueError: ended before it had begun
             inbox.put((self, None))
 
+    def give(self, task: _Task, questions: Sequence[Question]) -> None:
+        """Tell it what to do; in parts, since nothing else runs while one is packed."""
+        self._tell(task)
+        for begin in range(0, len(questions), PART):
+            self._tell(questions[begin : begin + PART])
+        self._tell(None)
+
     def use_places(self, places: int) -> None:
         """Let it have so many requests in flight; the first call lets it begin."""
+        self._tell(places)
+
+    def _tell(self, message: Any) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended, as whoever listens to it hears
-            pickle.dump(places, self.process.stdin)
+        with contextlib.suppress(OSError, ValueError):  # it has ended, as whoever listens to it hears
+            pickle.dump(message, self.process.stdin)
             self.process.stdin.flush()
 
     def end(self) -> None:
         """Stop it, where it still runs; whoever listens to it hears that it ended."""
         self.process.terminate()
         self.process.wait()
-        self._talking.join()
+        self._listening.join()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):  # what it did not read
@@ -224,38 +253,43 @@ def _sum(parts: Iterable[Spent]) -> Spent:
 
 def _work(given: BinaryIO, said: BinaryIO) -> None:
     """A worker's life."""
-    share: _Share = pickle.load(given)
-    gc.freeze()  # the questions stay to the end: looking for cycles in them would hold up all that is in flight
     import openai  # noqa: F401 - before the first place is taken: it takes a second
 
+    _say(said, STARTED)
+    task: _Task = pickle.load(given)
+    questions: list[Question] = []
+    while (part := pickle.load(given)) is not None:
+        questions += part
+    gc.freeze()  # as in the process that started this one
     last = 0.0
 
-    def report(done: int, _: int, spent: Spent) -> None:
-        nonlocal last
-        if time.monotonic() - last >= OFTEN:
-            last = time.monotonic()
-            _say(said, (done, spent, None))
-
-    async def judge(store: VerdictStore) -> Adjudication:
-        client, first = JudgeClient(share.settings), asyncio.Event()
+    async def judge(store: VerdictStore) -> Spent:
+        client, first = JudgeClient(task.settings), asyncio.Event()
 
         def use(places: int) -> None:
             client.use_places(places)
             first.set()
 
+        def report(_: int, __: int, spent: Spent) -> None:
+            nonlocal last
+            if time.monotonic() - last >= OFTEN:
+                last = time.monotonic()
+                fresh, run.fresh = run.fresh, {}
+                _say(said, (fresh, spent, False))
+
         loop = asyncio.get_running_loop()
         threading.Thread(target=_listen, args=(given, loop, use), daemon=True).start()
-        _say(said, STARTED)
         await first.wait()
-        return await adjudicate(share.questions, share.rubric, client, store, report)
+        run = AdjudicationRun(questions, task.rubric, client, store, report)
+        found = await run.judge()
+        _say(said, (run.fresh, found.spent, True))
+        return found.spent
 
     try:
-        with VerdictStore(share.store) as store:
-            found = asyncio.run(judge(store))
+        with VerdictStore(task.store) as store:
+            asyncio.run(judge(store))
     except MedtasksError as error:
         _say(said, error)
-        return
-    _say(said, (len(found.judgements), found.spent, found.judgements))
 
 
 def _say(said: BinaryIO, message: Any) -> None:

@@ -177,7 +177,7 @@ def exported(judged: Judged, store: VerdictStore) -> Iterable[str]:
 
 def _said(key: str | None, store: VerdictStore) -> dict[str, Any]:
     """The prompt and every raw answer that the store holds of one question."""
-    from medtasks.judge.adjudicate import REPAIR
+    from medtasks.judge.judgement import REPAIR
 
     if key is None:
         return {"prompt": None, "answers": []}

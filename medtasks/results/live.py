@@ -12,9 +12,10 @@ from typing import Any
 
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
-from medtasks.judge.adjudicate import Question, adjudicate
+from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.config import JudgeConfig, default_store
+from medtasks.judge.judgement import Question
 from medtasks.judge.rubric import Rubric, load_rubric
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore

@@ -16,8 +16,9 @@ import pytest
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
-from medtasks.judge.adjudicate import REPAIR, Adjudication, Judgement, Question, adjudicate
+from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.judgement import REPAIR, Adjudication, Judgement, Question
 from medtasks.judge.rubric import load_rubric, total
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore

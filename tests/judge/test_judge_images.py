@@ -16,9 +16,10 @@ from PIL import Image
 from rubric_cases import best, case
 
 from medtasks.errors import MediaError
-from medtasks.judge.adjudicate import Adjudication, Question, adjudicate
+from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
+from medtasks.judge.judgement import Adjudication, Question
 from medtasks.judge.rubric import Rubric, judge_prompt, load_rubric
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore

@@ -16,9 +16,10 @@ import pytest
 from rubric_cases import case
 
 from medtasks.errors import UsageError
-from medtasks.judge.adjudicate import Adjudication, Question, adjudicate
+from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource
+from medtasks.judge.judgement import Adjudication, Question
 from medtasks.judge.parallel import adjudicate_in_processes, useful_processes
 from medtasks.judge.rubric import load_rubric
 from medtasks.judge.settings import Budget, JudgeSettings
@@ -46,15 +47,16 @@ def in_two(asked: list[Question], how: JudgeSettings, path: Path, progress: Any 
 
 
 def test_two_processes_judge_as_one(tmp_path: Path) -> None:
-    asked = questions(80)
+    asked = questions(500)
     seen: list[tuple[int, int]] = []
-    with StubJudge(faults=Faults.mixed(0.1), latency=0.002) as stub:
+    # so slow that the worker has started before this process has begun with all
+    with StubJudge(faults=Faults.mixed(0.1), latency=0.05) as stub:
         found = in_two(asked, settings(stub), tmp_path / "two", lambda done, total, _: seen.append((done, total)))
         prompts = [json.dumps(one.body["messages"]) for one in stub.requests if one.outcome == "ok"]
     assert list(found.judgements) == [one.sample_id for one in asked]
     assert len(prompts) == len(set(prompts))
-    assert seen[-1] == (80, 80)
-    assert found.spent.answered >= 40
+    assert seen[-1] == (500, 500)
+    assert found.spent.answered >= 250
     with StubJudge() as stub, VerdictStore(tmp_path / "one") as store:
         alone = asyncio.run(adjudicate(asked, RUBRIC, JudgeClient(settings(stub)), store))
     assert {name: alone.verdicts[name] for name in found.verdicts} == found.verdicts
@@ -62,7 +64,7 @@ def test_two_processes_judge_as_one(tmp_path: Path) -> None:
 
 
 def test_all_places_are_used_by_whoever_has_questions_and_never_more(tmp_path: Path) -> None:
-    with StubJudge(latency=0.02) as stub:
+    with StubJudge(latency=0.05) as stub:
         assert in_two(questions(600), settings(stub), tmp_path / "two").coverage == 1
         assert stub.peak == 8
         connections = stub.connections

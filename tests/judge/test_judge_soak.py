@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.judge.adjudicate import REFUSED, REPAIR
+from medtasks.judge.judgement import REFUSED, REPAIR
 from medtasks.judge.rubric import load_rubric
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import FAULT_KINDS, Faults, StubJudge
@@ -28,7 +28,8 @@ VERDICT = json.dumps({one.name: {"reason": "It is so.", "score": one.maximum} fo
 # a process of its own: SIGKILL asks nobody
 JUDGE = """
 import asyncio, json, sys
-from medtasks.judge.adjudicate import Question, adjudicate
+from medtasks.judge.adjudicate import adjudicate
+from medtasks.judge.judgement import Question
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.rubric import load_rubric
 from medtasks.judge.settings import JudgeSettings
