@@ -115,6 +115,8 @@ async def adjudicate_in_processes(
 
     async def begin(worker: _Worker) -> None:
         """Give a worker that has started its part of the questions that nobody has begun."""
+        if not digests:
+            digests.update(await asyncio.to_thread(lambda: {one.sample_id: _digest(one, rubric) for one in questions}))
         asked = {digests[question.sample_id] for question in run.prepared}
         place = workers.index(worker) + 1
 
@@ -127,7 +129,7 @@ async def adjudicate_in_processes(
         places.started(worker)
 
     run = AdjudicationRun(questions, rubric, client, store, note)
-    digests = {question.sample_id: _digest(question, rubric) for question in questions}
+    digests: dict[str, int] = {}
     places = Places(client)
     mine = asyncio.ensure_future(run.judge())
     mine.add_done_callback(lambda _: places.left())
