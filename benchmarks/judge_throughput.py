@@ -162,8 +162,9 @@ def body_like_ours() -> bytes:
 
 
 def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, float, float]:
-    """The adjudication of ``count`` questions, its seconds and how many of them our processes computed."""
-    from medtasks.judge.parallel import adjudicate_all
+    """The adjudication of ``count`` questions, its seconds and how many of them this process computed."""
+    from medtasks.judge.adjudicate import adjudicate
+    from medtasks.judge.client import JudgeClient
     from medtasks.judge.rubric import load_rubric
     from medtasks.judge.settings import JudgeSettings
     from medtasks.judge.store import VerdictStore
@@ -172,13 +173,13 @@ def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, flo
     with VerdictStore(store) as opened:
         asked = list(questions(count))
         started, computed = time.perf_counter(), _computed()
-        result = asyncio.run(adjudicate_all(asked, load_rubric("med_cmr_open"), settings, opened))
+        result = asyncio.run(adjudicate(asked, load_rubric("med_cmr_open"), JudgeClient(settings), opened))
         return result, time.perf_counter() - started, _computed() - computed
 
 
 def _computed() -> float:
-    """Seconds that this process and its finished children computed."""
-    return sum(os.times()[:4])
+    """Seconds that this process computed."""
+    return sum(os.times()[:2])
 
 
 def throughput(latency: float, count: int, concurrency: int, folder: Path) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from medtasks.results.judged import judged_threshold
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Repeat, Sample
 from medtasks.spec import load_spec
+from medtasks.validation.rendered import texts_in
 
 __all__ = ["card_of", "is_stripped", "is_withheld", "strip_run"]
 
@@ -112,23 +113,12 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
 
 
 def _refuse_text(task: str, field: str, value: Any) -> None:
-    for text in _texts(value):
+    for text in texts_in(value):
         if len(text) > _LONGEST or " " in text.strip():
             raise MedtasksError(
                 f"{task}: its scores rest on the field `{field}`, which holds text ({text[:40]!r}); keep the folder "
                 "private instead."
             )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _texts(one)
 
 
 def _stripped(sample: Sample, fields: frozenset[str], names: Mapping[str, str]) -> Sample:

@@ -9,36 +9,21 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from medtasks.stats import normalised_ranks
+
 from ..board import BoardColumn, BoardPlot
 from .canvas import Drawing, new_figure
 from .chosen import Chosen, Shown
 from .style import INK, WIDTH, Drawn
 from .text import listed, short
 
-__all__ = ["draw", "normalised_ranks"]
+__all__ = ["draw"]
 
 _WITH_NUMBERS = 12
 """Columns up to which a cell has room for its number."""
 
 _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": INK, "linewidth": 0.3, "alpha": 0.55}
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
-
-
-def normalised_ranks(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
-    """``(rank - 1) / (M - 1)`` among the M values that are there, best 0, ties averaged (Kvasir-VQA-x1's heat map).
-
-    A single value has rank 1, and so 0.
-    """
-    found = [value for value in values if value is not None]
-    ranks: list[float | None] = []
-    for value in values:
-        if value is None:
-            ranks.append(None)
-            continue
-        better = sum(other > value if higher_is_better else other < value for other in found)
-        ties = sum(other == value for other in found) - 1
-        ranks.append((better + ties / 2) / max(len(found) - 1, 1))
-    return ranks
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
@@ -76,7 +61,8 @@ def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
     table = [[model.value(column) for model in chosen.models] for column in chosen.columns]
     if plot.ranks:
         ranks = [
-            normalised_ranks(row, column.higher_is_better) for row, column in zip(table, chosen.columns, strict=True)
+            normalised_ranks(row, higher_is_better=column.higher_is_better)
+            for row, column in zip(table, chosen.columns, strict=True)
         ]
         return [[None if rank is None else 1 - rank for rank in row] for row in ranks]
     shared = _shared(chosen.columns)

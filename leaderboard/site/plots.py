@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+from medtasks.stats import normalised_ranks
 
 from ..board import BenchmarkBoard, Board, BoardPlot, BoardTable, LetterCounts, ModelFacts, Timeline
 from .tables import ColumnView, column_view, model_order, subtitles
 
 __all__ = [
-    "Figure", "ItemRounds", "LettersOfTask", "PlotView", "RankTable", "letters_by_task", "normalised_ranks",
-    "plot_views", "rounds_by_item",
+    "Figure", "ItemRounds", "LettersOfTask", "PlotView", "RankTable", "letters_by_task", "plot_views",
+    "rounds_by_item",
 ]  # fmt: skip
 
 
@@ -98,30 +100,14 @@ def _rank_table(board: Board, benchmark: BenchmarkBoard, table: BoardTable, plot
     shares = []
     for column in columns:
         cells = [row.cells.get(column.key) for row in rows]
-        shares.append(normalised_ranks([cell.value if cell else None for cell in cells], column.higher_is_better))
+        shares.append(
+            normalised_ranks([cell.value if cell else None for cell in cells], higher_is_better=column.higher_is_better)
+        )
     subs = subtitles(columns)
     return RankTable(
         tuple(column_view(column, subs.get(column.key, "")) for column in columns),
         tuple((board.models[row.model], tuple(one[place] for one in shares)) for place, row in enumerate(rows)),
     )
-
-
-def normalised_ranks(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
-    """(rank - 1) / (values - 1): 0 the best, 1 the last, ties averaged; None for what has no value.
-
-    >>> normalised_ranks([0.9, 0.5, None, 0.5], True)
-    [0.0, 0.75, None, 0.75]
-    """
-    known = [value for value in values if value is not None]
-    found: list[float | None] = []
-    for value in values:
-        if value is None:
-            found.append(None)
-            continue
-        better = sum(other > value if higher_is_better else other < value for other in known)
-        ties = known.count(value) - 1
-        found.append((better + ties / 2) / max(len(known) - 1, 1))
-    return found
 
 
 def letters_by_task(board: Board, benchmark: BenchmarkBoard) -> tuple[LettersOfTask, ...]:

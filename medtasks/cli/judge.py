@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,11 +129,15 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
     from medtasks.judge.store import VerdictStore
     from medtasks.results.adjudication import exported
 
-    lines = 0
-    with VerdictStore(config.store or default_store()) as store, path.open("x", encoding="utf-8") as stream:
-        for line in exported(judged, store):
-            stream.write(line + "\n")
-            lines += 1
+    lines, partial = 0, path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with VerdictStore(config.store or default_store()) as store, partial.open("x", encoding="utf-8") as stream:
+            for line in exported(judged, store):
+                stream.write(line + "\n")
+                lines += 1
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     write(f"  {lines:,} verdicts exported: {path}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,13 @@ from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, same_for_al
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
-__all__ = ["AdjudicationRun", "Progress", "adjudicate"]
+__all__ = ["Progress", "adjudicate"]
 
 Progress = Callable[[int, int, Spent], None]
 
-AT_ONCE = 16  # questions; prepared in one go, while the answers that arrive wait
-LINGER = 0.01  # seconds that a verdict may wait for others, to be stored with them
-PATIENCE = 5  # times that another process's transaction is let go first
+AT_ONCE = 4  # questions; prepared in one go, while the answers that arrive wait
+LINGER = 0.005  # seconds that a verdict may wait for others, to be stored with them
+PATIENCE = 10  # times that another process's transaction is let go first
 
 
 async def adjudicate(
@@ -33,12 +34,11 @@ async def adjudicate(
     store: VerdictStore,
     progress: Progress | None = None,
 ) -> Adjudication:
-    """Judge every question under ``rubric``; each answer is in the store within ten milliseconds.
+    """Judge every question under ``rubric``; each answer is in the store within five milliseconds.
 
     Valid verdicts that arrive within that time are stored in one transaction, all other answers at once; where another
     process is storing, it goes first. So a killed process loses the requests in flight and those whose answer came in
-    its last ten milliseconds, or fifty beside other processes. Where this raises,
-    what had arrived is stored.
+    its last five milliseconds, or fifty beside other processes. Where this raises, what had arrived is stored.
 
     An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
     failed, out of budget, without its images, or a document that the rubric is not for) is unjudged with its reason.
@@ -56,7 +56,7 @@ async def adjudicate(
         DataError: a verdict in the store is none under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    return await AdjudicationRun(questions, rubric, client, store, progress).judge()
+    return await _Run(questions, rubric, client, store, progress).judge()
 
 
 @dataclass
@@ -71,14 +71,8 @@ class _Case:
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
-class AdjudicationRun:
-    """`adjudicate`, under way: questions that are not prepared yet may still be withdrawn, for somebody else to ask.
-
-    ``done`` has all judgements so far; ``fresh`` those that are new or changed since whoever reads them emptied it.
-
-    Raises:
-        UsageError: a sample id comes twice.
-    """
+class _Run:
+    """`adjudicate`, under way; ``done`` has all judgements so far."""
 
     def __init__(
         self,
@@ -89,9 +83,7 @@ class AdjudicationRun:
         progress: Progress | None = None,
     ) -> None:
         self.done: dict[str, Judgement] = {}
-        self.fresh: dict[str, Judgement] = {}
         self._questions, self._rubric, self._client, self._store = list(questions), rubric, client, store
-        self._prepared = 0
         names: set[str] = set()
         for question in self._questions:
             if question.sample_id in names:
@@ -108,31 +100,18 @@ class AdjudicationRun:
         self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
     async def judge(self) -> Adjudication:
-        """As `adjudicate`, of what was not withdrawn."""
+        gc.freeze()  # looking for garbage among all that is there already would hold up what is in flight
         try:
             spent = await self._client.ask(self.requests(), self.take)
         finally:
+            gc.unfreeze()
             self.settle()
         return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
 
-    @property
-    def prepared(self) -> Sequence[Question]:
-        """The questions that cannot be withdrawn any more."""
-        return self._questions[: self._prepared]
-
-    def withdraw(self, belongs: Callable[[Question], bool]) -> list[Question]:
-        """Give up the questions that are not prepared yet and ``belongs`` wants; on the event loop alone."""
-        waiting = self._questions[self._prepared :]
-        given = [question for question in waiting if belongs(question)]
-        gone = {question.sample_id for question in given}
-        self._questions[self._prepared :] = [question for question in waiting if question.sample_id not in gone]
-        return given
-
     async def requests(self) -> AsyncIterator[JudgeRequest]:
         """What the store does not settle, prepared as it is asked for."""
-        while self._prepared < len(self._questions):
-            batch = self._questions[self._prepared : self._prepared + AT_ONCE]
-            self._prepared += len(batch)
+        for begin in range(0, len(self._questions), AT_ONCE):
+            batch = self._questions[begin : begin + AT_ONCE]
             fresh = [case for one in batch if (case := self._new_case(one))]
             held = self._store.get([key for case in fresh for key in (case.key, case.key + REPAIR)])
             for case in fresh:
@@ -294,14 +273,10 @@ class AdjudicationRun:
         assert isinstance(reading, Verdict)
         case.answers[-1] = answer
         self._closed[case.key] = judgement = _judgement(case, reading, None)
-        self._tell({name: judgement for name, one in self.done.items() if one.key == case.key})
-
-    def _tell(self, judgements: Mapping[str, Judgement]) -> None:
-        self.done.update(judgements)
-        self.fresh.update(judgements)
+        self.done.update({name: judgement for name, one in self.done.items() if one.key == case.key})
 
     def _finish(self, samples: list[str], judgement: Judgement) -> None:
-        self._tell(dict.fromkeys(samples, judgement))
+        self.done.update(dict.fromkeys(samples, judgement))
         if self._progress is not None:
             self._progress(len(self.done), len(self._questions), self._client.spent.since(self._before))
 

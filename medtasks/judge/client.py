@@ -13,6 +13,7 @@ from medtasks.judge.endpoint import Endpoint, Reply, Setback
 from medtasks.judge.pace import Pace
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
 from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.transport import NotSent
 
 __all__ = ["Budget", "Failure", "JudgeAnswer", "JudgeClient", "JudgeRequest", "JudgeSettings", "Spent"]
 
@@ -69,15 +70,6 @@ class JudgeClient:
         self._asking = False
         self._failed_in_a_row = 0
         self._outage: str | None = None
-
-    @property
-    def in_flight(self) -> int:
-        """Requests that hold a place."""
-        return self._pace.in_flight
-
-    def use_places(self, places: int) -> None:
-        """Have at most so many requests in flight, up to ``settings.concurrency``; those that are finish first."""
-        self._pace.cap(places)
 
     async def ask(
         self,
@@ -145,50 +137,41 @@ class JudgeClient:
         """Attempts, until one is answered, none can help or none may be made."""
         setbacks = 0
         while True:
-            entered = await self._pace.enter()
+            turn = _Turn(self, again=setbacks > 0)
             try:
-                if (closed := self._closed()) is not None:
-                    return self._failed(closed)
-                try:
-                    messages = await _messages(request)
-                except MedtasksError as error:  # of this question alone, so no outage
-                    return self._failed(f"question: {' '.join(str(error).split())}")
-                got = await self._attempt(endpoint, messages, request.schema, again=setbacks > 0)
+                got = await self._attempt(endpoint, await _messages(request, turn), request.schema, turn)
                 if isinstance(got, Reply):
-                    self._pace.answered()
+                    turn.answered()
                     return self._answered(got)
                 setbacks += 1
                 wait = self._wait(request, setbacks, got)
                 if got.status == 429:
-                    self._pace.refused(entered, wait)
+                    turn.refused(wait)
+            except NotSent as error:
+                return self._failed(error.reason)
             finally:
-                self._pace.leave()
+                turn.leave()
             if not got.again or setbacks > self.settings.retries:
                 return self._gave_up(got, setbacks)
             await asyncio.sleep(wait)
 
     async def _attempt(
-        self, endpoint: Endpoint, messages: Messages, schema: dict[str, Any] | None, *, again: bool
+        self, endpoint: Endpoint, messages: Messages, schema: dict[str, Any] | None, turn: _Turn
     ) -> Reply | Setback:
         """One attempt, or two where the first may have been refused for its ``response_format``."""
+        if schema is not None and self.structured is None:
+            await turn.take()  # those that had their places before may have found out
         structured = schema is not None and self.structured is not False
-        got = await self._send(endpoint, messages, schema if structured else None, again=again)
+        got = await endpoint.attempt(messages, schema if structured else None, turn)
         if not structured:
             return got
         if isinstance(got, Reply):
             self.structured = True
         elif got.status in (400, 422) and self.settings.structured is None and self._closed() is None:
-            got = await self._send(endpoint, messages, None, again=True)
+            got = await endpoint.attempt(messages, None, turn)
             if isinstance(got, Reply) and self.structured is None:
                 self.structured = False  # it was that, not the request
         return got
-
-    async def _send(
-        self, endpoint: Endpoint, messages: Messages, schema: dict[str, Any] | None, *, again: bool
-    ) -> Reply | Setback:
-        self.spent.requests += 1
-        self.spent.retries += again
-        return await endpoint.attempt(messages, schema)
 
     def _closed(self) -> str | None:
         """Why no further request may be sent."""
@@ -226,6 +209,55 @@ class JudgeClient:
         return Failure(reason)
 
 
+class _Turn:
+    """The place in flight of one attempt: had from when it is sent, given back once."""
+
+    def __init__(self, client: JudgeClient, *, again: bool) -> None:
+        self.timeout = client.settings.timeout
+        self._client, self._pace, self._again = client, client._pace, again
+        self._entered: int | None = None  # while it has its place
+
+    async def take(self) -> None:
+        """Wait for the place.
+
+        Raises:
+            NotSent: no further request may be sent.
+        """
+        if self._entered is None:
+            self._entered = await self._pace.enter()
+        if (closed := self._client._closed()) is not None:
+            raise NotSent(closed)
+
+    async def begin(self) -> None:
+        """`take`, and count the request that is sent now."""
+        await self.take()
+        self._client.spent.requests += 1
+        self._client.spent.retries += self._again
+        self._again = True
+
+    def arrived(self) -> None:
+        """`answered`, where nothing depends on what the answer says."""
+        if self._client.settings.budget.max_tokens is None and self._client.structured is not None:
+            self.answered()
+
+    def answered(self) -> None:
+        """The endpoint gave an answer: the place is free."""
+        if self._entered is not None:
+            self._pace.answered()
+            self.leave()
+
+    def refused(self, seconds: float) -> None:
+        """The endpoint answered 429; it may be asked again after ``seconds``."""
+        assert self._entered is not None
+        self._pace.refused(self._entered, seconds)
+
+    def leave(self) -> None:
+        """Give the place back, if it is still held."""
+        if self._entered is not None:
+            self._entered = None
+            self._pace.leave()
+
+
 async def _stream(
     requests: Iterable[JudgeRequest] | AsyncIterable[JudgeRequest],
 ) -> AsyncGenerator[JudgeRequest, None]:
@@ -237,8 +269,19 @@ async def _stream(
             yield request
 
 
-async def _messages(request: JudgeRequest) -> Messages:
-    return await asyncio.to_thread(request.messages) if callable(request.messages) else request.messages
+async def _messages(request: JudgeRequest, turn: _Turn) -> Messages:
+    """What is asked.
+
+    Raises:
+        NotSent: it cannot be put, or may not be sent any more.
+    """
+    if not callable(request.messages):
+        return request.messages
+    await turn.take()  # large ones exist only while they are sent
+    try:
+        return await asyncio.to_thread(request.messages)
+    except MedtasksError as error:  # of this question alone, so no outage
+        raise NotSent(f"question: {' '.join(str(error).split())}") from None
 
 
 async def _all(work: list[Coroutine[None, None, None]]) -> None:

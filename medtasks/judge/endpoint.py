@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
 import math
-import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
-from medtasks.judge.transport import http_library, openai_client
-
-if TYPE_CHECKING:
-    import openai
+from medtasks.judge.transport import Late, Transport, Turn
+from medtasks.judge.wire import Response
 
 __all__ = ["Endpoint", "Reply", "Setback"]
 
 LONGEST_WAIT = 300.0  # seconds; an endpoint that asks for more is not waited for
 LONGEST_REASON = 300  # characters
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", found in ordinary words
-
-_T = TypeVar("_T")
-# what openai would otherwise make anew for each request: copies of its defaults, and a key that it does not send
-_SAID: Any = {"headers": {}, "params": {}, "max_retries": 0, "timeout": None, "idempotency_key": "unsent"}
 
 
 @dataclass(frozen=True)
@@ -56,8 +49,7 @@ class Endpoint:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        self._client: openai.AsyncOpenAI | None = None
-        self._response: Any = None  # openai's class of responses
+        self._transport: Transport | None = None
 
     async def __aenter__(self) -> Endpoint:
         return self
@@ -65,33 +57,32 @@ class Endpoint:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._client is not None:
-            await self._client.close()
+        if self._transport is not None:
+            await self._transport.close()
 
-    def _opened(self) -> openai.AsyncOpenAI:
-        if self._client is None:  # where all is stored, none is needed: openai takes a second to import
-            # Attempts have their own timeout: openai's is per read, and a server that drips never meets it.
-            # Openai insists on a key; servers without keys ignore it.
-            self._client = openai_client(self._settings.base_url, self._address, self._key or "none")
-            self._response = http_library().Response
-        return self._client
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None, turn: Turn) -> Reply | Setback:
+        """Ask once, in ``turn``, with ``schema`` as ``response_format`` unless it is None.
 
-    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Reply | Setback:
-        """Ask once, with ``schema`` as ``response_format`` unless it is None."""
+        Raises:
+            NotSent: as ``turn.begin``.
+        """
         import openai
 
+        if self._transport is None:  # where all is stored, none is needed: openai takes a second to import
+            self._transport = Transport(self._settings.base_url, self._address, self._key or "none")
         try:
-            text = await _within(self._settings.timeout, self._post(messages, schema))
-        except asyncio.TimeoutError:
-            return Setback(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
+            came = await self._transport.post(self._body(messages, schema), turn)
+        except Late:
+            return Setback(f"timeout: no answer within {turn.timeout:g} s", again=True)
         except openai.APIConnectionError as error:  # "timed out" too: so openai calls some refused connections
             return self._setback("connection", error.__cause__ or error, again=True)
-        except openai.APIStatusError as error:
-            return self._refusal(error)
         except OSError as error:
             return self._setback("connection", error, again=True)
         except openai.OpenAIError as error:
             return self._setback("client", error, again=False)
+        text = came.content.decode("utf-8", "replace")
+        if not 200 <= came.status < 300:
+            return self._refusal(came, text)
         reply = _read(self._redacted(text))
         if isinstance(reply, str):
             return self._setback("bad reply", reply, again=True)
@@ -99,14 +90,6 @@ class Endpoint:
             return reply
         answer = reply.answer  # redacted once more: JSON may have escaped the key
         return replace(reply, answer=replace(answer, text=self._redacted(answer.text)))
-
-    async def _post(self, messages: Messages, schema: dict[str, Any] | None) -> str:
-        # Not `chat.completions.create`: its models of request and reply cost as much time as the transport. The whole
-        # address, for joining one for each request takes time, too.
-        client, body = self._opened(), self._body(messages, schema)
-        response: Any = await client.post(self._address, cast_to=self._response, body=body, options=_SAID)
-        content: bytes = response.content
-        return content.decode("utf-8", "replace")
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> dict[str, Any]:
         settings = self._settings
@@ -120,12 +103,10 @@ class Endpoint:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body | settings.extra_body
 
-    def _refusal(self, error: openai.APIStatusError) -> Setback:
-        status = error.status_code
-        said = error.body.get("message") if isinstance(error.body, dict) else None
-        detail = said if isinstance(said, str) else error.message
+    def _refusal(self, came: Response, text: str) -> Setback:
+        status, detail = came.status, _problem(text)
         again = status in (408, 409, 429) or status >= 500
-        wait = _retry_after(error.response.headers)
+        wait = _retry_after({name.decode("latin-1"): value.decode("latin-1") for name, value in came.headers})
         if again and wait is not None and wait > LONGEST_WAIT:
             again, detail = False, f"asks to wait {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
         return replace(self._setback(f"http {status}", detail, again=again), status=status, wait=wait)
@@ -137,14 +118,6 @@ class Endpoint:
     def _redacted(self, text: str) -> str:
         key = self._key
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
-
-
-async def _within(seconds: float, work: Coroutine[Any, Any, _T]) -> _T:
-    """What ``work`` gives; ``asyncio.TimeoutError`` after so many ``seconds``."""
-    if sys.version_info < (3, 11):
-        return await asyncio.wait_for(work, seconds)
-    async with asyncio.timeout(seconds):  # no task of its own
-        return await work
 
 
 def _sendable(value: Any) -> Any:
@@ -177,6 +150,17 @@ def _read(text: str) -> Reply | str:
         said, refused = refusal, True
     tokens = _tokens(document.get("usage"))
     return Reply(JudgeAnswer(well_formed(said), *(tokens or (0, 0)), refused), metered=tokens is not None)
+
+
+def _problem(text: str) -> str:
+    """What the body of a refusal says."""
+    with contextlib.suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        error = document.get("error", document) if isinstance(document, dict) else None
+        said = error.get("message") if isinstance(error, dict) else error
+        if isinstance(said, str) and said.strip():
+            return said
+    return text.strip() or "the answer is empty"
 
 
 def _first(choices: object) -> dict[str, Any]:

@@ -65,7 +65,8 @@ class Judgement:
 class Adjudication:
     """A judgement for every question, by sample id in the order of the questions, and what it took to get them."""
 
-    judgements: dict[str, Judgement] = field(default_factory=dict)
+    # not in the repr: asyncio.run makes one of what it returns, and with thousands of judgements that takes long
+    judgements: dict[str, Judgement] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
 
     @property

@@ -7,14 +7,14 @@ from collections import deque
 
 __all__ = ["Pace"]
 
-STRAY = 20  # answers
+FEW, AMONG = 2, 20  # refusals, answers
 GROWTH = 2  # answers
 
 
 class Pace:
     """A limit on the requests in flight that halves when the endpoint refuses and grows back as it answers.
 
-    - A refusal that comes alone (none among the last `STRAY` answers) concerns its own request only.
+    - Single refusals, up to `FEW` among the last `AMONG` answers, concern their own requests only.
     - Further ones halve the limit, once per limit: what was sent before a halving says nothing about the new limit.
     - Where nothing was answered between two halvings, the endpoint is shut: nobody enters until it may be asked again.
     - `GROWTH` answers add one to the limit, up to the ceiling.
@@ -28,7 +28,8 @@ class Pace:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._opens = 0.0  # on the loop's clock
         self._halvings = 0
-        self._calm = STRAY  # answers since the last refusal
+        self._answers = 0
+        self._refused: deque[int] = deque(maxlen=FEW)  # answers before the last refusals
         self._grown = 0  # answers since the limit grew
         self._answered = True  # since the last halving
 
@@ -54,7 +55,7 @@ class Pace:
 
     def answered(self) -> None:
         self._answered = True
-        self._calm += 1
+        self._answers += 1
         self._grown += 1
         if self._grown >= GROWTH and self.limit < self.ceiling:
             self.limit += 1
@@ -62,8 +63,9 @@ class Pace:
 
     def refused(self, entered: int, seconds: float) -> None:
         """The endpoint answered 429 to what entered with that number; it may be asked again after ``seconds``."""
-        stray, self._calm = self._calm >= STRAY, 0
-        if stray or entered != self._halvings:
+        single = len(self._refused) < FEW or self._answers - self._refused[0] >= AMONG
+        self._refused.append(self._answers)
+        if single or entered != self._halvings:
             return
         if not self._answered:
             self._shut(seconds)
@@ -71,12 +73,6 @@ class Pace:
         self._halvings += 1
         self._grown = 0
         self._answered = False
-
-    def cap(self, ceiling: int) -> None:
-        """Another ceiling. Those in flight stay; a limit that was at the former ceiling is at the new one."""
-        self.limit = ceiling if self.limit == self.ceiling else min(self.limit, ceiling)
-        self.ceiling = ceiling
-        self._admit()
 
     def restart(self) -> None:
         """Forget who waits and what a former event loop's clock said; the limit stays."""

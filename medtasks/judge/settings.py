@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,6 +81,16 @@ class JudgeSettings(BaseModel):
             raise ValueError("expected an address such as http://127.0.0.1:8000/v1")
         if parts.username or parts.password or parts.query:
             raise ValueError("expected an address without credentials or query; name the key's variable in api_key_env")
+        return value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _plain_json(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, part in value.items():
+            try:
+                json.dumps(part, ensure_ascii=False, allow_nan=False).encode()
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{name} is no JSON ({error}); quote dates and the like") from None
         return value
 
     @field_validator("api_key_env")

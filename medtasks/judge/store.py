@@ -23,7 +23,7 @@ __all__ = ["StoredVerdict", "VerdictStore"]
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: tells a verdict store from other SQLite databases
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
-LOG_PAGES = 4000  # of the log, before its content is moved into the file, for which whoever puts has to wait
+LOG_PAGES = 32_000  # of 4 kB, before the log's content is moved into the file, for which all in flight has to wait
 QUERY_KEYS = 500  # below 999, the least limit on variables that SQLite is built with
 
 _TABLE = """CREATE TABLE verdicts (

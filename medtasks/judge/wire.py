@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -38,28 +39,35 @@ class Wire:
         self._idle: list[_Connection] = []  # the last to become idle is the first to be used
         self._all: set[_Connection] = set()
 
-    async def request(self, head: bytes, body: bytes) -> Response:
+    async def request(self, head: bytes, body: bytes, arrived: Callable[[Response], None] = lambda _: None) -> Response:
         """Send the bytes of one request and wait for the response; cancelling closes the connection.
+
+        ``arrived`` is called as the response's last byte comes, before those that wait for responses go on: what it
+        lets in is sent before this and other responses are read.
 
         Raises:
             OSError: there is no connection, it breaks, or what comes is no HTTP.
         """
         connection = self._rested() or await self._opened()
+        answer = connection.send(head + body, arrived)
         try:
-            response = await connection.exchange(head + body)
+            return await answer
         except BaseException:
-            connection.abort()
+            if connection.owes(answer):
+                connection.abort()
             raise
-        if connection.reusable:
-            connection.idle_since = time.monotonic()
-            self._idle.append(connection)
-        else:
-            connection.abort()
-        return response
 
     def close(self) -> None:
         """Close all connections."""
         for connection in list(self._all):
+            connection.abort()
+
+    def rest(self, connection: _Connection) -> None:
+        """Keep a connection that has nothing under way for another request, if it is good for one."""
+        if connection.reusable:
+            connection.idle_since = time.monotonic()
+            self._idle.append(connection)
+        else:
             connection.abort()
 
     def _rested(self) -> _Connection | None:
@@ -72,16 +80,17 @@ class Wire:
 
     async def _opened(self) -> _Connection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(lambda: _Connection(self._all), self._host, self._port)
+        _, connection = await loop.create_connection(lambda: _Connection(self, self._all), self._host, self._port)
         return connection
 
 
 class _Connection(asyncio.Protocol):
     """One connection with at most one request under way."""
 
-    def __init__(self, register: set[_Connection]) -> None:
-        self._register = register
-        self._answer: asyncio.Future[Response] | None = None
+    def __init__(self, wire: Wire, register: set[_Connection]) -> None:
+        self._wire, self._register = wire, register
+        self._answer: asyncio.Future[Response] | None = None  # while a request is under way
+        self._arrived: Callable[[Response], None] = lambda _: None
         self._came = bytearray()
         self._head: _Head | None = None
         self._closed = False
@@ -92,10 +101,14 @@ class _Connection(asyncio.Protocol):
         """Whether another request can be sent."""
         return not (self._closed or self._came or self._transport.is_closing())
 
-    async def exchange(self, request: bytes) -> Response:
-        self._answer = asyncio.get_running_loop().create_future()
+    def send(self, request: bytes, arrived: Callable[[Response], None]) -> asyncio.Future[Response]:
+        self._answer, self._arrived = asyncio.get_running_loop().create_future(), arrived
         self._transport.write(request)
-        return await self._answer
+        return self._answer
+
+    def owes(self, answer: asyncio.Future[Response]) -> bool:
+        """Whether the response to that request is still to come."""
+        return self._answer is answer
 
     def abort(self) -> None:
         self._closed = True
@@ -110,29 +123,32 @@ class _Connection(asyncio.Protocol):
         if self._answer is None or self._answer.done():
             self.abort()  # nobody asked
             return
-        try:
-            response = self._parsed(ended=False)
-        except ValueError as error:
-            self._fail(error)
-        else:
-            if response is not None:
-                self._answer.set_result(response)
+        self._read(ended=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closed = True
         self._register.discard(self)
-        if self._answer is None or self._answer.done():
-            return
-        try:
-            response = self._parsed(ended=error is None)
-        except ValueError as problem:
-            self._fail(problem)
-            return
-        if response is not None:
-            self._answer.set_result(response)
+        if self._answer is None or self._answer.done() or self._read(ended=error is None):
             return
         under_way = "in the middle of its answer" if self._came or self._head else "before it answered"
         self._fail(error or f"the endpoint closed the connection {under_way}")
+
+    def _read(self, *, ended: bool) -> bool:
+        """Whether what has come, and perhaps ``ended``, settles the request."""
+        try:
+            response = self._parsed(ended=ended)
+        except ValueError as error:
+            self._fail(error)
+            return True
+        if response is None:
+            return False
+        answer, self._answer = self._answer, None
+        assert answer is not None
+        self._wire.rest(self)
+        self._arrived(response)
+        # Not at once: those that `arrived` has let in go first, for they only send what is ready.
+        asyncio.get_running_loop().call_soon(_deliver, answer, response)
+        return True
 
     def _fail(self, problem: object) -> None:
         assert self._answer is not None
@@ -174,6 +190,11 @@ class _Connection(asyncio.Protocol):
         head = _Head(bytes(self._came[:end]))
         del self._came[: end + 4]
         return head
+
+
+def _deliver(answer: asyncio.Future[Response], response: Response) -> None:
+    if not answer.done():  # it may have been cancelled
+        answer.set_result(response)
 
 
 class _Head:

@@ -13,14 +13,14 @@ from typing import Any
 from medtasks.benchmarks.documents import pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.agreement import AgreementReport, agreement_report
-from medtasks.judge.client import Spent
+from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.families import Families, same_family
 from medtasks.judge.human import Unit
 from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Judgement, Question
-from medtasks.judge.parallel import adjudicate_all
 from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
@@ -180,7 +180,7 @@ async def _ask(
             if progress is not None:
                 progress(name, done, total, spent)
 
-        return await adjudicate_all(questions, rubric, settings, store, report)
+        return await adjudicate(questions, rubric, JudgeClient(settings), store, report)
 
     answers = await asyncio.gather(*(one(name, settings) for name, settings in panel.judges.items()))
     found = dict(zip(panel.judges, answers, strict=True))

@@ -14,7 +14,7 @@ from medtasks.stats.holm import holm
 from medtasks.stats.mcnemar import McNemar, mcnemar
 from medtasks.stats.paired import PairedDifference, paired_bootstrap, paired_difference, paired_differences
 from medtasks.stats.power import detectable_difference
-from medtasks.stats.ranks import RankInterval, compact_letters, rank_intervals
+from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
 from medtasks.stats.student import student_interval
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "holm",
     "joint_resamples",
     "mcnemar",
+    "normalised_ranks",
     "paired_bootstrap",
     "paired_difference",
     "paired_differences",

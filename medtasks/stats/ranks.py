@@ -12,7 +12,7 @@ from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import check_confidence
 
-__all__ = ["RankInterval", "compact_letters", "rank_intervals"]
+__all__ = ["RankInterval", "compact_letters", "normalised_ranks", "rank_intervals"]
 
 
 @dataclass(frozen=True)
@@ -137,3 +137,22 @@ def _label(number: int) -> str:
         number, letter = divmod(number - 1, len(ascii_lowercase))
         text = ascii_lowercase[letter] + text
     return text
+
+
+def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:
+    """``(rank - 1) / (M - 1)`` among the M values that are there: 0 the best, 1 the last, ties averaged.
+
+    As in the heat map of the Kvasir-VQA-x1 paper. A lone value has 0; None stays None.
+
+    >>> normalised_ranks([0.9, 0.5, None, 0.5])
+    [0.0, 0.75, None, 0.75]
+    """
+    known = [value for value in values if value is not None]
+    ranks: list[float | None] = []
+    for value in values:
+        if value is None:
+            ranks.append(None)
+            continue
+        better = sum(other > value if higher_is_better else other < value for other in known)
+        ranks.append((better + (known.count(value) - 1) / 2) / max(len(known) - 1, 1))
+    return ranks

@@ -11,7 +11,7 @@ from medtasks.prompts import render
 from medtasks.validation.options import options_of
 from medtasks.validation.tally import Tally
 
-__all__ = ["GIVEN_BY_STAGE_1", "check_prompts", "leaks"]
+__all__ = ["GIVEN_BY_STAGE_1", "check_prompts", "leaks", "texts_in"]
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
@@ -72,10 +72,10 @@ def _complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str],
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
     """Fields of a document that its prompt must not show, with the text of theirs that it shows all the same."""
     prompt = _plain(prompt)
-    shown_texts = [_plain(text) for key in visible & set(document) for text in _texts(document[key])]
+    shown_texts = [_plain(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not any(True for _ in options_of(document))
     for field in sorted(set(document) - visible - _HARMLESS):
-        for text in (_plain(piece) for one in _texts(document[field]) for piece in _pieces(one)):
+        for text in (_plain(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
                 found = text in prompt
@@ -86,16 +86,16 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
                 break
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     """All texts in a value, however deep."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
+from datetime import date
 from typing import Any
 
 import pytest
@@ -304,40 +305,6 @@ def test_pace_halves_once_per_round_and_grows_back() -> None:
     assert asyncio.run(main()) == [4, 8, 8, 8]
 
 
-def test_places_may_be_taken_and_given_while_asking() -> None:
-    peaks: list[int] = []
-
-    async def main() -> None:
-        async with TinyEndpoint(latency=0.01) as server:
-            client = client_of(server, concurrency=8)
-            client.use_places(2)
-
-            def note(*_: object) -> None:
-                peaks.append(server.peak)
-                if len(peaks) == 20:
-                    client.use_places(8)
-
-            await client.ask(questions(80), note)
-
-    asyncio.run(main())
-    assert peaks[19] == 2
-    assert peaks[-1] == 8
-
-
-def test_a_lower_ceiling_spares_a_limit_that_refusals_have_lowered() -> None:
-    async def main() -> list[int]:
-        pace, limits = Pace(8), []
-        for number in [await pace.enter() for _ in range(8)]:
-            pace.refused(number, 0)
-            pace.leave()
-        for ceiling in (6, 2, 8):
-            pace.cap(ceiling)
-            limits.append(pace.limit)
-        return limits
-
-    assert asyncio.run(main()) == [4, 2, 8]
-
-
 def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
 ) -> None:
@@ -364,6 +331,13 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
 
 
 NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0}
+
+
+@pytest.mark.parametrize("part", [date(2026, 1, 2), float("nan"), {"deep": [{1, 2}]}, "\ud800"])
+def test_further_fields_of_the_request_must_be_json(part: Any) -> None:
+    with pytest.raises(ValidationError, match="seen is no JSON") as raised:
+        JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", extra_body={"seen": part})
+    assert raised.value.errors()[0]["loc"] == ("extra_body",)
 
 
 @pytest.mark.parametrize(

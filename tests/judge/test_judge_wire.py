@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from asking import ask, client_of, question, questions
+from asking import SCHEMA, Asked, ask, client_of, question, questions
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.judge.transport import openai_client
+from medtasks.judge.client import Failure, JudgeClient, JudgeSettings
+from medtasks.judge.request import BUDGET
+from medtasks.judge.transport import wire_to
 from medtasks.judge.wire import Response, Wire
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 4"
@@ -161,15 +163,107 @@ def test_a_redirect_is_followed() -> None:
 
 def test_a_proxy_and_tls_get_the_ordinary_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def thin(base: str) -> bool:
-        client = openai_client(base, base + "/chat/completions", "none")
-        asyncio.run(client.close())
-        return type(client._client).__name__ == "Thin"
+        return wire_to(base + "/chat/completions") is not None
 
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     assert thin("http://127.0.0.1:9/v1")
     assert not thin("https://127.0.0.1:9/v1")
+    assert not thin("http://name:word@127.0.0.1:9/v1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:8")
     assert not thin("http://127.0.0.1:9/v1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert thin("http://127.0.0.1:9/v1")
+
+
+def test_an_answer_that_has_come_frees_its_connection_before_it_is_read() -> None:
+    """What `arrived` lets in is sent on the same connection, before the waiting task goes on."""
+    told: list[str] = []
+
+    async def work(wire: Wire) -> None:
+        second: list[asyncio.Task[Response]] = []
+
+        def arrived(_: Response) -> None:
+            told.append("arrived")
+            second.append(asyncio.ensure_future(wire.request(HEAD + b"\r\n\r\n", b"body")))
+            second[0].get_loop().call_soon(told.append, "the next is sent")
+
+        await wire.request(HEAD + b"\r\n\r\n", b"body", arrived)
+        told.append("read")
+        await second[0]
+
+    server = Script(OK + b"Content-Length: 5\r\n\r\nhello")
+    server.run(work)
+    assert told == ["arrived", "the next is sent", "read"]
+    assert server.connections == 1
+
+
+def test_giving_up_an_answer_that_has_come_leaves_its_connection_to_the_next() -> None:
+    async def work(wire: Wire) -> list[bytes]:
+        task = asyncio.ensure_future(wire.request(HEAD + b"\r\n\r\n", b"body", lambda _: task.cancel()))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await twice(wire)
+
+    server = Script(OK + b"Content-Length: 5\r\n\r\nhello")
+    assert server.run(work) == [b"hello", b"hello"]
+    assert server.connections == 1
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> Callable[[TinyEndpoint], JudgeClient]:
+    """Makes clients that reach a server as the proxy of a host that does not exist."""
+
+    def client(server: TinyEndpoint, **settings: Any) -> JudgeClient:
+        monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+        return JudgeClient(
+            JudgeSettings(base_url="http://judge.invalid/v1", model="judge", backoff=0.01, timeout=2.0, **settings)
+        )
+
+    for name in ("HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return client
+
+
+def test_openais_own_client_is_asked_as_the_wire_is(proxied: Callable[..., JudgeClient]) -> None:
+    async def respond(arrival: Arrival) -> Http:
+        name, first = arrival.question, arrival.nth == 1
+        await asyncio.sleep(0.02)
+        if "response_format" in arrival.body:
+            return problem(400, "response_format")
+        if name == "busy" and first:
+            return problem(429, Retry_After="0.05")
+        if name == "wrong":
+            return problem(422, "no such model")
+        if name == "late":
+            await asyncio.sleep(30)
+        return said(name)
+
+    async def main() -> tuple[Asked, int]:
+        async with TinyEndpoint(respond) as server:
+            names = ["busy", "wrong", "late", *(f"q{number}" for number in range(30))]
+            client = proxied(server, concurrency=4, retries=1)
+            asked = await ask(client, [question(name, SCHEMA) for name in names])
+            assert all(one.headers["host"] == "judge.invalid" for one in server.arrivals)
+            return asked, server.peak
+
+    asked, peak = asyncio.run(main())
+    assert peak == 4
+    assert [asked.text(name) for name in ("busy", "q0", "q29")] == ["busy", "q0", "q29"]
+    assert asked.reason("wrong") == "http 422: no such model"
+    assert asked.reason("late") == "timeout: no answer within 2 s (2 attempts)"
+    assert asked.spent.answered == 31
+    assert asked.spent.failed == 2
+
+
+def test_a_budget_holds_over_openais_own_client(proxied: Callable[..., JudgeClient]) -> None:
+    async def main() -> tuple[Asked, int]:
+        async with TinyEndpoint() as server:
+            client = proxied(server, concurrency=4, budget={"max_requests": 7})
+            return await ask(client, questions(20)), len(server.arrivals)
+
+    asked, arrivals = asyncio.run(main())
+    assert arrivals == asked.spent.requests == 7
+    assert sorted({asked.reason(f"q{n}") for n in range(20) if isinstance(asked.outcomes[f"q{n}"], Failure)}) == [
+        BUDGET
+    ]

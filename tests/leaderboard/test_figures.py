@@ -17,7 +17,6 @@ from boards import board, hostile_board, large_board
 from medtasks.leaderboard.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures import FigureFiles, draw_all
-from medtasks.leaderboard.figures.heatmap import normalised_ranks
 from medtasks.leaderboard.figures.style import DARK, LOOKS
 from medtasks.leaderboard.figures.text import distinct, short
 
@@ -294,12 +293,6 @@ def test_names_that_look_alike_once_shortened_are_told_apart() -> None:
 def test_series_differ_without_colour() -> None:
     for sign in ("colour", "marker", "hatch", "line"):
         assert len({getattr(one, sign) for one in LOOKS}) == len(LOOKS)
-
-
-def test_ranks_as_the_papers_heat_map_has_them() -> None:
-    assert normalised_ranks([0.9, 0.5, 0.5, None, 0.1], True) == [0.0, 0.5, 0.5, None, 1.0]
-    assert normalised_ranks([3.0, 1.0, 2.0], False) == [1.0, 0.0, 0.5]
-    assert normalised_ranks([0.4], True) == [0.0]
 
 
 def test_a_demonstration_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from medtasks.leaderboard.reading import folder_digest
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.model_page import model_page
 from medtasks.leaderboard.site.numbers import difference, interval, number
-from medtasks.leaderboard.site.plots import normalised_ranks
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
@@ -338,8 +337,6 @@ def test_numbers_are_printed_as_in_the_exports() -> None:
     ]
     assert interval(-1.0, 2.0, "seconds") == "−1.0 to 2.0"
     assert [size_class(size) for size in ("500M", "8B", "30B-A3B", "235B-A22B", None)] == ["s", "m", "l", "x", "n"]
-    assert normalised_ranks([0.9, 0.5, None, 0.5], True) == [0.0, 0.75, None, 0.75]
-    assert normalised_ranks([0.9, 0.5], False) == [1.0, 0.0]
 
 
 def sample(**changes: Any) -> Sample:

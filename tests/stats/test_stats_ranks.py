@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.errors import UsageError
-from medtasks.stats import RankInterval, compact_letters, rank_intervals
+from medtasks.stats import RankInterval, compact_letters, normalised_ranks, rank_intervals
 
 
 def test_ranks_follow_the_resamples() -> None:
@@ -103,3 +103,11 @@ def test_wrong_pairs_are_refused() -> None:
         compact_letters([("a", "a")], ["a", "b"])
     with pytest.raises(UsageError, match="twice"):
         compact_letters([], ["a", "a"])
+
+
+def test_normalised_ranks_as_the_kvasir_papers_heat_map_has_them() -> None:
+    assert normalised_ranks([0.9, 0.5, 0.5, None, 0.1]) == [0.0, 0.5, 0.5, None, 1.0]
+    assert normalised_ranks([0.9, 0.5, None, 0.5]) == [0.0, 0.75, None, 0.75]
+    assert normalised_ranks([3.0, 1.0, 2.0], higher_is_better=False) == [1.0, 0.0, 0.5]
+    assert normalised_ranks([0.4]) == [0.0]
+    assert normalised_ranks([None]) == [None]
