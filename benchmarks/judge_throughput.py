@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
 import os
@@ -173,7 +174,9 @@ def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, flo
     with VerdictStore(store) as opened:
         asked = list(questions(count))
         started, computed = time.perf_counter(), _computed()
+        gc.freeze()  # as `medtasks judge` does
         result = asyncio.run(adjudicate(asked, load_rubric("med_cmr_open"), JudgeClient(settings), opened))
+        gc.unfreeze()
         return result, time.perf_counter() - started, _computed() - computed
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Rows",
+    "all_pictures",
     "doc_to_messages",
     "doc_to_text",
     "doc_to_visual",
@@ -169,8 +170,15 @@ def pictures(doc: Mapping[str, Any]) -> list[Image]:
     Raises:
         MediaError: an image or frame is missing, truncated or cannot be decoded.
     """
-    if is_blind():
-        return []
+    return [] if is_blind() else all_pictures(doc)
+
+
+def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
+    """As :func:`pictures`, in a blind run as well: for who judges what the model said.
+
+    Raises:
+        MediaError: as there.
+    """
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
         video = prepared.video(doc["media"][0])

@@ -48,10 +48,11 @@ def judge(
         Path | None, typer.Option("--families", help="YAML table of model families in place of ours.")
     ] = None,
     max_requests: Annotated[
-        int | None, typer.Option("--max-requests", help="Stop after so many requests to each judge.")
+        int | None, typer.Option("--max-requests", min=0, help="Stop after so many requests to each judge.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", help="Stop after so many tokens of each judge, prompts included.")
+        int | None,
+        typer.Option("--max-tokens", min=0, help="Stop after so many tokens of each judge, prompts included."),
     ] = None,
     store: Annotated[
         Path | None, typer.Option("--store", help="File that keeps verdicts (default: in the user's cache folder).")
@@ -72,6 +73,8 @@ def judge(
 
     if export is not None and export.exists():
         raise UsageError(f"{export}: exists already; choose another file for --export.")
+    if export is not None and not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
+        raise UsageError(f"{export}: its folder does not exist or cannot be written; choose another file for --export.")
     if human is not None and len(rubrics or ()) != 1:
         raise UsageError("--human holds labels under one rubric; name it with one --rubric.")
     config = _limited(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,11 +99,9 @@ class _Run:
         self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
     async def judge(self) -> Adjudication:
-        gc.freeze()  # looking for garbage among all that is there already would hold up what is in flight
         try:
             spent = await self._client.ask(self.requests(), self.take)
         finally:
-            gc.unfreeze()
             self.settle()
         return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
 

@@ -58,14 +58,12 @@ class JudgeClient:
 
     Args:
         settings: the endpoint.
-        seed: of the jitter between attempts.
     """
 
-    def __init__(self, settings: JudgeSettings, *, seed: int = 0) -> None:
+    def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings
         self.spent = Spent()
         self.structured = settings.structured
-        self._seed = seed
         self._pace = Pace(settings.concurrency)
         self._asking = False
         self._failed_in_a_row = 0
@@ -78,8 +76,8 @@ class JudgeClient:
     ) -> Spent:
         """Ask every request, once per key, and report each as soon as it is settled.
 
-        ``requests`` is read as places become free, at most three times ``settings.concurrency`` ahead, so a generator
-        keeps memory flat. Requests of one key are asked once and all get that outcome. ``on_answer`` runs on the event
+        ``requests`` is read as places become free, at most three times ``settings.concurrency`` ahead. Requests of one
+        key are asked once and all get that outcome, which is kept until the end. ``on_answer`` runs on the event
         loop, in order of completion; a request that it returns is asked next, without waiting for the others. What
         ``on_answer`` or ``requests`` raise ends `ask`, after the requests in flight were cancelled.
 
@@ -145,7 +143,7 @@ class JudgeClient:
                     return self._answered(got)
                 setbacks += 1
                 wait = self._wait(request, setbacks, got)
-                if got.status == 429:
+                if got.status == 429 and got.again:  # where it asks for hours, nobody waits for it
                     turn.refused(wait)
             except NotSent as error:
                 return self._failed(error.reason)
@@ -185,7 +183,7 @@ class JudgeClient:
     def _wait(self, request: JudgeRequest, setbacks: int, got: Setback) -> float:
         """Seconds before the next attempt: full jitter, or what the endpoint asks for and a little more."""
         # Of the key, not of a shared generator: the order of completion must not move it.
-        chance = random.Random(f"{self._seed}:{request.key}:{setbacks}")
+        chance = random.Random(f"{request.key}:{setbacks}")
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(setbacks - 1, 30)))
@@ -210,7 +208,7 @@ class JudgeClient:
 
 
 class _Turn:
-    """The place in flight of one attempt: had from when it is sent, given back once."""
+    """The place in flight of one attempt: had at the latest from when it is sent, given back once."""
 
     def __init__(self, client: JudgeClient, *, again: bool) -> None:
         self.timeout = client.settings.timeout

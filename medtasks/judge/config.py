@@ -107,7 +107,7 @@ def _inline(text: str) -> dict[str, Any]:
             )
         try:
             content[field.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # a date that is none, say
             content[field.strip()] = value
     if "model" in content:
         content["model"] = str(content["model"])
@@ -117,7 +117,7 @@ def _inline(text: str) -> dict[str, Any]:
 def _file(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no YAML"
         raise UsageError(
             f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any
 
+from medtasks.errors import UsageError
 from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.transport import Late, Transport, Turn
@@ -21,6 +22,7 @@ __all__ = ["Endpoint", "Reply", "Setback"]
 
 LONGEST_WAIT = 300.0  # seconds; an endpoint that asks for more is not waited for
 LONGEST_REASON = 300  # characters
+MOST_TOKENS = 2**53  # a count beyond is none, and no database holds it
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", found in ordinary words
 
 
@@ -65,11 +67,16 @@ class Endpoint:
 
         Raises:
             NotSent: as ``turn.begin``.
+            UsageError: there can be no client for the address.
         """
         import openai
 
         if self._transport is None:  # where all is stored, none is needed: openai takes a second to import
-            self._transport = Transport(self._settings.base_url, self._address, self._key or "none")
+            try:
+                self._transport = Transport(self._settings.base_url, self._address, self._key or "none")
+            except Exception as error:  # of openai or below: certificates that are not there, and the like
+                where, why = self._settings.base_url, self._redacted(str(error))
+                raise UsageError(f"{where}: no client can be made for this address ({why}).") from None
         try:
             came = await self._transport.post(self._body(messages, schema), turn)
         except Late:
@@ -137,7 +144,7 @@ def _read(text: str) -> Reply | str:
     choice = _first(document.get("choices")) if isinstance(document, dict) else {}
     message = choice.get("message")
     if not isinstance(message, dict):
-        return f"expected choices[0].message, found {text[:80]!r}"
+        return f"expected choices[0].message, found {json.dumps(document, ensure_ascii=False)}"
     refusal, content = message.get("refusal"), message.get("content")
     if isinstance(content, list):  # content parts, as some gateways answer
         texts = (part.get("text") for part in content if isinstance(part, dict))
@@ -158,8 +165,8 @@ def _problem(text: str) -> str:
         document = json.loads(text)
         error = document.get("error", document) if isinstance(document, dict) else None
         said = error.get("message") if isinstance(error, dict) else error
-        if isinstance(said, str) and said.strip():
-            return said
+        # not as it came: escapes might hide the key
+        return said if isinstance(said, str) and said.strip() else json.dumps(document, ensure_ascii=False)
     return text.strip() or "the answer is empty"
 
 
@@ -171,7 +178,7 @@ def _tokens(usage: object) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
-    if type(prompt) is not int or type(completion) is not int or min(prompt, completion) < 0:
+    if not all(type(one) is int and 0 <= one < MOST_TOKENS for one in (prompt, completion)):
         return None
     return prompt, completion
 

@@ -59,12 +59,12 @@ class JudgeSettings(BaseModel):
     base_url: str
     model: str = Field(min_length=1)
     api_key_env: str = "OPENAI_API_KEY"
-    temperature: float | None = Field(default=0.0, ge=0)
+    temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     max_tokens: int | None = Field(default=1024, ge=1)
-    timeout: float = Field(default=120.0, gt=0)
+    timeout: float = Field(default=120.0, gt=0, allow_inf_nan=False)
     concurrency: int = Field(default=64, ge=1, le=1000)
     retries: int = Field(default=5, ge=0)
-    backoff: float = Field(default=0.5, ge=0)
+    backoff: float = Field(default=0.5, ge=0, allow_inf_nan=False)
     structured: bool | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)
     images: bool = False
@@ -79,6 +79,7 @@ class JudgeSettings(BaseModel):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected an address such as http://127.0.0.1:8000/v1")
+        _ = parts.port, parts.hostname.encode("idna")  # a ValueError says what is wrong
         if parts.username or parts.password or parts.query:
             raise ValueError("expected an address without credentials or query; name the key's variable in api_key_env")
         return value

@@ -6,7 +6,7 @@ difference is their body, go with the head of that one over a :class:`medtasks.j
 and redirects have openai's client all the way.
 
 A request is made ready before its `Turn` begins, so that the endpoint does not wait for that; and over the wire its
-turn ends with the last byte of the answer, before anybody reads it.
+turn may end with the last byte of the answer, before anybody reads it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Turn(Protocol):
 
 
 class NotSent(Exception):
-    """What a turn's ``begin`` raises, with the reason, where the request must not be sent."""
+    """A request must not be sent, with the reason why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -90,6 +90,8 @@ class Transport:
             Late: no answer came in time.
             OSError, openai.OpenAIError: none came.
         """
+        if self.wire is not None and self.head is None:
+            await turn.take()  # some that wait for the first have their places: so must the first
         while self.wire is not None and self.head is None:
             if self._first is None or self._first.is_set():
                 self._first = asyncio.Event()
@@ -128,7 +130,7 @@ class Transport:
     def give_up_wire(self) -> None:
         """Leave all further requests to openai."""
         if self.wire is not None:
-            self.wire.close()
+            self.wire.retire()
             self.wire = None
 
     def begun(self, head: bytes | None) -> None:
@@ -136,8 +138,8 @@ class Transport:
         self.head = head
         if head is None:
             self.give_up_wire()
-        if self._first is not None:
-            self._first.set()
+        assert self._first is not None
+        self._first.set()
 
     async def _by_openai(self, body: Mapping[str, Any], turn: Turn) -> Response:
         import openai

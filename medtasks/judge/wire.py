@@ -38,6 +38,7 @@ class Wire:
         self._host, self._port = host, port
         self._idle: list[_Connection] = []  # the last to become idle is the first to be used
         self._all: set[_Connection] = set()
+        self._retired = False
 
     async def request(self, head: bytes, body: bytes, arrived: Callable[[Response], None] = lambda _: None) -> Response:
         """Send the bytes of one request and wait for the response; cancelling closes the connection.
@@ -59,12 +60,20 @@ class Wire:
 
     def close(self) -> None:
         """Close all connections."""
+        self._retired = True
         for connection in list(self._all):
             connection.abort()
 
+    def retire(self) -> None:
+        """Close all connections, those with a request under way after its answer."""
+        self._retired = True
+        for connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+
     def rest(self, connection: _Connection) -> None:
         """Keep a connection that has nothing under way for another request, if it is good for one."""
-        if connection.reusable:
+        if connection.reusable and not self._retired:
             connection.idle_since = time.monotonic()
             self._idle.append(connection)
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.errors import UsageError
-from medtasks.judge.client import Spent
+from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.families import read_families
 from medtasks.judge.human import HumanLabels, read_labels
@@ -76,6 +76,7 @@ def judge_all(
         MedtasksError: as there; what was judged before it stays in the verdict store.
     """
     panel = Panel(config.judges, config.combine, config.threshold)
+    clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # a budget is for all rubrics together
     families = None if config.families is None else read_families(config.families)
     judged = Judged(dict(samples), dict(known or {}))
     with VerdictStore(config.store or default_store()) as store:
@@ -98,6 +99,7 @@ def judge_all(
                 known=judged.facts,
                 labels=None if labels is None else labels.ratings,
                 families=families,
+                clients=clients,
                 progress=report,
             )
             judged.samples, judged.facts[rubric.name] = one.samples, one.facts

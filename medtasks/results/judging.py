@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import re
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.benchmarks.documents import pictures
+from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate
@@ -46,7 +47,7 @@ class Panel:
     """Who judges, and how several become one: judges by name, the rule, and the share of verdicts that a score needs.
 
     Raises:
-        UsageError: it has no judge, or an even number decides by majority of more than two.
+        UsageError: it has no judge.
     """
 
     judges: Mapping[str, JudgeSettings]
@@ -111,6 +112,7 @@ def judge_samples(
     known: Mapping[str, RubricFacts] | None = None,
     labels: Ratings | None = None,
     families: Families | None = None,
+    clients: Mapping[str, JudgeClient] | None = None,
     progress: Progress | None = None,
 ) -> Judging:
     """Judge every response of ``samples`` that is a question under ``rubric``; what is stored is not asked again.
@@ -128,12 +130,13 @@ def judge_samples(
         known: facts of other rubrics, whose scores stay.
         labels: of people, to compare the judges with.
         families: the table of families; None is the shipped one.
+        clients: of the panel's judges, in its order; a budget is over the life of one. None makes new ones.
         progress: called on the way.
 
     Raises:
         UsageError: the rubric is for no task of the run.
-        MedtasksError: not one response was judged; the message has the most frequent reason. Nothing is changed.
-        DataError: images are to be shown, and the data prepared here are not those of the run.
+        MedtasksError: not one response was judged; the message has the most frequent reason. Or images are to be shown,
+            and the data prepared here are not those of the run. Nothing is changed.
     """
     tasks = judgeable_tasks(samples, rubric) if tasks is None else tuple(tasks)
     shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
@@ -143,7 +146,9 @@ def judge_samples(
     questions = [
         Question(case.name, judged_document(case.sample), case.text, images.get(case.name, ())) for case in cases
     ]
-    found, spent = asyncio.run(_ask(questions, rubric, panel, store, progress))
+    if clients is None:
+        clients = {name: JudgeClient(settings) for name, settings in panel.judges.items()}
+    found, spent = asyncio.run(_ask(questions, rubric, clients, store, progress))
     _refuse_nothing(rubric, found, len(cases))
     responses = _responses(rubric, panel, cases, found)
     facts = _facts(rubric, panel, tasks, cases, found, responses, shown, judged_names, labels, families)
@@ -171,19 +176,27 @@ def _asked(case: _Case) -> tuple[dict[str, Any], str]:
 async def _ask(
     questions: Sequence[Question],
     rubric: Rubric,
-    panel: Panel,
+    clients: Mapping[str, JudgeClient],
     store: VerdictStore,
     progress: Progress | None,
 ) -> tuple[dict[str, Adjudication], dict[str, Spent]]:
-    async def one(name: str, settings: JudgeSettings) -> Adjudication:
+    async def one(name: str, client: JudgeClient) -> Adjudication:
         def report(done: int, total: int, spent: Spent) -> None:
             if progress is not None:
                 progress(name, done, total, spent)
 
-        return await adjudicate(questions, rubric, JudgeClient(settings), store, report)
+        return await adjudicate(questions, rubric, client, store, report)
 
-    answers = await asyncio.gather(*(one(name, settings) for name, settings in panel.judges.items()))
-    found = dict(zip(panel.judges, answers, strict=True))
+    asking = [asyncio.ensure_future(one(name, client)) for name, client in clients.items()]
+    gc.freeze()  # looking for garbage among all that is there already would hold up what is in flight
+    try:
+        answers = await asyncio.gather(*asking)
+    finally:
+        gc.unfreeze()
+        for task in asking:  # where one failed, the others' errors are its consequence, and nobody's to read
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    found = dict(zip(clients, answers, strict=True))
     return found, {name: one.spent for name, one in found.items()}
 
 
@@ -361,4 +374,4 @@ def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSour
 
 
 def _loader(document: Mapping[str, Any], position: int) -> Callable[[], Any]:
-    return lambda: pictures(document)[position]
+    return lambda: all_pictures(document)[position]  # a blind run's judge is not blind

@@ -61,7 +61,8 @@ class LiveJudging:
         self._answers.put((task, document, text))
 
     def finish(self, timeout: float) -> None:
-        """Wait until every answer was judged, or ``timeout`` seconds; what is in flight then still ends."""
+        """Wait until every answer was judged, or ``timeout`` seconds; what is being asked under one rubric then, up to
+        256 questions, is asked to the end."""
         if self._thread is None:
             return
         self._deadline = time.monotonic() + timeout
@@ -96,8 +97,12 @@ class LiveJudging:
         with VerdictStore(self._config.store or default_store()) as store:
             more = True
             while more and time.monotonic() < self._deadline:
-                batch, more = await asyncio.to_thread(self._batch)
+                # This holds up the loop, on which nothing else is under way; a thread of the loop's that waits here
+                # would keep the interpreter from ending where inference fails.
+                batch, more = self._batch()
                 for rubric, questions in self._questions(batch):
+                    if time.monotonic() >= self._deadline:
+                        return
                     given = await asyncio.gather(
                         *(adjudicate(questions, rubric, client, store) for client in clients.values())
                     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pytest
@@ -313,11 +315,20 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
 
     async def respond(arrival: Arrival) -> Http:
         heard = arrival.headers["authorization"]  # an endpoint that repeats what it was told
-        replies = {"error": problem(401, f"wrong: {heard}"), "said": said(heard), "junk": Http(body="x" * 60 + heard)}
+        hidden = heard.replace("-", "\\u002d")
+        replies = {
+            "error": problem(401, f"wrong: {heard}"),
+            "said": said(heard),
+            "junk": Http(body="x" * 60 + heard),
+            "hidden": Http(status=400, body='{"detail": [{"msg": "' + hidden + '"}]}'),
+            "hidden answer": Http(body='{"detail": "' + hidden + '"}'),
+        }
         return replies[arrival.question]
 
     server = TinyEndpoint(respond)
-    asked = run(server, [question(name) for name in ("error", "said", "junk")], api_key_env="JUDGE_KEY", retries=1)
+    names = ("error", "said", "junk", "hidden", "hidden answer")
+    asked = run(server, [question(name) for name in names], api_key_env="JUDGE_KEY", retries=1)
+    assert asked.reason("hidden") == 'http 400: {"detail": [{"msg": "Bearer [API key]"}]}'
     assert {arrival.headers["authorization"] for arrival in server.arrivals} == {f"Bearer {KEY}"}
     assert asked.text("said") == "Bearer [API key]"
     assert asked.reason("error") == "http 401: wrong: Bearer [API key]"
@@ -327,10 +338,64 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     settings = asked.client.settings
     everything = [repr(asked.outcomes), repr(vars(asked.client)), settings.model_dump_json(), caplog.text]
     assert KEY[:12] not in "".join(everything)
+    assert KEY.replace("-", "\\u002d")[:12] not in "".join(everything)
     assert KEY.encode() not in written
 
 
 NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0}
+
+
+@pytest.mark.parametrize(
+    "address", ["http://judge..local/v1", "http://h:80000/v1", "http://h:abc/v1", "http://[::1/v1"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        JudgeSettings(base_url=address, model="judge")
+    assert raised.value.errors()[0]["loc"] == ("base_url",)
+
+
+@pytest.mark.parametrize("field", ["temperature", "timeout", "backoff"])
+def test_numbers_are_finite(field: str) -> None:
+    with pytest.raises(ValidationError):
+        JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", **{field: float("inf")})
+
+
+def test_certificates_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
+    client = JudgeClient(JudgeSettings(base_url="https://127.0.0.1:9/v1", model="judge"))
+    with pytest.raises(UsageError, match=r"^https://127\.0\.0\.1:9/v1: no client can be made"):
+        asyncio.run(ask(client, questions(2)))
+
+
+def test_a_count_of_tokens_that_no_judge_can_have_is_none() -> None:
+    async def respond(_: Arrival) -> Http:
+        message = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": 10**20}}
+        return Http(body=json.dumps(message))
+
+    asked = run(TinyEndpoint(respond), questions(1))
+    assert asked.spent == Spent(requests=1, answered=1, unmetered=1)
+
+
+def test_a_text_among_images_is_asked_first_all_the_same() -> None:
+    """What waits for the first request's head holds places, which the first needs."""
+
+    async def main() -> Asked:
+        async with TinyEndpoint() as server:
+            made = [JudgeRequest("q0", _one_message("q0"), None)]
+            made += [JudgeRequest(f"q{number}", partial(_one_message, f"q{number}"), None) for number in range(1, 6)]
+            client = client_of(server, concurrency=2, structured=True)
+            asked = Asked(client)
+            asked.spent = await asyncio.wait_for(
+                client.ask(made, lambda one, got: asked.outcomes.update({one.key: got})), 10
+            )
+            return asked
+
+    asked = asyncio.run(main())
+    assert asked.spent.answered == 6
+
+
+def _one_message(text: str) -> tuple[dict[str, Any], ...]:
+    return ({"role": "user", "content": text},)
 
 
 @pytest.mark.parametrize("part", [date(2026, 1, 2), float("nan"), {"deep": [{1, 2}]}, "\ud800"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +69,28 @@ def test_a_budget_is_left_to_the_judging_afterwards(tmp_path: Path) -> None:
         live.take("med_cmr_open_sod", document(), "So. Final answer: 1")
         live.finish(60)
         assert stub.requests == []
+
+
+FAILING = """
+import sys, time
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from test_judge_live import LiveJudging, VerdictStore, config, document
+live = LiveJudging(config(sys.argv[1], Path(sys.argv[2])))
+live.take("med_cmr_open_sod", document(), "So. Final answer: 1")
+with VerdictStore(Path(sys.argv[2])) as store:
+    while not len(store):
+        time.sleep(0.1)
+time.sleep(0.5)  # it waits for the next answer now
+raise RuntimeError("out of memory")
+"""
+
+
+def test_inference_that_fails_ends_the_process(tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        arguments = [stub.url, str(tmp_path / "v"), str(Path(__file__).parent)]
+        done = subprocess.run(
+            [sys.executable, "-c", FAILING, *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert "out of memory" in done.stderr

@@ -15,6 +15,7 @@ import pytest
 from judged_run import awaiting_run, content, copied, judged, manifest_of, samples_of, scores_of, settings_of
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.rescore import rescore
@@ -275,6 +276,51 @@ def test_a_budget_stops_and_the_next_run_goes_on(kvasir: Path, tmp_path: Path) -
         prompts = [json.dumps(request.body["messages"]) for request in stub.requests]
     assert len(prompts) == len(set(prompts))
     assert scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["incomplete"] is False
+
+
+def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        rubrics = ["med_cmr_open", "med_cmr_medreason"]
+        judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "v", rubrics=rubrics[:1])
+        asked = len(stub.requests)
+        judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "w", rubrics=rubrics, max_requests=asked + 3)
+        assert len(stub.requests) == 2 * asked + 3
+
+
+def test_an_export_that_cannot_be_written_is_refused_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
+    with StubJudge() as stub:
+        with pytest.raises(UsageError, match="its folder does not exist"):
+            judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
+        assert stub.requests == []
+
+
+def test_several_judges_that_fail_together_say_it_once(
+    kvasir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where the store fails in the middle of all."""
+    puts = VerdictStore.put_now
+
+    def put_now(store: VerdictStore, verdicts: Any) -> Any:
+        if len(store) > 5:
+            store.close()
+        return puts(store, verdicts)
+
+    monkeypatch.setattr(VerdictStore, "put_now", put_now)
+    with StubJudge(latency=0.02) as stub:
+        judges = [settings_of(stub, name=f"j{number}", model=f"m{number}", concurrency=4) for number in range(4)]
+        with pytest.raises(UsageError, match="verdict store"):
+            judged(kvasir, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"])
+    assert caplog.records == []
+
+
+def test_a_blind_run_is_judged_by_judges_that_see(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_BLIND", "1")
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
+        assert all(len(request.body["messages"][0]["content"]) > 1 for request in stub.requests)
+    assert manifest_of(folder)["judge"]["med_cmr_medreason"]["unjudged"] == {}
 
 
 def test_judging_twice_changes_no_byte_and_asks_nothing(folder: Path, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class TinyEndpoint:
         self._latency = latency
         self._tasks: set[asyncio.Task[Any]] = set()
         self.arrivals: list[Arrival] = []
+        self.connections = 0
         self.in_flight = 0
         self.peak = 0
 
@@ -90,6 +91,7 @@ class TinyEndpoint:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.connections += 1
         try:
             while await self._exchange(reader, writer):
                 pass
