@@ -178,9 +178,9 @@ def _tokens(usage: object) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
-    if not all(type(one) is int and 0 <= one < MOST_TOKENS for one in (prompt, completion)):
+    if type(prompt) is not int or type(completion) is not int:
         return None
-    return prompt, completion
+    return (prompt, completion) if 0 <= min(prompt, completion) <= max(prompt, completion) < MOST_TOKENS else None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
