@@ -9,7 +9,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.plugin import benchmark_owner
-from medtasks.results.scoring import COVERAGE, MetricScore
+from medtasks.results.scoring import MetricScore
 from medtasks.spec import load_spec
 
 from .board import (
@@ -28,7 +28,7 @@ from .published import place_of, published_rows
 from .rankings import rank_models
 from .reference import Reference, load_reference, reference_benchmarks
 from .standings import Standing, Standings
-from .tables import Tables, held_groups
+from .tables import Tables, held_groups, is_incomplete
 
 __all__ = ["benchmark_board", "is_shown"]
 
@@ -99,9 +99,9 @@ class _Filling:
         return found
 
     def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
-        """The ranking by one headline column; None where no run is comparable."""
+        """The ranking by one headline column; None where no run is comparable, and of a signed score."""
         standing = self._standings.of(column.task, column.metric)
-        if not standing.ranked and not standing.waiting:
+        if column.signed or not (standing.ranked or standing.waiting):
             return None
         unranked = {**_reasons(standing.waiting, column), **_incomplete(standing, column)}
         entries = {
@@ -205,11 +205,11 @@ def _reasons(waiting: dict[str, Digest], column: BoardColumn) -> dict[str, str]:
 
 
 def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
-    """Models of which too many items lack a verdict for a place, whatever threshold the run itself was judged with."""
+    """Models of which too many items lack a verdict for a place."""
     found = {}
     for model, digest in standing.ranked.items():
         score = _score(digest, column)
-        if score.incomplete or (score.judged is not None and score.judged < COVERAGE * score.samples):
+        if is_incomplete(score):
             found[model] = f"incomplete: {score.judged:,} of {score.samples:,} items judged"
     return found
 

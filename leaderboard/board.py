@@ -39,7 +39,7 @@ Unit: TypeAlias = Literal["fraction", "points", "seconds", "score"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Cell(_Frozen):
@@ -62,7 +62,8 @@ class Cell(_Frozen):
 class BoardColumn(_Frozen):
     """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in addresses and file names.
 
-    ``chance`` is the score of uniform guessing, where that has one.
+    ``chance`` is the score of uniform guessing, where that has one. A ``signed`` score is best at 0, but what is
+    too early and what is too late cancel in its mean: no model is ranked by it, whatever ``higher_is_better`` says.
     """
 
     key: str
@@ -73,6 +74,7 @@ class BoardColumn(_Frozen):
     group: str | None = None
     unit: Unit
     higher_is_better: bool
+    signed: bool = False
     chance: float | None = None
 
 

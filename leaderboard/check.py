@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +16,11 @@ from medtasks.results.manifest import RunManifest
 from medtasks.validation.findings import Finding
 from medtasks.validation.report import failed
 
-from .check_files import check_files, secret_values
+from .check_files import check_files, check_text, secret_values
 from .check_rules import problem
 from .check_run import Asked, check_run
 from .check_scores import check_samples, check_scores
-from .collect import find_runs
+from .collect import find_runs, find_unread
 from .reading import digest_run
 from .strip import is_stripped
 
@@ -32,6 +33,8 @@ _MEDIA = {
     *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
     *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
 }
+_LOG = re.compile(r".*_(samples_.+\.jsonl|results\.json)", re.I)
+"""What lmms-eval itself writes beside a run's folder: whole documents, and the command with all its arguments."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def check_results(
     A folder is whole, readable, and holds a run's files alone, without links, keys or paths of a machine; all documents
     were asked, by today's task files, on the release (or most of it); judged benchmarks were judged; scores follow from
     samples, and samples from responses; no prompt shows what it must hide; no sample holds what must not be shared.
+    Beside the folders lie neither media, nor lmms-eval's own logs, nor links to runs, nor keys in any file (all is
+    looked at but ``.git``).
 
     Args:
         paths: result folders, or folders that hold some.
@@ -83,7 +88,7 @@ def check_results(
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_values(os.environ if environment is None else environment)
     folders = find_runs(paths)
-    findings = list(_strays(paths, folders))
+    findings = list(_strays(paths, folders, secrets))
     fingerprints: dict[str, dict[str, list[str]]] = {}
     for number, folder in enumerate(folders):
         if progress is not None:
@@ -105,10 +110,10 @@ def _checked(
     try:
         manifest, samples = read_run(folder)
         digest = digest_run(folder)
-        found = [*check_run(folder, manifest, samples, digest, asked), *check_scores(folder, digest)]
-        whole = manifest.tasks.keys() <= digest.entries.keys()
-        if rescore and whole and not any(is_stripped(members) for members in samples.values()):
-            found += check_samples(folder, manifest, samples)
+        found = [*check_run(folder, manifest, samples, digest, asked), *check_scores(folder, manifest, digest)]
+        if rescore:
+            again = [name for name in manifest.tasks if name in digest.entries and not is_stripped(samples[name])]
+            found += check_samples(folder, manifest, samples, again)
     except Exception as error:
         told = str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}"
         found = [
@@ -123,17 +128,37 @@ def _named(folder: Path) -> frozenset[str]:
     return frozenset(path.stem for path in (folder / "samples").glob("*.jsonl"))
 
 
-def _strays(paths: Sequence[Path], folders: Sequence[Path]) -> Iterator[Finding]:
-    """Paths without a run, and media that lie beside the runs."""
+def _strays(paths: Sequence[Path], folders: Sequence[Path], secrets: Mapping[str, str]) -> Iterator[Finding]:
+    """Paths without a run, what could not be looked into, and what lies beside the runs."""
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
             fix = "submit the folder …_medtasks that a run writes; other logs become one with `medtasks score --out`"
             yield problem("LB101", path.name, "there is no result folder in it", "at least one", fix, file=path)
-        for file in sorted(path.rglob("*")):
-            if file.suffix.lower() in _MEDIA and not any(file.is_relative_to(folder) for folder in inside):
-                told = f"{file.name} lies beside the results"
+        for file in _beside(path, inside):
+            told = f"{file.name} lies beside the results"
+            if file.suffix.lower() in _MEDIA:
                 yield problem("LB103", path.name, told, "no media", "remove it", file=file)
+            elif _LOG.fullmatch(file.name):
+                fix = "remove it; a log becomes a run with `medtasks score LOG --from lmms-eval --out NEW_FOLDER`"
+                yield problem("LB103", path.name, told, "none of lmms-eval's own files", fix, file=file)
+            if not file.is_symlink():
+                yield from check_text(file, path.name, secrets)
+    for one in find_unread(paths):
+        code = "LB104" if one.link else "LB102"
+        yield problem(code, one.path.name, one.found, "a folder that can be read", one.fix, file=one.path)
+
+
+def _beside(path: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    """The files in ``path`` that are in none of its runs' ``folders``."""
+    runs = {folder.resolve() for folder in folders}
+    for directory, names, files in os.walk(path):
+        here = Path(directory)
+        if here.resolve() in runs:
+            names.clear()
+            continue
+        names[:] = sorted(name for name in names if name != ".git")
+        yield from (here / name for name in sorted(files))
 
 
 def _others(fingerprints: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from medtasks.validation.findings import Finding
 
 from .check_rules import problem
 
-__all__ = ["check_files", "secret_values"]
+__all__ = ["check_files", "check_text", "secret_values"]
 
 _KEYS = (
     ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),
@@ -64,7 +64,7 @@ def check_files(folder: Path, where: str, tasks: frozenset[str], secrets: Mappin
             found = f"{name} is {kind} of {path.stat().st_size:,} bytes"
             allowed = "manifest.json, scores.json and samples/<task>.jsonl alone"
             yield problem("LB103", where, found, allowed, "remove it; media are never part of results", file=path)
-        yield from _text(path, where, secrets)
+        yield from check_text(path, where, secrets)
     if not (folder / "scores.json").is_file():
         missing = "scores.json is missing"
         yield problem("LB102", where, missing, "the scores of the run", "restore it, or run `medtasks score`")
@@ -77,18 +77,22 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(directory) / name for name in sorted((*files, *links)))
 
 
-def _text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
+def check_text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
     """Keys in any file, whatever it is; paths in those that are a run's."""
     if not path.is_file():
         return
     counts: Counter[str] = Counter()
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        for number, line in enumerate(lines, start=1):
-            places = _in_sample(line) if path.suffix == ".jsonl" else ()
-            for one in (*_keys(line, where, path, number, secrets), *_paths(places, where, path, number)):
-                counts[one.code] += 1
-                if counts[one.code] <= _MOST:
-                    yield one
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, start=1):
+                places = _in_sample(line) if path.suffix == ".jsonl" else ()
+                for one in (*_keys(line, where, path, number, secrets), *_paths(places, where, path, number)):
+                    counts[one.code] += 1
+                    if counts[one.code] <= _MOST:
+                        yield one
+    except OSError as error:
+        told = f"{path.name} cannot be read ({error.strerror})"
+        yield problem("LB102", where, told, "a file that can be read", "restore it, or remove it", file=path)
     if path.name == "manifest.json":
         yield from _paths(_in_manifest(path), where, path, None)
 

@@ -17,6 +17,7 @@ from .check_rules import problem
 from .digest import Digest
 from .standings import protocols_today
 from .strip import card_of, is_stripped, is_withheld
+from .tables import is_incomplete
 
 __all__ = ["Asked", "check_run"]
 
@@ -164,7 +165,7 @@ def _judged(folder: Path, digest: Digest, known: Mapping[str, TaskFacts]) -> Ite
     headline = {(column.task, column.metric) for card in cards for column in card.headline}
     for name, entry in digest.entries.items():
         for metric, score in entry.scores.metrics.items():
-            if score.judged is None or not score.samples or not (score.incomplete or score.value is None):
+            if score.judged is None or not score.samples or not (score.value is None or is_incomplete(score)):
                 continue
             told = f"{score.judged:,} of {score.samples:,} items have a verdict"
             fix, path = f"run `medtasks judge {folder.name} --judge FILE`", folder / "scores.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,16 @@ _MOST = 5
 """Findings of one kind in one task."""
 _OF_THE_MACHINE = {"reason", "signature"}
 """What says of a metric which packages are there, and why it has no value; no number depends on it."""
+_ABSENT = "nothing"
+"""Stands in a message for what is not there."""
 _AGAIN = "score the folder again: `medtasks score FOLDER --out NEW_FOLDER`"
 
 
-def check_scores(folder: Path, digest: Digest) -> Iterator[Finding]:
-    """Compare ``scores.json`` with the scores that ``digest`` was made of, number by number."""
+def check_scores(folder: Path, manifest: RunManifest, digest: Digest) -> Iterator[Finding]:
+    """Compare ``scores.json`` with the scores that ``digest`` was made of, number by number.
+
+    Tasks and groups of ``manifest`` that the digest leaves out, since no installed package has them, are left out.
+    """
     path = folder / "scores.json"
     if not path.is_file():
         return
@@ -42,12 +47,13 @@ def check_scores(folder: Path, digest: Digest) -> Iterator[Finding]:
         yield problem("LB102", folder.name, f"scores.json cannot be read ({error})", "a run's", _AGAIN, file=path)
         return
     made = {name: entry.scores for name, entry in digest.entries.items()}
-    for name in sorted(told.keys() | made.keys()):
+    unknown = {*manifest.tasks, *manifest.groups} - made.keys()
+    for name in sorted((told.keys() | made.keys()) - unknown):
         if name not in told or name not in made:
             found = f"{name} is {'missing in' if name in made else 'only in'} scores.json"
             yield problem("LB105", name, found, "the tasks and groups of the samples", _AGAIN, file=path)
             continue
-        others = list(_differences(made[name].model_dump(mode="json"), told[name]))
+        others = list(_differences(made[name].model_dump(mode="json"), told[name], beside=_OF_THE_MACHINE))
         for place, here, there in others[:_MOST]:
             found, expected = _short(there), f"{_short(here)} as the samples give"
             yield problem("LB105", name, found, expected, _AGAIN, file=path, field=place)
@@ -56,12 +62,14 @@ def check_scores(folder: Path, digest: Digest) -> Iterator[Finding]:
             yield problem("LB105", name, found, "those of the samples", _AGAIN, file=path)
 
 
-def check_samples(folder: Path, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Iterator[Finding]:
-    """Filter and score the responses by today's rules, and compare: the statistics in a folder are only claimed.
+def check_samples(
+    folder: Path, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str]
+) -> Iterator[Finding]:
+    """Filter and score the responses of ``tasks`` by today's rules, and compare: a folder's statistics are only claims.
 
     Verdicts of judges are taken as they stand.
     """
-    for task in manifest.tasks:
+    for task in tasks:
         try:
             again = _again(task, manifest, samples[task])
         except MedtasksError as error:
@@ -113,20 +121,38 @@ def _otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
             here, there = held.get(name), made.get(name)
             if any(True for _ in _differences(_listed(there), _listed(here))):
                 yield f"{field}.{name}", here, there
+    yield from _judged_otherwise(before, after)
+    made, told = (one.model_dump(mode="json", include={"repeats"}) for one in (after, before))
+    for place, there, here in _differences(made, told):
+        yield place, here, there
+
+
+def _judged_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
+    """The metrics that the verdicts do not give, or give otherwise: scoring takes these before all statistics."""
+    made, told = (one.model_dump(mode="json", include={"judged"})["judged"] for one in (after, before))
+    for name in sorted(made.keys() | told.keys()):
+        if any(True for _ in _differences(made.get(name), told.get(name))):
+            yield f"judged.{name}", told.get(name, _ABSENT), made.get(name, _ABSENT)
+    if sorted(before.pending) != sorted(after.pending):
+        yield "pending", sorted(before.pending), sorted(after.pending)
 
 
 def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _differences(made: Any, told: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ, but for the last bits that another machine may round otherwise."""
+def _differences(
+    made: Any, told: Any, place: str = "", *, beside: Set[str] = frozenset()
+) -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ, but for the last bits that another machine may round otherwise, and for what stands
+    under the keys ``beside``."""
     if isinstance(made, dict) and isinstance(told, dict):
-        for key in sorted((made.keys() | told.keys()) - _OF_THE_MACHINE):
-            yield from _differences(made.get(key), told.get(key), f"{place}.{key}" if place else str(key))
+        for key in sorted((made.keys() | told.keys()) - beside):
+            where = f"{place}.{key}" if place else str(key)
+            yield from _differences(made.get(key), told.get(key), where, beside=beside)
     elif isinstance(made, list) and isinstance(told, list) and len(made) == len(told):
         for number, (one, other) in enumerate(zip(made, told, strict=True)):
-            yield from _differences(one, other, f"{place}[{number}]")
+            yield from _differences(one, other, f"{place}[{number}]", beside=beside)
     elif isinstance(made, float) and isinstance(told, (int, float)) and not isinstance(told, bool):
         if not math.isclose(made, told, rel_tol=1e-9, abs_tol=1e-9):
             yield place, made, told

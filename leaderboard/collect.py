@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.errors import MedtasksError, UsageError
@@ -18,11 +19,31 @@ from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run, file_sha256, folder_digest
 from .redaction import shown
 
-__all__ = ["collect", "find_plain_runs", "find_runs"]
+__all__ = ["Unread", "collect", "find_plain_runs", "find_runs", "find_unread"]
 
 SUFFIX = "_medtasks"
 Progress = Callable[[int, int], None]
 """Runs done, all runs."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What was met while runs were looked for, but not looked into: a link to a result folder, a folder without access.
+
+    ``found`` says what it is, ``fix`` what to do.
+    """
+
+    path: Path
+    found: str
+    fix: str
+    link: bool
+
+
+@dataclass(frozen=True)
+class _Found:
+    folders: list[Path]
+    plain: list[PlainRun]
+    unread: list[Unread]
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
@@ -33,7 +54,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     Raises:
         UsageError: one of the paths is no folder.
     """
-    return _found(paths)[0]
+    return _found(paths).folders
 
 
 def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
@@ -42,7 +63,16 @@ def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
     Raises:
         UsageError: one of the paths is no folder.
     """
-    return _found(paths)[1]
+    return _found(paths).plain
+
+
+def find_unread(paths: Sequence[Path]) -> list[Unread]:
+    """Links to result folders (``…_medtasks``) in ``paths``, which are not followed, and folders that cannot be listed.
+
+    Raises:
+        UsageError: one of the paths is no folder.
+    """
+    return _found(paths).unread
 
 
 def collect(
@@ -55,13 +85,20 @@ def collect(
     Raises:
         UsageError: one of the paths is no folder.
     """
-    runs: list[Path | PlainRun] = [*find_runs(paths), *find_plain_runs(paths)]
+    found = _found(paths)
+    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
     refused = [
         Refused(folder=shown(path.resolve().name), reason="it holds no result folder (…_medtasks) of medtasks")
         for path in dict.fromkeys(paths)
         if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
+    ]
+    read = {folder.resolve() for folder in found.folders}
+    refused += [
+        Refused(folder=shown(one.path.name), reason=f"{one.found}; {one.fix}")
+        for one in found.unread
+        if not one.link or one.path.resolve() not in read  # else what the link points to is shown
     ]
     for number, run in enumerate(runs):
         if progress is not None:
@@ -116,13 +153,19 @@ def _beside(run: Path | PlainRun) -> str:
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 
 
-def _found(paths: Sequence[Path]) -> tuple[list[Path], list[PlainRun]]:
+def _found(paths: Sequence[Path]) -> _Found:
     folders: dict[Path, Path] = {}
     plain: dict[tuple[Path, str], PlainRun] = {}
+    unread: dict[Path, Unread] = {}
+
+    def closed(error: OSError) -> None:
+        path = Path(str(error.filename))
+        unread[path] = Unread(path, f"it cannot be listed ({error.strerror})", "give access to it", link=False)
+
     for path in paths:
         if not path.is_dir():
             raise UsageError(f"{path}: no such folder; give folders of results.")
-        for directory, names, files in os.walk(path):
+        for directory, names, files in os.walk(path, onerror=closed):
             here = Path(directory)
             for name in sorted(names):
                 aside = name.startswith(".") and name.endswith(f"{SUFFIX}.aside")
@@ -135,9 +178,16 @@ def _found(paths: Sequence[Path]) -> tuple[list[Path], list[PlainRun]]:
                 names.clear()
                 continue
             names[:] = sorted(name for name in names if not name.startswith("."))
+            for name in (*names, *files):
+                if name.endswith(SUFFIX) and (here / name).is_symlink():
+                    unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
             for run in plain_runs(here, files):
                 plain.setdefault((here.resolve(), run.stamp), run)
-    return [folders[key] for key in sorted(folders)], [plain[key] for key in sorted(plain)]
+    return _Found(
+        [folders[key] for key in sorted(folders)],
+        [plain[key] for key in sorted(plain)],
+        [unread[key] for key in sorted(unread)],
+    )
 
 
 def _root(run: Path | PlainRun) -> Path:

@@ -11,6 +11,7 @@ from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.card import ALL_GROUPS, Column
 from medtasks.metrics import get_metric
 from medtasks.spec import load_spec
+from medtasks.validation.ranges import SIGNED
 
 from .board import BoardColumn, Unit
 
@@ -95,6 +96,7 @@ def _board_column(column: Column) -> BoardColumn:
         group=column.group,
         unit=unit_of(column.metric),
         higher_is_better=get_metric(column.metric).higher_is_better,
+        signed=column.metric in SIGNED,
         chance=_chance(column.task) if column.metric == "accuracy" else None,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -183,6 +184,8 @@ def _line(first: Entry, second: Entry, metric: str, resamples: int) -> Line:
     contest = Contest(
         metric, [clusters[row] for row in both], [Entrant(one.model, one.table[both]) for one in entrants]
     )
+    if not all(math.isfinite(contest.value(one)) for one in contest.entrants):
+        return replace(line, reason=_why_not(first, second, metric, shared))
     found = compare_models(contest, resamples=resamples)
     (pair,), ((one, two),), (error,) = found.pairs, found.values, found.errors
     seen = detectable_difference(error) if error else None

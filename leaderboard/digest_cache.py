@@ -24,7 +24,7 @@ from .digest import Digest, Entry
 
 __all__ = ["DigestCache", "pack", "state_of", "unpack"]
 
-FORMAT = 1
+FORMAT = 2
 """Moves whenever the same folder gives another digest, or digests are written otherwise."""
 
 
@@ -32,7 +32,8 @@ class DigestCache:
     """The folder of digests; without a folder nothing is kept. What is damaged there counts as absent.
 
     A digest is found by the state of the files that it was made of (name, size, time of change) without reading them,
-    or else by their content; both count together with the versions of all that scores, and with the task files.
+    or else by their content; both count together with the versions of all that scores (every package of tasks, too),
+    and with the task files and rubrics.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -147,11 +148,13 @@ def unpack(content: bytes) -> Digest:
 
 
 def _rules() -> str:
-    """All that scores beside the folder: versions, and the task files of every installed package."""
-    digest = hashlib.sha256(canonical_json([FORMAT, versions()]).encode())
-    for package in task_packages():
-        for path in sorted(package.tasks.rglob("*.yaml")):
-            digest.update(f"{path.relative_to(package.tasks)}\0".encode() + path.read_bytes())
+    """All that scores beside the folder: versions, and every installed package with its task files and rubrics."""
+    packages = task_packages()
+    digest = hashlib.sha256(canonical_json([FORMAT, versions(), [one.owner for one in packages]]).encode())
+    for package in packages:
+        for folder in (package.tasks, package.rubrics):
+            for path in sorted(folder.rglob("*.yaml")):
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -62,20 +62,23 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
     )
 
 
-def run_notes(manifest: RunManifest, scores: Mapping[str, Scores], held: str | None) -> list[str]:
+def run_notes(
+    manifest: RunManifest, scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str] = ()
+) -> list[str]:
     """All that a reader must know of a run before its numbers, a sentence each.
 
     Args:
         manifest: of the run.
         scores: of its tasks and groups, made again from the samples.
         held: the text of the folder's scores.json; None where there is none.
+        left_out: tasks and groups that were not scored, so that nothing is said of them.
     """
     return [
         *_origin(manifest),
         *_data(manifest),
         *_asked(manifest, scores),
         *_judging(manifest),
-        *_agreement(scores, held, expected=manifest.model.get("layout") != CONVERTED),
+        *_agreement(scores, held, left_out, expected=manifest.model.get("layout") != CONVERTED),
     ]
 
 
@@ -140,7 +143,9 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
         yield from (f"{name}: {warning}" for warning in facts.warnings)
 
 
-def _agreement(scores: Mapping[str, Scores], held: str | None, *, expected: bool) -> Iterator[str]:
+def _agreement(
+    scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str], *, expected: bool
+) -> Iterator[str]:
     """In what the folder's own scores are others than those of its samples."""
     if held is None:
         if expected:
@@ -148,7 +153,8 @@ def _agreement(scores: Mapping[str, Scores], held: str | None, *, expected: bool
         return
     try:
         written = json.loads(held)
-        told = _numbers({**written["tasks"], **written["groups"]})
+        entries = {**written["tasks"], **written["groups"]}
+        told = _numbers({name: one for name, one in entries.items() if name not in left_out})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         yield "scores.json cannot be read; all scores are computed from the samples"
         return

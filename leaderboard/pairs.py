@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -160,6 +161,19 @@ class _Entries:
 def _pair(contest: Contest, entries: _Entries, place: tuple[int, int], found: PairedDifference, exact: bool) -> Pair:
     first, second = (contest.entrants[number] for number in place)
     both = ~(entries.missing[place[0]] | entries.missing[place[1]])
+    if not both.any() or not math.isfinite(found.difference):
+        return Pair(
+            first=first.model,
+            second=second.model,
+            items=0,
+            difference=contest.value(first) - contest.value(second),
+            low=None,
+            high=None,
+            p_value=None,
+            p_holm=None,
+            test="McNemar, clustered" if exact else "paired cluster bootstrap",
+            reason="no item has a value from both; the difference is of each one's score over its own items",
+        )
     pair = Pair(
         first=first.model,
         second=second.model,
@@ -172,10 +186,6 @@ def _pair(contest: Contest, entries: _Entries, place: tuple[int, int], found: Pa
         test="McNemar, clustered" if exact else "paired cluster bootstrap",
         reason=found.interval.reason,
     )
-    if not pair.items:
-        reason = "no item has a value from both; the difference is of each one's score over its own items"
-        apart = contest.value(first) - contest.value(second)
-        return pair.model_copy(update={"difference": apart, "p_value": None, "reason": reason})
     if not exact:
         return pair
     one, two = first.table[:, 0] == 1, second.table[:, 0] == 1

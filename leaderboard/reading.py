@@ -27,6 +27,7 @@ from medtasks.spec import leaf_tasks, load_spec, load_specs
 from .board import Timeline
 from .digest import Digest, Entry
 from .facts import run_facts, run_notes
+from .limits import require_samples, require_scores, require_statistics, require_timelines
 from .models import model_key
 from .timelines import timelines
 
@@ -101,7 +102,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
     tasks, groups = pooled_scores(samples, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
     notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
-    notes += run_notes(manifest, scores, None if strangers else held)
+    notes += run_notes(manifest, scores, held, strangers)
     model = model_key(manifest)
     complete = {task: _is_complete(manifest, task, tasks[task]) for task in tasks}
     return Digest(
@@ -127,6 +128,7 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
     for task, facts in manifest.tasks.items():
         place = f"samples/{task}.jsonl"
         found = samples[task]
+        require_samples(place, found)
         if len(found) != facts.answered:
             raise DataError(
                 f"{place}: {len(found):,} samples, expected {facts.answered:,} as `tasks.{task}.answered` of "
@@ -161,7 +163,7 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
 
 
 def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
-    """The manifest without tasks and groups that are nobody's here, and their names."""
+    """The manifest without tasks and groups that are nobody's here, and their data, and the names of the former."""
     specs = load_specs()
     tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}
     groups = {
@@ -170,7 +172,11 @@ def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
         if name in specs and specs[name].kind == "group" and set(members) <= tasks.keys()
     }
     strangers = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
-    return (manifest.model_copy(update={"tasks": tasks, "groups": groups}) if strangers else manifest), strangers
+    if not strangers:
+        return manifest, []
+    benchmarks = {one.benchmark for one in tasks.values()}
+    data = {name: one for name, one in manifest.data.items() if name in benchmarks}
+    return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), strangers
 
 
 def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, model: str) -> Entry:
@@ -185,18 +191,19 @@ def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, m
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.join is join_rounds:
         shown = timelines(model, name, items)
+    statistics = {
+        metric: _rows(metric, [pooled[metric](one) if metric in pooled else one.values.get(metric) for one in items])
+        for metric in scores.metrics
+    }
+    require_scores(name, scores)
+    require_timelines(shown)
     return Entry(
         name=name,
         benchmark=benchmark.name,
         scores=scores,
         items=_distinct([item.item_id for item in items]),
         clusters=tuple(item.cluster for item in items),
-        statistics={
-            metric: _rows(
-                metric, [pooled[metric](one) if metric in pooled else one.values.get(metric) for one in items]
-            )
-            for metric in scores.metrics
-        },
+        statistics=statistics,
         signatures={
             metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
         },
@@ -218,6 +225,7 @@ def _rows(metric: str, values: Sequence[Value | None]) -> Array:
                     "again: medtasks score FOLDER --out NEW_FOLDER."
                 )
             row[:] = value.statistics
+    require_statistics(metric, rows)
     return rows
 
 

@@ -84,7 +84,12 @@ def shown_argument(text: str) -> str:
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     """Every fact as text, in order of the names; what is not set is left out."""
     return {
-        key: HIDDEN if is_secret(key) else shown_argument(value) if key == "model_args" else shown(value)
+        key: HIDDEN if is_secret(key) else _shown_fact(key, value)
         for key, value in sorted((str(key), value) for key, value in facts.items())
         if value not in (None, "")
     }
+
+
+def _shown_fact(key: str, value: Any) -> str:
+    """Arguments of a back-end come as one text, or as a mapping."""
+    return shown_argument(value) if key == "model_args" and isinstance(value, str) else shown(value)

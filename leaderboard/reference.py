@@ -90,13 +90,6 @@ class ReferenceCell(_Scored):
             return None
         return float(self.printed / 100 if self.unit == "percent" else self.printed)
 
-    @property
-    def rounding(self) -> Decimal | None:
-        """Half a unit of the last printed digit, in the printed unit: the most that rounding took or added."""
-        if self.printed is None:
-            return None
-        return Decimal((0, (5,), int(self.printed.as_tuple().exponent) - 1))
-
 
 class ReferenceRow(_Frozen):
     """What one table prints for one model; ``label`` is the model as the table has it, ``model`` as the board shows it.

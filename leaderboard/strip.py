@@ -52,8 +52,9 @@ def strip_run(folder: Path, out: Path) -> Path:
 
     Samples of such a benchmark keep their ids, the options that were right and chosen, the groups of its breakdowns,
     scores and statistics. Prompts, responses, references, verdicts and media names are left out, and clusters
-    (patients) are numbered anew, in one order whatever the model. The scores stay what they were; but who holds such a
-    folder can no longer make them again from responses.
+    (patients) are numbered anew, in one order whatever the model, over all such tasks of the folder: only stripped runs
+    of the same tasks are comparable. The scores stay what they were; but who holds such a folder can no longer make
+    them again from responses.
 
     Raises:
         UsageError: ``folder`` is no run's, or ``out`` exists.

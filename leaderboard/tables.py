@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from medtasks.results.scoring import Scores
+from medtasks.results.scoring import COVERAGE, MetricScore, Scores
 from medtasks.results.signature import format_signature, parse_signature
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .digest import Digest
 from .standings import Standings, coverage_notes
 
-__all__ = ["Tables", "cell_of", "held_groups"]
+__all__ = ["Tables", "cell_of", "held_groups", "is_incomplete"]
 
 _HASH = re.compile(r"\b[0-9a-f]{8}…")
 
@@ -27,6 +27,12 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
         if task in digest.entries
         for group in digest.entries[task].scores.breakdowns.get(breakdown, {})
     }
+
+
+def is_incomplete(score: MetricScore) -> bool:
+    """Whether too many items lack a verdict for a value to count, whatever threshold the run itself was judged with."""
+    few = score.value is not None and score.judged is not None and score.judged < COVERAGE * score.samples
+    return score.incomplete or few
 
 
 def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
@@ -46,7 +52,7 @@ def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
         items=score.samples,
         judged=score.judged,
         bounds=score.bounds,
-        incomplete=score.incomplete,
+        incomplete=is_incomplete(score),
         reason=score.reason,
         signature=_part_signature(entry.signatures[column.metric], column.breakdown, column.group),
     )

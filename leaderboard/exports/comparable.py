@@ -16,8 +16,10 @@ def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
     """1 (best) or 2 (second) by the number of the row in ``table.rows``; rows that show equal numbers share a place.
 
     Rows that were asked blind, values over too few verdicts, and values of another signature than most of the column
-    do not compete.
+    do not compete, and nobody does in a signed column: its means are no order of models.
     """
+    if column.signed:
+        return {}
     cells = {number: cell for number, row in enumerate(table.rows) if (cell := row.cells.get(column.key)) is not None}
     competing = {number: cell for number, cell in cells.items() if _competes(cell) and not table.rows[number].blind}
     main = _main_signature(competing)

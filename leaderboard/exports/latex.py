@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from medtasks.text import one_line
+
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
 from .comparable import places
-from .names import one_line, safe_name
-from .numbers import UNITS, rounding_note, shown, shown_interval
+from .names import safe_name
+from .numbers import UNITS, direction, rounding_note, shown, shown_interval
 
 __all__ = ["MOST_COLUMNS", "as_latex", "escaped"]
 
@@ -105,8 +107,9 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _heading(column: BoardColumn) -> str:
-    arrow = r"$\uparrow$" if column.higher_is_better else r"$\downarrow$"
-    return f"{escaped(column.label)} ({escaped(UNITS[column.unit])}) {arrow}"
+    arrow = r" $\uparrow$" if column.higher_is_better else r" $\downarrow$"
+    unit = f"{UNITS[column.unit]}, {direction(column)}" if column.signed else UNITS[column.unit]
+    return f"{escaped(column.label)} ({escaped(unit)}){'' if column.signed else arrow}"
 
 
 def _name(board: Board, row: BoardRow) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from medtasks.text import one_line
+
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
-from .names import one_line
-from .numbers import UNITS, rounding_note, shown, shown_interval
+from .numbers import UNITS, direction, rounding_note, shown, shown_interval
 
 __all__ = ["as_markdown", "escaped"]
 
@@ -60,8 +61,8 @@ def _lines(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> Iterat
 
 
 def _head(first: str, table: BoardTable, *more: str) -> Iterator[str]:
-    labels = [f"{escaped(one.label)} ({UNITS[one.unit]}{'' if one.higher_is_better else ', lower is better'})"
-              for one in table.columns]  # fmt: skip
+    said = [", ".join(filter(None, (UNITS[one.unit], direction(one)))) for one in table.columns]
+    labels = [f"{escaped(one.label)} ({words})" for one, words in zip(table.columns, said, strict=True)]
     yield _line(first, [*labels, *more])
     yield f"|---|{'---:|' * len(table.columns)}{'---|' * len(more)}"
 

@@ -1,11 +1,11 @@
-"""Names from outside, made fit for files and for one line of text."""
+"""Names from outside, made fit for files."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 
-__all__ = ["one_line", "safe_name"]
+__all__ = ["safe_name"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -21,8 +21,3 @@ def safe_name(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{kept}-{digest}".lstrip("-")
-
-
-def one_line(text: str) -> str:
-    """``text`` on one line: white space as single spaces, control and formatting characters as U+FFFD."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))

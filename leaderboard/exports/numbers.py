@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
-from ..board import Cell, Unit
+from ..board import BoardColumn, Cell, Unit
 
-__all__ = ["UNITS", "rounded", "rounding_note", "shown", "shown_interval"]
+__all__ = ["UNITS", "direction", "rounded", "rounding_note", "shown", "shown_interval"]
 
 UNITS: dict[str, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score"}
 """What a number of each unit is, once it is `shown`."""
@@ -38,6 +38,13 @@ def shown_interval(cell: Cell, unit: Unit) -> str:
     if cell.low is None or cell.high is None:
         return ""
     return f"{shown(cell.low, unit)}, {shown(cell.high, unit)}"
+
+
+def direction(column: BoardColumn) -> str:
+    """What a reader must know to tell a good number of the column from a bad one; empty where more is better."""
+    if column.signed:
+        return "0 is best"
+    return "" if column.higher_is_better else "lower is better"
 
 
 def rounding_note(confidence: float) -> str:

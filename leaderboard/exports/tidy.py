@@ -12,10 +12,11 @@ __all__ = ["COLUMNS", "as_csv"]
 
 COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",
-    "items", "judged", "unit", "signature", "set_apart", "reasons", "published", "demonstration",
+    "items", "judged", "unit", "best", "signature", "set_apart", "reasons", "published", "demonstration",
 )  # fmt: skip
 """``model`` is the slug, ``name`` what the model is called; ``value``, ``low`` and ``high`` have all digits, in the
-board's own unit (a fraction is 0 to 1). ``published`` names the paper's table; such a row was not re-run."""
+board's own unit (a fraction is 0 to 1); ``best`` says which end of the column is: highest, lowest, or zero of a signed
+one. ``published`` names the paper's table; such a row was not re-run."""
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
@@ -56,13 +57,19 @@ def _scores(
         why = [*([cell.reason] if cell.reason else []), *_incomplete(cell), *(reasons or ())]
         yield (
             table.name, row.model, name, "yes" if row.blind else "no", *_scored(column), cell.value, cell.low,
-            cell.high, cell.items, cell.judged, column.unit, cell.signature, "no" if reasons is None else "yes",
-            "; ".join(why), "",
+            cell.high, cell.items, cell.judged, column.unit, _best(column), cell.signature,
+            "no" if reasons is None else "yes", "; ".join(why), "",
         )  # fmt: skip
 
 
 def _scored(column: BoardColumn) -> tuple[_Field, ...]:
     return column.task, column.metric, column.breakdown, column.group
+
+
+def _best(column: BoardColumn) -> str:
+    if column.signed:
+        return "zero"
+    return "highest" if column.higher_is_better else "lowest"
 
 
 def _incomplete(cell: Cell) -> list[str]:
@@ -78,8 +85,8 @@ def _published(benchmark: BenchmarkBoard) -> Iterator[Sequence[_Field]]:
             scored = (None, cell.column, None, None) if column is None else _scored(column)
             yield (
                 row.table, None, row.model, "no", *scored, cell.value, None, None, None, None,
-                None if column is None else column.unit, None, "yes", "; ".join(("published, not re-run", *cell.notes)),
-                _source(row),
+                *((None, None) if column is None else (column.unit, _best(column))), None, "yes",
+                "; ".join(("published, not re-run", *cell.notes)), _source(row),
             )  # fmt: skip
 
 

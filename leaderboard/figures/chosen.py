@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, BoardRow, Cell
-from ..exports.numbers import UNITS, shown, shown_interval
+from ..exports.numbers import UNITS, direction, shown, shown_interval
 from .style import LOOKS, Look
 from .text import distinct, listed
 
@@ -34,9 +34,14 @@ class Shown:
         return scaled(cell.low, column), scaled(cell.high, column)
 
     def number(self, column: BoardColumn) -> str:
-        """Its value as text; empty where it has none."""
+        """Its value as text, with a star over too few verdicts; empty where it has none."""
         cell = self.cells.get(column.key)
-        return "" if cell is None or cell.value is None else shown(cell.value, column.unit)
+        return "" if cell is None or cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
+
+    def place(self, column: BoardColumn) -> float | None:
+        """Its value where that has a place among the others'; None without one, and over too few verdicts."""
+        cell = self.cells.get(column.key)
+        return None if cell is None or cell.incomplete else self.value(column)
 
     def said(self, column: BoardColumn) -> str:
         """Its number in words: ``Model 61.3 (58.1, 64.4)``."""
@@ -44,23 +49,31 @@ class Shown:
         if cell is None or cell.value is None:
             return f"{self.label} no value"
         ends = shown_interval(cell, column.unit)
-        return f"{self.label} {shown(cell.value, column.unit)}" + (f" ({ends})" if ends else "")
+        return f"{self.label} {self.number(column)}" + (f" ({ends})" if ends else "")
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The models that are drawn, best by the first headline first, out of ``of`` that have a value here."""
+    """The models that are drawn, best by the first headline first, out of ``of`` that have a value here; ``signed`` are
+    labels of columns that have no order, where the figure is one of order."""
 
     columns: tuple[BoardColumn, ...]
     against: tuple[BoardColumn, ...]
     models: tuple[Shown, ...]
     of: int
     apart: int
+    signed: tuple[str, ...] = ()
 
     @property
     def extent(self) -> str:
         """``8 of 31 models``; empty where all are shown."""
         return f"{len(self.models)} of {self.of} models" if len(self.models) < self.of else ""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether some value rests on too few verdicts."""
+        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
+        return any(one.value(column) is not None and one.place(column) is None for column, one in pairs)
 
     def missing(self) -> str:
         """A sentence about what has no value; empty where all have one."""
@@ -69,16 +82,29 @@ class Chosen:
         return f" Without a value: {listed(absent)}." if absent else ""
 
     def left_out(self) -> str:
-        """A sentence about rows that share no ranking with those shown; empty where there is none."""
+        """Sentences about rows that share no ranking with those shown, and `signed`; empty where there is neither."""
         rows = "row is" if self.apart == 1 else "rows are"
-        return f" {self.apart} {rows} set apart and not drawn." if self.apart else ""
+        apart = f" {self.apart} {rows} set apart and not drawn." if self.apart else ""
+        return f"{apart} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else apart
+
+    def in_order(self) -> Chosen:
+        """Without signed columns: nobody is first or last by them."""
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if not column.signed),
+            signed=tuple(column.label for column in self.columns if column.signed),
+        )
 
     def summary(self, column: BoardColumn) -> str:
-        """The best and the last model of a column, with their numbers."""
-        found = [one for one in self.models if one.value(column) is not None]
+        """The best and the last model of a column, or of a signed one the lowest and the highest, with their numbers.
+
+        Values over too few verdicts are neither, unless there are no others.
+        """
+        found = [one for one in self.models if one.place(column) is not None]
+        found = found or [one for one in self.models if one.value(column) is not None]
         if not found:
             return f"{column.label}: no value"
-        sign = -1 if column.higher_is_better else 1
+        sign = -1 if column.higher_is_better and not column.signed else 1
         ordered = sorted(found, key=lambda one: sign * (one.value(column) or 0.0))
         unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
         first, last = ordered[0], ordered[-1]
@@ -86,6 +112,9 @@ class Chosen:
         if alike == len(ordered):
             return f"{column.label}: {'all ' if alike > 1 else f'{first.label} '}{first.number(column)}{unit}"
         also = f" (and {alike - 1} more)" if alike > 1 else ""
+        if column.signed:
+            said = f"from {first.said(column)}{unit}{also} to {last.said(column)}{unit}"
+            return f"{column.label}, {direction(column)}: {said}"
         return f"{column.label}: best {first.said(column)}{unit}{also}, last {last.said(column)}{unit}"
 
 

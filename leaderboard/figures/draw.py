@@ -18,6 +18,7 @@ from .style import MOST_MODELS
 __all__ = ["FORMATS", "FigureFiles", "draw_all"]
 
 FORMATS = ("svg", "png", "pdf")
+INCOMPLETE = "Some values rest on too few verdicts (*)."
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,15 @@ def _drawn(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Drawing 
 
 
 def _of_models(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
-    chosen = choose(board, benchmark, plot, None if plot.kind == "heatmap" else MOST_MODELS)
+    heat = plot.kind == "heatmap"
+    chosen = choose(board, benchmark, plot, None).in_order() if heat else choose(board, benchmark, plot, MOST_MODELS)
     if not chosen.models or not chosen.columns:
         return None
+    if chosen.incomplete:
+        subtitle = [*subtitle, INCOMPLETE]
     if chosen.extent:
         plot = plot.model_copy(update={"title": f"{plot.title} ({chosen.extent})"})
-    if plot.kind == "heatmap":
+    if heat:
         return heatmap.draw(plot, chosen, subtitle)
     if plot.kind == "paired":
         return paired.draw(plot, chosen, subtitle)

@@ -57,14 +57,14 @@ def _text(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | None
 
 
 def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
-    """By column and model 0 (worst) to 1 (best); None where there is no value."""
-    table = [[model.value(column) for model in chosen.models] for column in chosen.columns]
+    """By column and model 0 (worst) to 1 (best); None where there is no value, or in a map of ranks no place."""
     if plot.ranks:
         ranks = [
-            normalised_ranks(row, higher_is_better=column.higher_is_better)
-            for row, column in zip(table, chosen.columns, strict=True)
+            normalised_ranks([one.place(column) for one in chosen.models], higher_is_better=column.higher_is_better)
+            for column in chosen.columns
         ]
         return [[None if rank is None else 1 - rank for rank in row] for row in ranks]
+    table = [[model.value(column) for model in chosen.models] for column in chosen.columns]
     shared = _shared(chosen.columns)
     everything = [value for row in table for value in row if value is not None]
     answer = []
@@ -125,7 +125,7 @@ def _scale(axes: Axes, plot: BoardPlot, chosen: Chosen, width: float) -> None:
     worst, best = _ends(plot, chosen)
     axes.text(0, -0.15, worst, va="top", size=7)
     axes.text(steps, -0.15, best, va="top", ha="right", size=7)
-    axes.text(steps + 3.3, 0.5, "no value", va="center", size=7)
+    axes.text(steps + 3.3, 0.5, "no rank" if plot.ranks else "no value", va="center", size=7)
     axes.set_xlim(0, max(steps + 6, 4.2 * width))
     axes.set_ylim(-1.1, 1)
     axes.set_axis_off()
@@ -146,7 +146,8 @@ def _ends(plot: BoardPlot, chosen: Chosen) -> tuple[str, str]:
 
 
 def _alt(plot: BoardPlot, chosen: Chosen, goodness: Sequence[Sequence[float | None]]) -> str:
-    rows = f"{len(chosen.models)} models by {len(chosen.columns)} columns, lighter is better, hatched has no value"
+    lacks = "rank" if plot.ranks else "value"
+    rows = f"{len(chosen.models)} models by {len(chosen.columns)} columns, lighter is better, hatched has no {lacks}"
     if not plot.ranks:
         said = listed([chosen.summary(column) for column in chosen.columns], 6)
         return f"Heat map of values, {rows}. {said}.{chosen.missing()}{chosen.left_out()}"

@@ -20,7 +20,9 @@ __all__ = ["draw", "possible"]
 
 
 def possible(chosen: Chosen) -> bool:
-    """Whether the columns make a radar: three or more, on one scale, and nothing below 0."""
+    """Whether the columns make a radar: three or more, on one scale, none of them signed, and nothing below 0."""
+    if any(column.signed for column in chosen.columns):
+        return False
     values = [value for column in chosen.columns for one in chosen.models if (value := one.value(column)) is not None]
     return len(chosen.columns) >= 3 and len(by_scale(chosen.columns)) == 1 and min(values, default=-1.0) >= 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ..exports.names import one_line
+from medtasks.text import one_line
 
 __all__ = ["distinct", "listed", "short", "wrapped"]
 
@@ -16,7 +16,7 @@ def short(text: str, most: int = 30) -> str:
     >>> short("laboratory/Very-Long-Model-Name-72B-Instruct", 24)
     'laboratory/Ve…B-Instruct'
     """
-    plain = str(one_line(text))
+    plain = one_line(text)
     if len(plain) <= most:
         return plain
     end = (most - 1) * 2 // 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..board import BoardColumn, BoardRow, Cell
 from .numbers import exact, interval, number
 
-__all__ = ["ABSENT", "CellView", "Scale", "best_values", "cell_view", "scale_of"]
+__all__ = ["ABSENT", "CellView", "Scale", "best_values", "cell_view", "judged_notes", "scale_of"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high."""
+    """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high; ``letters`` are
+    those of the ranking, where a table has no column for them."""
 
     text: str
     sort: str = ""
     interval: str = ""
+    letters: str = ""
     notes: tuple[str, ...] = ()
     bar: str = ""
     chance: str = ""
@@ -56,11 +58,13 @@ def scale_of(column: BoardColumn, cells: Iterable[Cell]) -> Scale | None:
 
 
 def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> Mapping[str, float]:
-    """By column key, the best value where at least two rows have one."""
+    """By column key, the best value where at least two rows have a complete one; signed columns have no best."""
     best = {}
     for column in columns:
-        values = [row.cells[column.key].value for row in rows if column.key in row.cells]
-        known = [value for value in values if value is not None]
+        if column.signed:
+            continue
+        cells = [row.cells[column.key] for row in rows if column.key in row.cells]
+        known = [cell.value for cell in cells if cell.value is not None and not cell.incomplete]
         if len(known) > 1:
             best[column.key] = max(known) if column.higher_is_better else min(known)
     return best
@@ -74,15 +78,17 @@ def cell_view(
         return ABSENT
     if cell.value is None:
         reason = cell.reason or "no value"
-        return CellView(text="", notes=_judged(column, cell), reason=reason, items=cell.items, signature=cell.signature)
+        return CellView(
+            text="", notes=judged_notes(column, cell), reason=reason, items=cell.items, signature=cell.signature
+        )
     return CellView(
         text=number(cell.value, column.unit),
         sort=exact(cell.value),
         interval=interval(cell.low, cell.high, column.unit),
-        notes=_judged(column, cell),
+        notes=judged_notes(column, cell),
         bar=_bar(cell, scale) if scale else "",
         chance=f"M{scale.place(scale.chance)} 0V8" if scale and scale.chance is not None else "",
-        top=cell.value == best,
+        top=cell.value == best and not cell.incomplete,
         items=cell.items,
         signature=cell.signature,
     )
@@ -95,7 +101,7 @@ def _bar(cell: Cell, scale: Scale) -> str:
     return f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}{value}"
 
 
-def _judged(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
+def judged_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
     """What a reader must know of a judged score that is not decided for every item."""
     if cell.judged is None or cell.judged == cell.items:
         return ()

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Pair, Unit
+from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Cell, Pair, Unit
 from ..exports.names import safe_name
+from .cells import judged_notes
 from .numbers import difference, interval, number
 from .overview import set_apart
 from .samples import SampleKey, SampleRow, SampleText
@@ -37,6 +38,7 @@ def _write(path: Path, key: str, value: Any) -> None:
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
+        "best": _best(board),
         "benchmarks": [
             {
                 "name": one.name,
@@ -55,28 +57,43 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _best(board: Board) -> dict[str, str]:
+    """By metric which values are good, where more is not better; of one sample a signed score is good near 0."""
+    columns = [column for one in board.benchmarks for table in one.tables for column in table.columns]
+    found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
+    return dict(sorted(found.items()))
+
+
 def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
     view = column_view(column, subs.get(column.key, ""))
-    return {"key": view.key, "label": view.label, "sub": view.sub, "unit": view.unit, "first": view.first}
+    unit = ", ".join(filter(None, (view.unit, view.hint)))
+    best = "" if column.signed else "low" if view.first == "up" else "high"
+    return {"key": view.key, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
 
 
 def _model(board: Board, slug: str) -> dict[str, Any]:
-    """Scores as printed, with the number of their signature, and the pairs in which the model comes first."""
+    """Scores (`_cell`), signatures by their numbers, and the pairs in which the model comes first."""
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
     for benchmark in board.benchmarks:
         for row, columns in _rows(benchmark, slug):
             for column in columns:
                 if (cell := row.cells.get(column.key)) is not None and column.key not in cells:
-                    text = "" if cell.value is None else number(cell.value, column.unit)
                     mark = signatures.setdefault(cell.signature, len(signatures))
-                    cells[column.key] = [text, interval(cell.low, cell.high, column.unit), mark, cell.reason or ""]
+                    cells[column.key] = _cell(column, cell, mark)
     pairs = {
         ranking.column.key: [_pair(pair, ranking.column.unit) for pair in ranking.pairs if pair.first == slug]
         for benchmark in board.benchmarks
         for ranking in benchmark.rankings
     }
     return {"cells": cells, "signatures": list(signatures), "pairs": pairs}
+
+
+def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
+    """The score as printed, what stands small behind it, number of its signature, why there is none, is it whole."""
+    text = "" if cell.value is None else number(cell.value, column.unit)
+    told = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *judged_notes(column, cell))))
+    return [text, told, signature, cell.reason or "", not cell.incomplete]
 
 
 def _rows(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[BoardRow, tuple[BoardColumn, ...]]]:

@@ -78,7 +78,7 @@ def all_models(board: Board) -> TableView:
             row = by_benchmark.get(name)
             cell = cell_view(ranking.column, row.cells.get(ranking.column.key) if row else None, scale, best)
             letters = rank_cell(ranking, model)[1].text
-            found.append(replace(cell, notes=(letters,) if letters else ()))
+            found.append(replace(cell, letters=letters))
         return RowView(board.models[model], tuple(found))
 
     ordered = sorted(rows, key=lambda model: (_ranks(board, model), board.models[model].name, model))

@@ -36,7 +36,8 @@ class Figure(Protocol):
 
 @dataclass(frozen=True)
 class RankTable:
-    """The numbers of a heat map of ranks: 0 the best, 1 the last; None where a model has no value."""
+    """The numbers of a heat map of ranks: 0 the best, 1 the last; None where a model has no value, or one over too few
+    verdicts."""
 
     columns: tuple[ColumnView, ...]
     rows: tuple[tuple[ModelFacts, tuple[float | None, ...]], ...]
@@ -96,12 +97,15 @@ def _rank_table(board: Board, benchmark: BenchmarkBoard, table: BoardTable, plot
     order = model_order(benchmark)
     rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
     by_key = {column.key: column for column in table.columns}
-    columns = [by_key[key] for key in plot.columns if key in by_key]
+    columns = [by_key[key] for key in plot.columns if key in by_key and not by_key[key].signed]
     shares = []
     for column in columns:
         cells = [row.cells.get(column.key) for row in rows]
         shares.append(
-            normalised_ranks([cell.value if cell else None for cell in cells], higher_is_better=column.higher_is_better)
+            normalised_ranks(
+                [None if cell is None or cell.incomplete else cell.value for cell in cells],
+                higher_is_better=column.higher_is_better,
+            )
         )
     subs = subtitles(columns)
     return RankTable(

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample, read_samples
+from medtasks.spec import leaf_tasks, load_specs
 
 from ..board import BenchmarkBoard, Board
 from ..collect import find_plain_runs, find_runs
 from ..plain import converted, plain_digest
 from ..reading import folder_digest
 
-__all__ = ["HeldSamples", "SampleKey", "SampleRow", "SampleText", "sample_row", "samples_of"]
+__all__ = ["SampleKey", "SampleRow", "SampleText", "sample_row", "samples_of"]
+
+Run = TypeVar("Run")
 
 
 class SampleKey(NamedTuple):
@@ -63,19 +66,6 @@ class SampleText(Protocol):
 
 
 @dataclass(frozen=True)
-class HeldSamples:
-    """Samples that are in memory already."""
-
-    held: Mapping[SampleKey, tuple[SampleRow, ...]]
-
-    def keys(self) -> Sequence[SampleKey]:
-        return sorted(self.held)
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        return self.held[key]
-
-
-@dataclass(frozen=True)
 class _RunSamples:
     """Samples of runs, read from their files when they are asked for, so that memory holds those of one task alone.
 
@@ -100,7 +90,8 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
 
     Where several runs of a model hold a task, the newest counts. Runs that are set apart are left out: there is no
-    comparison of them.
+    comparison of them. So are folders that cannot be read: no board has them. A track without a page of its own stands
+    on the page whose tables name its tasks.
 
     Args:
         board: made of the runs in ``paths`` (`medtasks.leaderboard.collect`).
@@ -114,19 +105,35 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     runs = {board.runs[key].digest: key for _, key in ranked}
     found: dict[str, Mapping[str, tuple[str, Path | Sequence[Sample]]]] = {}
     for folder in find_runs(paths):
-        if (key := runs.get(folder_digest(folder))) is not None:
+        if key := runs.get(_content(folder_digest, folder)):
             found[key] = _of_folder(folder)
     for plain in find_plain_runs(paths):
-        if (key := runs.get(plain_digest(plain))) is not None:
+        if key := runs.get(_content(plain_digest, plain)):
             record = converted(plain)
             found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
     sources: dict[SampleKey, Path | Sequence[Sample]] = {}
+    pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
+        beside = _tasks_on(benchmark)
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
             for task, (owner, source) in found.get(run, {}).items():
-                if owner == benchmark.name:
+                if owner == benchmark.name or (owner not in pages and task in beside):
                     sources[SampleKey(benchmark.name, task, model)] = source
     return _RunSamples(sources, {one.name: one.shows != "nothing" for one in board.benchmarks})
+
+
+def _content(digest: Callable[[Run], str], run: Run) -> str:
+    """The digest of what a run holds; empty where it cannot be read, which the board says."""
+    try:
+        return digest(run)
+    except DataError:
+        return ""
+
+
+def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
+    """The tasks, and those of the groups, that the page's tables name."""
+    named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
+    return {leaf for name in named for leaf in leaf_tasks(name)}
 
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:

@@ -17,6 +17,7 @@ from ..board import (
     ModelFacts,
     Ranking,
 )
+from ..exports.numbers import direction
 from .cells import CellView, Scale, best_values, cell_view, scale_of
 from .numbers import UNIT_LABELS, number
 
@@ -29,7 +30,8 @@ __all__ = [
 @dataclass(frozen=True)
 class ColumnView:
     """A column: a score, or the rank or the letters that belong to the score before it. ``sub`` tells columns of
-    one label apart; ``first`` is how a click sorts at first: a score's best value comes first."""
+    one label apart; ``hint`` says what is good where more is not; ``first`` is how a click sorts at first: a score's
+    best value comes first, of a signed score the lowest."""
 
     key: str
     label: str
@@ -37,6 +39,7 @@ class ColumnView:
     unit: str = ""
     of: str = ""
     sub: str = ""
+    hint: str = ""
     first: Literal["up", "down"] = "down"
     chance: str = ""
 
@@ -141,8 +144,9 @@ def _shared(tasks: Set[str]) -> str:
 def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
     """A score's column."""
     chance = "" if column.chance is None else number(column.chance, column.unit)
-    first: Literal["up", "down"] = "down" if column.higher_is_better else "up"
-    return ColumnView(column.key, column.label, unit=UNIT_LABELS[column.unit], sub=sub, first=first, chance=chance)
+    first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
+    unit, hint = UNIT_LABELS[column.unit], direction(column)
+    return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, first=first, chance=chance)
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:

@@ -49,7 +49,8 @@ def write_site(
         exports: writes any other files below the folder that it is given; the overview links to all of them.
 
     Raises:
-        UsageError: ``directory`` holds something that is no site of ours.
+        UsageError: ``directory`` holds something that is no site of ours, or something of another that has the name of
+            a file that is to be written.
         DataError: a name that becomes a file's name is not fit for it, or a sample cannot be read.
     """
     _require_names(board)
@@ -122,9 +123,12 @@ def _others(directory: Path) -> list[str]:
 
 
 def _copy(source: Path, target: Path) -> None:
+    if target.exists():
+        kind = "a folder" if target.is_dir() else "a file"
+        raise UsageError(f"{source}: the site now has {kind} of that name, and did not write yours; move it.")
     if source.is_dir() and not source.is_symlink():
         shutil.copytree(source, target, symlinks=True)
-    elif not target.exists():
+    else:
         shutil.copy2(source, target, follow_symlinks=False)
 
 

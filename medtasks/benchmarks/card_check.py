@@ -73,9 +73,22 @@ def _problems(card: Card) -> Iterator[str]:
         yield from _bad_column(column, known[column.task])
     if parts := [column for column in card.headline if column.breakdown is not None]:
         yield f"headline column {parts[0].label!r} is of a breakdown, expected all items: models are compared by it"
+    yield from _signed(card)
     for plot in card.plots:
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
             yield f"plot {plot.name!r} ({plot.kind}) has {len(plot.columns)} columns and {len(plot.against)} `against`"
+
+
+def _signed(card: Card) -> Iterator[str]:
+    """Scores that are best at 0, where models are put in order."""
+    from medtasks.validation.ranges import SIGNED
+
+    places = {"the headline": card.headline}
+    places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in card.plots if plot.kind == "heatmap"}
+    for place, columns in places.items():
+        for column in columns:
+            if column.metric in SIGNED:
+                yield f"{place} has {column.metric!r}, which is best at 0 and puts nobody in order; move it to a table"
 
 
 def _bad_names(kind: str, names: list[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -42,6 +43,17 @@ def main() -> None:
     except MedtasksError as error:
         console.fail(error)
         sys.exit(1)
+    except OSError as error:
+        console.fail(_told(error))
+        sys.exit(1)
     except KeyboardInterrupt:
         console.fail("stopped; what was finished is kept, the same command goes on")
         sys.exit(1)
+
+
+def _told(error: OSError) -> str:
+    """A sentence; of a file that cannot be read or written its name and the system's reason."""
+    if error.filename is None:
+        return f"{type(error).__name__}: {error}"
+    told = f"cannot be read or written ({error.strerror or error}); mend that or name another"
+    return f"{os.fsdecode(error.filename)}: {told}."

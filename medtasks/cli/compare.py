@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks.cli.console import progress, table, write
+from medtasks.text import printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.compare import Comparison, Line
@@ -37,10 +38,10 @@ def compare(
     with progress("comparing") as told:
         found = compare_runs(*runs, task=task, metric=metric, progress=told)
     if as_json:
-        write(json.dumps(_plain(found), indent=1, ensure_ascii=False))
+        write(json.dumps(_plain(found), indent=1))
         return
     names = [f"{one.facts.model_facts.get('name', one.model)} ({one.facts.folder})" for one in runs]
-    write(f"A: {names[0]}\nB: {names[1]}\n")
+    write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     columns = (
         *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),
         *("test", "items", "unpaired", "unseen below", "comparable"),
@@ -99,7 +100,7 @@ def _notes(found: Comparison) -> str:
     lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])
     unlike = [(line, reason) for line in found.lines for reason in line.unlike]
     lines += _grouped("not comparable", unlike)
-    return "\n".join(f"  {line}" for line in lines)
+    return "\n".join(f"  {printable(line)}" for line in lines)
 
 
 def _grouped(what: str, reasons: list[tuple[Line, str]]) -> list[str]:

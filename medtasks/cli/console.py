@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from medtasks.text import printable
+
 __all__ = ["Layout", "fail", "progress", "table", "write"]
 
 
@@ -24,17 +26,21 @@ class Layout(str, Enum):
 
 
 def write(text: str) -> None:
-    """Print ``text`` as it is."""
+    """Print ``text`` as it is; what others wrote of it must be `medtasks.text.printable`."""
     print(text, flush=True)
 
 
 def fail(error: object) -> None:
     """Print an error as one plain line on standard error."""
-    print(f"medtasks: {error}", file=sys.stderr, flush=True)
+    print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """Print a table: ruled on a terminal, tab-separated where piped, so that other programs can read it."""
+    """Print a table: ruled on a terminal, tab-separated where piped, so that other programs can read it.
+
+    Cells may be what others wrote: nothing in them ends a line, a column, or steers a terminal or a log.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         if title:
             print(title)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from medtasks.cli.console import progress, table, write
+from medtasks.text import printable
 
 __all__ = ["demo"]
 
@@ -214,7 +215,9 @@ def _cell(entry: dict[str, Any]) -> str:
 
 
 def _show_sample(path: Path) -> None:
-    sample = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    from medtasks.results.samples import read_samples
+
+    sample = read_samples(path)[0].model_dump(mode="json")
     write(f"\nOne line of the sample log ({path}):")
     for key in ("sample_id", "cluster", "responses", "filtered", "status", "target", "scores"):
-        write(f"  {key}: {json.dumps(sample[key], ensure_ascii=False)}")
+        write(f"  {key}: {printable(json.dumps(sample[key], ensure_ascii=False))}")

@@ -71,8 +71,8 @@ def report(board: Board, out: Path) -> None:
                 continue
             first = ranking.ranked[0]
             cell = next(row for row in benchmark.tables[0].rows if row.model == first.model).cells[ranking.column.key]
-            leaders = [one.model for one in ranking.ranked if set(one.letters) & set(first.letters)]
-            told = f"{len(leaders)} of {len(ranking.ranked)}"
+            others = ranking.ranked[1:]
+            told = f"{sum(bool(set(one.letters) & set(first.letters)) for one in others)} of {len(others)}"
             value = "" if cell.value is None else number(cell.value, ranking.column.unit)
             ends = interval(cell.low, cell.high, ranking.column.unit)
             name = board.models[first.model].name
@@ -148,4 +148,4 @@ def strip(
     """Copy a result folder without the rows that must not be shared; its scores stay what they are."""
     from medtasks.leaderboard.strip import strip_run
 
-    write(f"written: {strip_run(results, out)}")
+    write(f"written: {strip_run(results, out)} (comparable with stripped runs of the same tasks)")

@@ -117,7 +117,12 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         raise UsageError(f"{directory}: holds no manifest.json; give a folder that ends in _medtasks.")
     try:
         manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
-    except (ValidationError, OSError, UnicodeDecodeError) as error:
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        told = f" (field `{field}`: {first['msg']})" if field else ""
+        raise DataError(f"{path}: not the manifest of a run{told}; restore it.") from error
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
     files = sorted((directory / "samples").glob("*.jsonl"))
     return manifest, {file.stem: read_samples(file) for file in files}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
@@ -81,7 +81,7 @@ class RubricFacts(BaseModel):
     judges: dict[str, dict[str, Any]]
     combine: Literal["majority", "mean"]
     judge_hash: str
-    threshold: float
+    threshold: float = Field(ge=0, le=1)
     asked: int
     judged: int
     unjudged: dict[str, int] = {}

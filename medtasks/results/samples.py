@@ -32,7 +32,7 @@ Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 class Repeat(BaseModel):
     """One of several responses to the same question: what was extracted, and the statistics of each metric."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     filtered: str
     status: str
@@ -76,7 +76,7 @@ class JudgedScore(BaseModel):
     ``judge`` is the hash of the panel that was asked; None where none was.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rubric: str
     judge: str | None
@@ -111,7 +111,7 @@ class Sample(BaseModel):
     it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     sample_id: str
     task: str
@@ -165,16 +165,23 @@ def read_samples(path: Path) -> list[Sample]:
     """Samples of a file that :func:`write_samples` wrote.
 
     Raises:
-        DataError: a line is not a sample; names file, line and field.
+        DataError: the file cannot be read, or a line is not a sample; names file, line and field.
     """
     samples = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = path.read_bytes().split(b"\n")  # splitting text would split at separators within a response, too
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
         try:
             samples.append(Sample.model_validate_json(line))
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"{path}, line {number}: field `{field}`: {first['msg']}.") from error
+            place = f"field `{field}`: " if field else ""  # a line that is no JSON at all has no field
+            raise DataError(f"{path}, line {number}: {place}{first['msg']}; restore it.") from error
     return samples
 
 

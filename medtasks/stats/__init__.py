@@ -12,7 +12,7 @@ from medtasks.stats.bootstrap import (
 )
 from medtasks.stats.holm import holm
 from medtasks.stats.mcnemar import McNemar, mcnemar
-from medtasks.stats.paired import PairedDifference, paired_bootstrap, paired_difference, paired_differences
+from medtasks.stats.paired import PairedDifference, paired_bootstrap, paired_difference
 from medtasks.stats.power import detectable_difference
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
 from medtasks.stats.student import student_interval
@@ -33,7 +33,6 @@ __all__ = [
     "normalised_ranks",
     "paired_bootstrap",
     "paired_difference",
-    "paired_differences",
     "rank_intervals",
     "student_interval",
 ]

@@ -17,7 +17,6 @@ from medtasks.metrics.base import Array
 __all__ = [
     "Interval",
     "Resamples",
-    "Rows",
     "Score",
     "check_confidence",
     "cluster_bootstrap",
@@ -25,7 +24,6 @@ __all__ = [
     "clustered_standard_error",
     "joint_resamples",
     "percentile_interval",
-    "undefined_reason",
 ]
 
 BLOCK = 2**20  # drawn counts held at a time
@@ -59,14 +57,6 @@ class Resamples:
     points: Array
     scores: Array
     clusters: int
-
-    def interval(self, entry: int, confidence: float = 0.95) -> Interval:
-        """What `cluster_bootstrap` finds for this entry alone, byte for byte.
-
-        Raises:
-            UsageError: the confidence is no level.
-        """
-        return percentile_interval(self.scores[entry], self.clusters, confidence)
 
 
 def cluster_bootstrap(
@@ -149,14 +139,14 @@ def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) 
         UsageError: the confidence is no level.
     """
     check_confidence(confidence)
-    reason = undefined_reason(scores, clusters)
+    reason = _undefined_reason(scores, clusters)
     if reason:
         return Interval(None, None, len(scores), clusters, confidence, reason)
     low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high), len(scores), clusters, confidence)
 
 
-def undefined_reason(scores: Array, clusters: int) -> str | None:
+def _undefined_reason(scores: Array, clusters: int) -> str | None:
     """Why resampled scores have no interval and no test; None where they have."""
     if clusters < 2:
         return f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"

@@ -11,17 +11,9 @@ import numpy as np
 
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
-from medtasks.stats.bootstrap import (
-    Interval,
-    Resamples,
-    Rows,
-    Score,
-    check_confidence,
-    joint_resamples,
-    undefined_reason,
-)
+from medtasks.stats.bootstrap import Interval, Resamples, Score, joint_resamples, percentile_interval
 
-__all__ = ["PairedDifference", "paired_bootstrap", "paired_difference", "paired_differences"]
+__all__ = ["PairedDifference", "paired_bootstrap", "paired_difference"]
 
 
 @dataclass(frozen=True)
@@ -87,47 +79,15 @@ def paired_difference(drawn: Resamples, first: int, second: int, confidence: flo
     for entry in (first, second):
         if not 0 <= entry < len(drawn.points):
             raise UsageError(f"entry {entry} was asked for, expected 0 to {len(drawn.points) - 1}")
-    return _compared(drawn, first, np.array([second]), confidence)[0]
-
-
-def paired_differences(drawn: Resamples, confidence: float = 0.95) -> dict[tuple[int, int], PairedDifference]:
-    """All comparisons of entries ``i < j`` of joint resamples, by ``(i, j)``; each is `paired_difference`'s.
-
-    Raises:
-        UsageError: the confidence is no level.
-    """
-    count = len(drawn.points)
-    found: dict[tuple[int, int], PairedDifference] = {}
-    for first in range(count - 1):
-        others = np.arange(first + 1, count)
-        for second, compared in zip(others.tolist(), _compared(drawn, first, others, confidence), strict=True):
-            found[first, second] = compared
-    return found
-
-
-def _compared(drawn: Resamples, first: int, others: Rows, confidence: float) -> list[PairedDifference]:
-    """``first`` against each of the others, the quantiles of all of them at once."""
-    check_confidence(confidence)
-    apart = drawn.scores[first] - drawn.scores[others]
-    count = apart.shape[1]
-    with np.errstate(invalid="ignore"):  # undefined scores, set apart below
-        lows, highs = np.quantile(apart, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).tolist()
-        spreads = np.std(apart, axis=1, ddof=1).tolist() if count > 1 else [math.nan] * len(apart)
-    below, above = (apart <= 0).sum(axis=1).tolist(), (apart >= 0).sum(axis=1).tolist()
-    found = []
-    for place, second in enumerate(others.tolist()):
-        one, two = float(drawn.points[first]), float(drawn.points[second])
-        reason = undefined_reason(apart[place], drawn.clusters)
-        if reason:
-            interval = Interval(None, None, count, drawn.clusters, confidence, reason)
-            found.append(PairedDifference(one, two, one - two, interval))
-            continue
-        interval = Interval(lows[place], highs[place], count, drawn.clusters, confidence)
-        p_value = min(1.0, 2 * (1 + min(below[place], above[place])) / (1 + count))
-        error = spreads[place] if count > 1 else None
-        p_normal = _p_normal(one - two, error, p_value)
-        found.append(PairedDifference(one, two, one - two, interval, error, p_value, p_normal))
-    return found
+    apart = drawn.scores[first] - drawn.scores[second]
+    interval = percentile_interval(apart, drawn.clusters, confidence)
+    one, two = float(drawn.points[first]), float(drawn.points[second])
+    if interval.low is None:
+        return PairedDifference(one, two, one - two, interval)
+    tails = int((apart <= 0).sum()), int((apart >= 0).sum())
+    p_value = min(1.0, 2 * (1 + min(tails)) / (1 + len(apart)))
+    error = float(np.std(apart, ddof=1)) if len(apart) > 1 else None
+    return PairedDifference(one, two, one - two, interval, error, p_value, _p_normal(one - two, error, p_value))
 
 
 def _p_normal(difference: float, error: float | None, p_value: float) -> float | None:

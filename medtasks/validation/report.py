@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from medtasks import __version__
+from medtasks.text import one_line
 from medtasks.validation.codes import RULES
 from medtasks.validation.findings import Finding
 
@@ -38,14 +39,12 @@ def summary(findings: Sequence[Finding]) -> str:
 def as_rows(findings: Sequence[Finding], root: Path | None = None) -> list[tuple[str, str, str, str, str]]:
     """Rows of a table, errors first; files relative to ``root`` (default: the current folder) where they lie below."""
     ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
-    return [
-        (one.severity, one.code, _one_line(one.where), _place(one, root), _one_line(one.message)) for one in ordered
-    ]
+    return [(one.severity, one.code, one_line(one.where), _place(one, root), one_line(one.message)) for one in ordered]
 
 
 def _place(finding: Finding, root: Path | None) -> str:
     file = _relative(finding.file, root) or finding.file
-    return _one_line(f"{file}:{finding.line}" if finding.line else file)
+    return one_line(f"{file}:{finding.line}" if finding.line else file)
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -129,8 +128,3 @@ def _uri(file: str, relative: str) -> str:
         return quote(relative, errors="replace")
     path = Path(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
-
-
-def _one_line(text: str) -> str:
-    """Names and messages may be another's: nothing in them may steer a terminal."""
-    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))

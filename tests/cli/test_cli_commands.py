@@ -42,6 +42,25 @@ def test_a_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str
     assert "[none]" in shown
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_of_others_steer_neither_terminal_nor_log(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtasks.cli.console import fail, table
+
+    evil = "evil\n::error::pwned\x1b[2J\tcol\x9b1m ##[group]"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    table(("model", "why"), [(evil, "a"), (" ::warning::b", "c")])
+    fail(f"{evil}: not read")
+    shown = capsys.readouterr()
+    lines = [*shown.out.splitlines(), *shown.err.splitlines()]
+    assert not [line for line in lines if any(odd in line for odd in ("\x1b[2J", "\x9b", "##["))]
+    assert not [line for line in lines if line.lstrip().startswith("::")]
+    assert len(shown.err.splitlines()) == 1
+    if not terminal:
+        assert [len(line.split("\t")) for line in shown.out.splitlines()] == [2, 2, 2]
+
+
 def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
     shown = python(*CLI, "show", "mi_cxr_icr", "--doc", "1").stdout
     assert shown.count("<image: ") == 5

@@ -35,7 +35,7 @@ from medtasks.leaderboard.board import (
     RunFacts,
     Timeline,
 )
-from medtasks.leaderboard.site.samples import HeldSamples, SampleKey, SampleRow
+from medtasks.leaderboard.site.samples import SampleKey, SampleRow
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -128,7 +128,7 @@ def _stream() -> Made:
     parts = (
         column("stream_qa_future", "content", "Content"),
         column("stream_qa_future", "responsiveness", "Responsiveness"),
-        column("stream_qa_future", "signed_delay", "Delay", unit="seconds", higher_is_better=False),
+        column("stream_qa_future", "signed_delay", "Delay", unit="seconds", higher_is_better=False, signed=True),
         column("stream_qa_open", "open_total", "Judged answers", unit="score"),
     )
     plots = (
@@ -321,6 +321,19 @@ def large_board(models: int = 100) -> Board:
     headline = tuple(column("lake_vqa", name, name) for name in ("rouge1", "rougeL", "meteor"))
     tables = {"headline": ("Headline", headline), "classes": ("Class by level", wide)}
     return _board((_pond(), _series(), _stream(), Made("lake_vqa", "LakeVQA", "text", tables, ())), facts, skill)
+
+
+@dataclass(frozen=True)
+class HeldSamples:
+    """Samples that are in memory already."""
+
+    held: Mapping[SampleKey, tuple[SampleRow, ...]]
+
+    def keys(self) -> Sequence[SampleKey]:
+        return sorted(self.held)
+
+    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
+        return self.held[key]
 
 
 def sample_text(hostile: bool = False) -> HeldSamples:

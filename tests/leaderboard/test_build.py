@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
+from medtasks.leaderboard.benchmark_board import benchmark_board
 from medtasks.leaderboard.board import Refused, Round, Timeline
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.models import Described
+from medtasks.leaderboard.standings import Standings
 
-from medtasks.benchmarks.card import Column
+from medtasks.benchmarks.card import Card, Column
+from medtasks.cli.leaderboard import report
 from medtasks.results.scoring import Letters
 from medtasks.results.signature import parse_signature
 
@@ -75,8 +79,18 @@ def test_units_and_directions_come_from_the_metrics() -> None:
     streams = {"false_alarm_rate": right(0.2, 1), "signed_delay": right(0.3, 1)}
     found = page(run("a", [entry("medstreambench", streams)]))
     (timing,) = [table for table in found.tables if table.name == "timing"]
-    facts = {one.metric: (one.unit, one.higher_is_better) for one in timing.columns}
-    assert facts == {"false_alarm_rate": ("fraction", False), "signed_delay": ("seconds", False)}
+    facts = {one.metric: (one.unit, one.higher_is_better, one.signed) for one in timing.columns}
+    assert facts == {"false_alarm_rate": ("fraction", False, False), "signed_delay": ("seconds", False, True)}
+
+
+def test_a_signed_headline_ranks_nobody() -> None:
+    late = Card("medstreambench", tuple(Column("medstreambench", one, one) for one in ("signed_delay", "content")))
+    runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
+            for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
+    standings = Standings(runs, demonstration=False)
+    made = benchmark_board(late, runs, standings, published=False, resamples=50)
+    assert [one.column.metric for one in made.rankings] == ["content"]
+    assert [one.metric for one in made.tables[0].columns] == ["signed_delay", "content"]
 
 
 def test_every_number_of_a_plot_stands_in_its_table() -> None:
@@ -156,6 +170,14 @@ def test_models_are_shown_as_the_organiser_says() -> None:
     assert (made.models["good"].name, made.models["good"].trained) == ("Good", {"mi_cxr": "yes"})
     assert made.models["fair"].trained == {"mi_cxr": "unknown"}
     assert made.latest == "2026-11-01T00:00:00+00:00"
+
+
+def test_the_command_line_counts_those_beside_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    alike = run("alike", [cxr(0.8, 0)])
+    for runs, told in (((GOOD, FAIR, POOR), "0 of 2"), ((GOOD, alike, FAIR, POOR), "1 of 3")):
+        report(board(*runs), Path("page"))
+        head, row = (line.split("\t") for line in capsys.readouterr().out.splitlines()[:2])
+        assert dict(zip(head, row, strict=True))["not told apart from it"] == told
 
 
 def test_a_run_of_tasks_that_no_page_shows_says_so() -> None:

@@ -89,6 +89,9 @@ def broken() -> Iterator[tuple[Card, str]]:
     yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is none of family"
     yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is of a breakdown"
     yield headline("mi_cxr", "accuracy", "x", "family"), "one of breakdown and group is given"
+    late = Column("medstreambench", "signed_delay", "x")
+    yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"
+    yield replace(good, plots=(Plot("a", "x", "heatmap", (late,)),)), "plot 'a' (heatmap) has 'signed_delay'"
     for name, said in (("../up", "lower-case"), ("headline", "is taken"), ("Letters", "lower-case")):
         yield replace(good, tables=(CardTable(name, "x", good.headline),)), said
     yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import yaml
 from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.check_rules import RULES
+from medtasks.leaderboard.check_run import Asked, check_run
 from medtasks.leaderboard.reading import digest_run
 from medtasks.leaderboard.strip import strip_run
 
+from medtasks.cli.app import main
 from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run
 from medtasks.validation.report import as_annotations, as_rows
@@ -142,6 +145,20 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
     errors = {(one.where, one.field) for one in found if one.severity == "error"}
     assert errors == {("med_cmr_open", "open_total")}
     assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
+
+
+def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(written: dict[str, Path]) -> None:
+    folder = written["unjudged"]
+    manifest, samples = read_run(folder)
+    digest = digest_run(folder)
+    entry = digest.entries["med_cmr_open"]
+    for judged, said in ((entry.scores.items * 2 // 3, True), (entry.scores.items, False)):
+        told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
+        scored = {name: score.model_copy(update=told) for name, score in entry.scores.metrics.items()}
+        changed = replace(entry, scores=entry.scores.model_copy(update={"metrics": scored}))
+        asked = Asked(coverage=0.95, demonstration=False, public=True)
+        found = check_run(folder, manifest, samples, replace(digest, entries={"med_cmr_open": changed}), asked)
+        assert ("LB205" in {one.code for one in found}) is said
 
 
 def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
@@ -272,6 +289,21 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
         name: entry.signatures for name, entry in other.entries.items()
     }
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(
+    written: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "new_medtasks"
+    monkeypatch.setattr("sys.argv", ["medtasks", "leaderboard", "strip", str(written["clean"]), "--out", str(out)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert len(said.splitlines()) == 1
+    assert f"{tmp_path / 'file'}" in said
+    assert "cannot be read or written (File exists)" in said
 
 
 def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: dict[str, Path], tmp_path: Path) -> None:

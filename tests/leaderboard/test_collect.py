@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard import collect as module
+from medtasks.leaderboard import digest_cache
 from medtasks.leaderboard.collect import collect, find_plain_runs, find_runs
 from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.digest_cache import pack, unpack
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
+from medtasks.packages import TaskPackage, task_packages
 from medtasks.results.signature import differences
 
 TASK = "kvasir_vqa_x1_level3"
@@ -87,6 +90,36 @@ def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
     assert len(digests) == 2
     assert [(one.folder, one.reason) for one in refused] == [
         ("empty", "it holds no result folder (…_medtasks) of medtasks")
+    ]
+
+
+def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:
+    run = run_of(tree, "Guess-1B")
+    (tree / "latest_medtasks").symlink_to(run)
+    assert collect([tree])[1] == []
+    (tree / "other_medtasks").symlink_to(run.rename(tmp_path / "elsewhere_medtasks"))
+    (tree / "gone_medtasks").symlink_to(tmp_path / "gone")
+    digests, refused = collect([tree])
+    assert len(digests) == 1
+    assert [(one.folder, one.reason) for one in refused] == [
+        (name, "it is a link; copy what it points to")
+        for name in ("gone_medtasks", "latest_medtasks", "other_medtasks")
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, scandir = run_of(tree, "Guess-1B"), os.scandir
+
+    def guarded(path: str) -> object:
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    digests, refused = collect([tree])
+    assert len(digests) == 1
+    assert [(one.folder, one.reason) for one in refused] == [
+        (closed.name, "it cannot be listed (Permission denied); give access to it")
     ]
 
 
@@ -176,6 +209,28 @@ def test_touched_files_are_read_and_moved_folders_too_but_not_scored(
     collect([tree], tmp_path / "cache")
     collect([tree.rename(tmp_path / "elsewhere")], tmp_path / "cache")
     assert set(reads) == {"folder_digest"}
+
+
+@pytest.mark.parametrize("change", ["version", "rubrics"])
+def test_another_package_of_tasks_makes_digests_anew(
+    change: str, tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rubrics = tmp_path / "rubrics"
+    rubrics.mkdir()
+    (rubrics / "dots.yaml").write_text("name: dots\n", encoding="utf-8")
+    theirs = TaskPackage("acme-tasks", "1.0", "acme", tmp_path / "tasks", tmp_path / "templates", rubrics)
+    ours = task_packages()
+    monkeypatch.setattr(digest_cache, "task_packages", lambda: (*ours, theirs))
+    collect([tree], tmp_path / "cache")
+    reads.clear()
+    collect([tree], tmp_path / "cache")
+    assert reads == []
+    if change == "version":
+        theirs = replace(theirs, version="1.1")
+    else:
+        (rubrics / "dots.yaml").write_text("name: dots\nbest: 2\n", encoding="utf-8")
+    collect([tree], tmp_path / "cache")
+    assert reads.count("digest_run") == 2
 
 
 def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> None:

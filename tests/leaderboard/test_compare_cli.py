@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ def test_runs_that_were_asked_otherwise_are_shown_and_marked(command: Any, folde
     assert code == 0
     assert out.splitlines()[4].endswith("\tno")
     assert "not comparable: prompts with media instead of blind (mi_cxr_icr accuracy)" in out
+
+
+def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+    evil = Path(shutil.copytree(folders["guess"], tmp_path / "20261101_000002_medtasks"))
+    manifest = json.loads((evil / "manifest.json").read_text(encoding="utf-8"))
+    manifest["model"]["pretrained"] = "evil\n::error::pwned\x1b[2J\tcol"
+    (evil / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    _, out, _ = command(folders["guess"], evil)
+    assert out.splitlines()[1].startswith("B: evil ::error::pwned\N{REPLACEMENT CHARACTER}[2J col (")
+    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize(

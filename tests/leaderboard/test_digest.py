@@ -348,3 +348,30 @@ def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: P
         "left out, as no installed package has the task: acme",
         "left out, as no installed package has the task: acme_dots",
     ]
+
+
+def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [SMALL], mini=False)
+
+    def beside(manifest: dict[str, Any]) -> None:
+        manifest["tasks"]["acme_dots"] = {**manifest["tasks"][SMALL], "benchmark": "acme"}
+        manifest["data"]["acme"] = manifest["data"]["kvasir_vqa_x1"]
+
+    changed(folder / "manifest.json", beside)
+    text = (folder / "samples" / f"{SMALL}.jsonl").read_text(encoding="utf-8")
+    (folder / "samples" / "acme_dots.jsonl").write_text(text.replace(SMALL, "acme_dots"), encoding="utf-8")
+    changed(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
+    digest = digest_run(folder)
+    assert list(digest.entries) == [SMALL]
+    assert list(digest.facts.data) == ["kvasir_vqa_x1"]
+    assert not [note for note in digest.facts.notes if "scores.json" in note]
+    changed(folder / "scores.json", lambda scores: scores["tasks"][SMALL]["metrics"]["rougeL"].update(value=0.99))
+    assert [note for note in digest_run(folder).facts.notes if note.startswith("scores.json disagrees")]
+
+
+def test_arguments_may_be_a_mapping(copy: Path) -> None:
+    arguments = {"pretrained": "/srv/weights/mine", "api_key": "abc"}
+    changed(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
+    digest = digest_run(copy)
+    assert digest.facts.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
+    assert "--model_args pretrained=mine,api_key=…" in digest.facts.commands[-1].replace("'", "")

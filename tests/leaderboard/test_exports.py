@@ -21,6 +21,7 @@ from medtasks.leaderboard.exports import board_schema, write_exports
 from medtasks.leaderboard.exports.comparable import places
 from medtasks.leaderboard.exports.latex import as_latex
 from medtasks.leaderboard.exports.latex import escaped as latex_escaped
+from medtasks.leaderboard.exports.markdown import as_markdown
 from medtasks.leaderboard.exports.markdown import escaped as markdown_escaped
 from medtasks.leaderboard.exports.names import safe_name
 from medtasks.leaderboard.exports.numbers import rounded, shown
@@ -193,6 +194,27 @@ def test_what_is_printed_alike_shares_a_place() -> None:
 
 def test_a_delay_is_best_when_it_is_short() -> None:
     assert places(table(DELAY, cell(-1.0), cell(0.5), cell(3.0)), DELAY) == {0: 1, 1: 2}
+
+
+def test_nobody_is_best_by_a_signed_score() -> None:
+    made, late = board(), DELAY.model_copy(update={"signed": True})
+    rows = table(late, cell(-5.7), cell(0.2), cell(3.0))
+    assert places(rows, late) == {}
+    latex = as_latex(made, made.benchmarks[2], rows)
+    assert r"Model & Delay (s, 0 is best) \\" in latex
+    assert not re.search(r"textbf|underline\{|arrow", latex)
+    assert "| model | Delay (s, 0 is best) |" in as_markdown(made, made.benchmarks[2], rows)
+
+
+def test_csv_and_json_say_which_end_is_best(folders: dict[str, Path]) -> None:
+    ours = {(one["metric"], one["best"]) for one in rows(folders["plain"], "stream_qa") if one["unit"]}
+    assert {("content", "highest"), ("signed_delay", "zero")} <= ours
+    low = DELAY.model_copy(update={"key": "low"})
+    made = board()
+    text = as_csv(made, made.benchmarks[2].model_copy(update={"tables": (table(low, cell(1.0)),), "published": ()}))
+    assert next(csv.DictReader(io.StringIO(text)))["best"] == "lowest"
+    columns = json.loads((folders["plain"] / "board.json").read_text(encoding="utf-8"))["benchmarks"][2]["tables"][1]
+    assert [one["metric"] for one in columns["columns"] if one["signed"]] == ["signed_delay"]
 
 
 def test_only_comparable_values_compete() -> None:

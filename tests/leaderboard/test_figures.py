@@ -225,11 +225,54 @@ def test_columns_of_several_units_stand_on_axes_of_their_own(tmp_path: Path) -> 
     found = drawn(with_plot(plot), tmp_path)
     root = ElementTree.fromstring(found.svg(("stream_qa", "mixed")))
     titles = [one for one in root.iter(f"{SVG}text") if "lines are 95 % intervals" in "".join(one.itertext())]
-    headings = {"".join(one.itertext()): float(one.attrib["y"]) for one in root.iter(f"{SVG}text")}
+    headings = {"".join(one.itertext()): float(one.attrib["y"]) for one in root.iter(f"{SVG}text") if "y" in one.attrib}
     places = [float(one.attrib["y"]) for one in titles]
     assert ["".join(one.itertext()).partition(";")[0] for one in titles] == ["per cent", "seconds", "score"]
     # each axis ends above the next one's heading
     assert places[0] < headings["Delay"] < places[1] < headings["Judged answers"] < places[2]
+
+
+DELAY = "stream_qa_future.signed_delay"
+
+
+def test_a_signed_score_has_ends_and_no_order(tmp_path: Path) -> None:
+    columns = ("stream_qa_future.content", "stream_qa_future.responsiveness")
+    for kind in ("bars", "radar", "heatmap"):
+        plot = BoardPlot(name=kind, title="Mixed", kind=kind, table="parts", columns=(*columns, DELAY))
+        alt = drawn(with_plot(plot), tmp_path / kind).figures["stream_qa", kind].alt
+        if kind == "heatmap":
+            assert "by 2 columns" in alt
+            assert alt.endswith(" Not drawn, since 0 is best: Delay.")
+        else:
+            assert alt.startswith("Bar chart")
+            assert "Delay, 0 is best: from " in alt
+            assert "Delay: best" not in alt
+
+
+def few_verdicts(slug: str, key: str) -> Callable[[dict[str, Any]], None]:
+    """The best value of the column for a model, but over too few verdicts."""
+
+    def change(benchmark: dict[str, Any]) -> None:
+        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == slug):
+            if key in row["cells"]:
+                row["cells"][key] |= {"value": 0.999, "judged": 1200, "incomplete": True}
+
+    return change
+
+
+@pytest.mark.parametrize(("kind", "column"), [("bars", "series_mcq_icr.accuracy"), ("heatmap", CLASS)])
+def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(kind: str, column: str, tmp_path: Path) -> None:
+    key = KINDS[kind]
+    found = drawn(one_plot(key, change=few_verdicts("uniform", column)), tmp_path)
+    assert "Some values rest on too few verdicts (*)." in found.texts(key)
+    if kind == "bars":
+        assert "99.9*" in found.texts(key)
+        assert "best Uniform guessing" not in found.figures[key].alt
+    else:
+        plain = drawn(one_plot(key), tmp_path / "plain")
+        hatched = [len(re.findall(r"fill: url\(#h", one.svg(key))) for one in (plain, found)]
+        assert hatched[1] == hatched[0] + 1
+        assert "hatched has no rank" in found.figures[key].alt
 
 
 def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:

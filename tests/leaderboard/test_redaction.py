@@ -39,6 +39,11 @@ def test_values_within_values_are_cut_too() -> None:
     assert shown_facts({"b": 2, "a": None, "token": "x", "c": ["/x/y"]}) == {"b": "2", "c": '["y"]', "token": HIDDEN}
 
 
+def test_arguments_may_be_a_mapping() -> None:
+    facts = shown_facts({"model_args": {"pretrained": "/data/Qwen", "api_key": "abc"}})
+    assert facts == {"model_args": f'{{"api_key": "{HIDDEN}", "pretrained": "Qwen"}}'}
+
+
 def test_settings_with_a_keys_name_are_hidden() -> None:
     assert (
         shown_argument("model=a/b,api_key=abc,base_url=http://h/v1") == f"model=a/b,api_key={HIDDEN},base_url={HIDDEN}"

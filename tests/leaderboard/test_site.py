@@ -175,6 +175,50 @@ def test_a_missing_value_says_why(site: Path) -> None:
     assert "369 of 400 judged" in page.rows["parts"]["Aurora-VL 72B"][3]
 
 
+def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
+    text = (site / "benchmark-stream_qa.html").read_text(encoding="utf-8")
+    table = text[text.index('id="parts"') :].partition("</table>")[0]
+    heads = re.findall(r"<th scope=\"col\".*?</th>", table)
+    assert [head.endswith(" <small>s, 0 is best</small></th>") for head in heads] == [False, False, False, True, False]
+    places = [
+        [number for number, cell in enumerate(re.findall(r"<td[ >].*?</td>", row, re.S)) if 'class="top"' in cell]
+        for row in table.split("<tr ")[1:]
+    ]
+    assert {place for found in places for place in found} == {0, 1}  # content, responsiveness
+    assert "lower is better" not in table
+
+
+def test_an_incomplete_score_says_so_on_every_page(tmp_path: Path) -> None:
+    made = board()
+    few = {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": 0.99}
+    table = made.benchmarks[0].tables[0]
+    first, *others = table.rows
+    cells = {**first.cells, "pond_vqa.rougeL": first.cells["pond_vqa.rougeL"].model_copy(update=few)}
+    table = table.model_copy(update={"rows": (first.model_copy(update={"cells": cells}), *others)})
+    (ranking, *rest), tables = made.benchmarks[0].rankings, (table, *made.benchmarks[0].tables[1:])
+    unranked = ranking.model_copy(update={"ranked": ranking.ranked[1:], "unranked": {first.model: "incomplete"}})
+    benchmark = made.benchmarks[0].model_copy(update={"tables": tables, "rankings": (unranked, *rest)})
+    write_site(made.model_copy(update={"benchmarks": (benchmark,)}), tmp_path / "out")
+    page = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    row = next(one for one in page.split("<tr ") if f'data-m="{first.model}"' in one)
+    note = '<small class="note">1,200 of 2,000 judged</small>'
+    assert note in row
+    assert "<i>" not in row
+    assert 'class="top"' not in row
+    assert note in (tmp_path / "out/benchmark-pond_vqa.html").read_text(encoding="utf-8")
+    data = stored(tmp_path / f"out/data/model-{first.model}.js")["cells"]["pond_vqa.rougeL"]
+    assert "; 1,200 of 2,000 judged; " in data[1]
+    assert data[4] is False
+    top = next(one for one in page.split("<tr ") if f'data-m="{unranked.ranked[0].model}"' in one)
+    assert 'class="top"' in top
+
+
+def stored(path: Path) -> Any:
+    """The value that a data script holds."""
+    literal = path.read_text(encoding="utf-8").partition("JSON.parse('")[2].removesuffix("');\n")
+    return json.loads(re.sub(r"\\u([0-9a-f]{4})", lambda it: chr(int(it[1], 16)), literal).replace("\\\\", "\\"))
+
+
 def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
     page = Page(site / "benchmark-pond_vqa.html")
     assert [names for names in page.rows if "Elm" in " ".join(page.rows[names])] == ["published-1"]
@@ -265,6 +309,23 @@ def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_would_be_lost_under_a_name_of_the_site_stops_it(kind: str, tmp_path: Path) -> None:
+    def figures(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
+        directory.mkdir()
+        return {}
+
+    target = tmp_path / "out"
+    write_site(board(), target)
+    mine = target / "figures" / "mine.svg" if kind == "folder" else target / "figures"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    with pytest.raises(UsageError, match=r"figures: the site now has a folder of that name.*; move it"):
+        write_site(board(), target, figures=figures)
+    assert mine.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_a_failure_leaves_the_earlier_site(tmp_path: Path) -> None:
     def broken(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
         directory.mkdir()
@@ -313,6 +374,20 @@ def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
     cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
     assert matrix.rows[1].cells[1].text == number(cell.value, "fraction")
+
+
+def test_only_what_is_set_apart_is_said_to_be(tmp_path: Path) -> None:
+    made = board()
+    first, *others = made.benchmarks[0].tables
+    slug = "birch-flash"  # has nothing set apart
+    without = first.model_copy(update={"rows": tuple(row for row in first.rows if row.model != slug)})
+    ranking = made.benchmarks[0].rankings[0]
+    left = ranking.model_copy(update={"ranked": tuple(one for one in ranking.ranked if one.model != slug)})
+    pond = made.benchmarks[0].model_copy(update={"tables": (without, *others), "rankings": (left,)})
+    write_site(made.model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
+    assert Page(tmp_path / f"out/model-{slug}.html").rows[""]["PondVQA"][0] == "no headline score"
+    # set apart alone
+    assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "set apart, see below"
 
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boards import board, hostile_board, large_board, sample_text
+from boards import HeldSamples, board, hostile_board, large_board, sample_text
 from browser import Reader, chromium
 from medtasks.leaderboard.site import write_site
-from medtasks.leaderboard.site.samples import SampleKey
+from medtasks.leaderboard.site.samples import SampleKey, SampleRow
 
 PAGES = (
     "index.html", "benchmark-pond_vqa.html", "benchmark-series_mcq.html", "benchmark-stream_qa.html",
@@ -68,7 +68,7 @@ def fragment(page: Any) -> str:
 def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
     page = reader.open("benchmark-stream_qa.html")
     delay = page.get_by_role("columnheader", name="Delay")
-    delay.get_by_role("button").click()  # lower is better: the first click puts the lowest first
+    delay.get_by_role("button").click()  # 0 is best: the first click puts the lowest first
     cells = page.locator("#parts tbody tr:not(.with) td:nth-child(4)").all()
     values = [float(cell.get_attribute("data-v")) for cell in cells]
     assert values == sorted(values)
@@ -187,6 +187,34 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     again = reader.open(f"compare.html{fragment(page)}")
     again.locator(".sample").first.wait_for()
     assert again.locator("#found").inner_text() == f"{len(better)} of 60 samples"
+
+
+def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero(browser: Any, tmp_path: Path) -> None:
+    answers = {"aurora-72b": (-1.0, 2.0, 3.0), "aurora-8b": (-6.0, -1.0, -3.0)}
+    held = {
+        SampleKey("stream_qa", "stream_qa_future", model): tuple(
+            SampleRow(f"clip-{place}", None, None, None, None, "ok", {"signed_delay": late})
+            for place, late in enumerate(delays)
+        )
+        for model, delays in answers.items()
+    }
+    write_site(board(), tmp_path / "out", samples=HeldSamples(held))
+    reader = Reader(browser, tmp_path / "out")
+    page = reader.open("compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future")
+    page.locator(".sample").first.wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    table = page.get_by_role("region", name="StreamQA: Parts of the score")
+    tops = {row.locator("th").inner_text().split()[0]: row.locator("td.top").all_inner_texts()
+            for row in table.locator("tbody tr").all()}  # fmt: skip
+    assert tops["Delay"] == tops["Judged"] == []  # best at 0; incomplete
+    assert len(tops["Content"]) == 1
+    assert "0 is best" in table.inner_text()
+    for chosen, names_ in (("all", ["clip-0", "clip-1", "clip-2"]), ("first", ["clip-0"]), ("second", ["clip-1"])):
+        page.locator("#samples [name=show]").select_option(chosen)
+        page.wait_for_function(f"document.querySelectorAll('.sample').length === {len(names_)}")
+        assert sorted(page.locator(".sample h3").all_inner_texts()) == names_
+    reader.close()
+    assert reader.messages == []
 
 
 def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader) -> None:

@@ -94,6 +94,34 @@ def test_samples_survive_writing(tmp_path: Path) -> None:
     assert read_samples(tmp_path / "x.jsonl") == FOUR
 
 
+def test_whatever_a_model_says_can_be_read_again(tmp_path: Path) -> None:
+    """Among it the characters that end a line of text for some, but not of JSON."""
+    said = "one\u2028two\u2029three\x85four\x0bfive\x1c\r\nsix"
+    samples = [FOUR[0].model_copy(update={"responses": (said,)}), *FOUR[1:]]
+    write_samples(tmp_path / "x.jsonl", samples)
+    assert read_samples(tmp_path / "x.jsonl") == sorted(samples, key=lambda one: one.sample_id)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b'{"sample_id": "\xe9"}', b"\n{"])
+def test_a_line_that_is_no_text_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.jsonl, line [12]: Invalid JSON: .*; restore it\.$"):
+        read_samples(tmp_path / "x.jsonl")
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x\.jsonl: cannot be read \(No such file or directory\); restore it"):
+        read_samples(tmp_path / "x.jsonl")
+
+
+def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    write_samples(tmp_path / "x.jsonl", FOUR)
+    text = (tmp_path / "x.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "x.jsonl").write_text(text.replace('"accuracy": 1.0', '"accuracy": NaN', 1), encoding="utf-8")
+    with pytest.raises(DataError, match=r"line \d: field `scores\.accuracy`: Input should be a finite number"):
+        read_samples(tmp_path / "x.jsonl")
+
+
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     write_samples(tmp_path / "x.jsonl", FOUR)
     first, second, *rest = (tmp_path / "x.jsonl").read_text().splitlines()

@@ -9,6 +9,7 @@ import numpy as np
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.stats import joint_resamples
+from medtasks.stats.bootstrap import percentile_interval
 
 MEAN = get_metric("accuracy").score
 STUDIES, CLUSTERS, RATE, ICC = 1000, 250, 0.6, 0.3
@@ -29,7 +30,7 @@ def studies() -> tuple[Array, ...]:
 def coverage(clusters: list[str], resamples: int) -> float:
     """The share of studies whose interval holds the true rate. One set of draws serves all studies."""
     drawn = joint_resamples([(study, MEAN) for study in studies()], clusters, resamples=resamples)
-    intervals = [drawn.interval(study) for study in range(STUDIES)]
+    intervals = [percentile_interval(scores, drawn.clusters) for scores in drawn.scores]
     return float(np.mean([found.low <= RATE <= found.high for found in intervals]))  # type: ignore[operator]
 
 

@@ -9,6 +9,7 @@
     return element;
   };
   const models = new Map(Object.entries(index.models));
+  const best = new Map(Object.entries(index.best));
   const form = document.getElementById("choose");
   const status = document.getElementById("count");
   const place = document.getElementById("comparison");
@@ -100,7 +101,8 @@
           const equal = first.signatures[cells[0][2]] === second.signatures[cells[1][2]];
           const [one, two] = [cellOf(first, column.key), cellOf(second, column.key)];
           const [here, there] = cells.map((cell) => (cell[0] ? Number(cell[0].replace("−", "-")) : NaN));
-          if (equal && here !== there) (column.first === "down" === here > there ? one : two)[2] += Number.isNaN(here - there) ? "" : " top";
+          const whole = cells.every((cell) => cell[4]);
+          if (equal && whole && column.best && (here < there || here > there)) (here > there === (column.best === "high") ? one : two)[2] += " top";
           return [[heading(column), equal ? column.unit : `${column.unit}; signatures differ, not comparable`], one, two];
         });
         const made = table(`${benchmark.title}: ${each.title}`, [["Score"], [names[0], "n"], [names[1], "n"]], rows);
@@ -157,18 +159,21 @@
     const asked = new Map(questions.map(([id, question, target]) => [id, { question, target }]));
     const others = new Map(second.rows.map((row) => [row[0], row]));
     const score = (side, row) => row[4][side.metrics.indexOf(by.value)] ?? null;
-    const both = first.rows.filter((row) => others.has(row[0]));
+    const shared = first.rows.filter((row) => others.has(row[0]));
+    const way = best.get(by.value);
+    const worth = (value) => (way === "zero" ? -Math.abs(value) : way === "low" ? -value : value);
     const list = [];
-    for (const row of both) {
+    for (const row of shared) {
       const other = others.get(row[0]);
       const [one, two] = by.value ? [score(first, row), score(second, other)] : [null, null];
-      const gap = one === null || two === null ? 0 : one - two;
-      if (by.value ? gap !== 0 : row[2] !== other[2] || row[3] !== other[3]) list.push({ row, other, one, two, gap });
+      const both = one !== null && two !== null;
+      const gap = both ? worth(one) - worth(two) : 0;
+      if (by.value ? both && one !== two : row[2] !== other[2] || row[3] !== other[3]) list.push({ row, other, one, two, gap });
     }
     const show = by.value ? samples.elements.show.value : "all";
     const kept = list.filter(({ gap }) => show === "all" || (show === "first" ? gap > 0 : gap < 0));
-    kept.sort((one, other) => Math.abs(other.gap) - Math.abs(one.gap));
-    found.textContent = `${kept.length} of ${both.length} samples`;
+    kept.sort((one, other) => Math.abs(other.one - other.two) - Math.abs(one.one - one.two));
+    found.textContent = `${kept.length} of ${shared.length} samples`;
     const names = chosen.map((slug) => models.get(slug));
     let shown = 0;
     const next = () => {

@@ -1,0 +1,23 @@
+"""Text that others wrote (names of models and folders, findings), made fit to be printed on one line."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["one_line", "printable"]
+
+_COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
+
+
+def one_line(text: str) -> str:
+    """``text`` on one line: white space as single spaces, control and formatting characters as U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    r"""`one_line` that steers no CI log either: GitHub runs a line of ``::name::`` or with ``##[name]`` as a command.
+
+    >>> printable("::error::\tpwned"), printable("a ##[group]")
+    (': :error:: pwned', 'a ## [group]')
+    """
+    return _COMMAND.sub(lambda found: f"{found[0]} ", one_line(text))

@@ -1,0 +1,119 @@
+"""Numbers of one stranger's folder: the folder is refused while it is read, and no board rests on them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invented_runs import MODELS, shared_runs, write_run_of
+from medtasks.leaderboard.board import Round, Timeline
+from medtasks.leaderboard.build import build_board
+from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.limits import require_scores, require_timelines
+
+from medtasks.errors import DataError
+
+TASK = "kvasir_vqa_x1_level3"
+Spoil = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs in a tree."""
+    root = tmp_path_factory.mktemp("results")
+    for model in (MODELS[0], MODELS[3]):
+        write_run_of(root, model, [TASK])
+    return root
+
+
+@pytest.fixture
+def spoiled(results: Path, tmp_path: Path) -> Callable[[Spoil], Path]:
+    """The tree with the samples of one of the runs changed."""
+    tree = Path(shutil.copytree(results, tmp_path / "tree"))
+
+    def spoil(change: Spoil) -> Path:
+        (path,) = (tree / "Guess-1B").rglob(f"{TASK}.jsonl")
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        change(lines[0])
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return tree
+
+    return spoil
+
+
+def statistics(*numbers: float) -> Spoil:
+    return lambda sample: sample["statistics"].update({"rougeL": list(numbers)})
+
+
+def judged(number: float) -> Spoil:
+    def change(sample: dict[str, Any]) -> None:
+        sample["judged"]["judged_accuracy"]["limits"] = [[0.0, 1.0], [number, 1.0]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda sample: sample["scores"].update(rougeL=float("nan")), "line 1: field `scores.rougeL`"),
+        (lambda sample: sample["scores"].update(rougeL=1.7976e308), "field `scores.rougeL` is 1.7976e+308"),
+        (statistics(float("inf"), 1.0), "line 1: field `statistics.rougeL.0`"),
+        (statistics(1e300, 1.0), "field `statistics.rougeL` is 1e+300, expected 1e+12 or less"),
+        (statistics(1.0, 1e-300), "statistics of rougeL: an item's score is 1e+300"),
+        (statistics(-1.0, -1.0), "statistics of rougeL: an item counts -1 times, expected 0 or more"),
+        (judged(1e300), "field `judged.judged_accuracy` is 1e+300"),
+        (judged(float("nan")), "line 1: field `judged.judged_accuracy.limits"),
+    ],
+    ids=["no-score", "huge-score", "endless", "huge", "counts-hardly", "counts-backwards", "huge-limit", "no-limit"],
+)
+def test_numbers_that_no_score_can_be_refuse_their_folder_alone(
+    change: Spoil, reason: str, spoiled: Callable[[Spoil], Path], tmp_path: Path
+) -> None:
+    digests, refused = collect([spoiled(change)])
+    board = build_board(digests, refused, title="Board", demonstration=True, resamples=20)
+    assert [one.name for one in board.models.values()] == [MODELS[0].name]
+    assert [one.folder for one in board.refused] == ["20261101_000000_medtasks"]
+    assert reason in board.refused[0].reason
+    write_exports(board, tmp_path / "exports")
+
+
+@pytest.mark.parametrize("update", [{"value": float("nan")}, {"interval": (0.0, 1e300)}, {"bounds": (-1e300, 1.0)}])
+def test_scores_that_are_none_are_named_in_breakdowns_too(update: dict[str, Any], results: Path) -> None:
+    scores = collect([results])[0][0].entries[TASK].scores
+    require_scores(TASK, scores)
+    (breakdown, groups), *_ = scores.breakdowns.items()
+    (group, inner), *_ = groups.items()
+    wrong = inner.model_copy(
+        update={"metrics": {**inner.metrics, "rougeL": inner.metrics["rougeL"].model_copy(update=update)}}
+    )
+    with pytest.raises(DataError, match=rf"^{TASK} by {breakdown}: {group}: rougeL is .*, expected 1e\+12 or less; "):
+        require_scores(TASK, scores.model_copy(update={"breakdowns": {breakdown: {group: wrong}}}))
+
+
+def test_times_beyond_all_times_are_named() -> None:
+    turn = Round(time=1e300, answerable=True, positive=True, valid=True, content=None, said="yes")
+    one = Timeline(model="m", task="t", item="i", query_time=0.0, expected_time=None, tolerance=1.0, rounds=(turn,))
+    with pytest.raises(DataError, match=r"^t: a time of i is 1e\+300"):
+        require_timelines([one])
+
+
+def test_large_and_small_numbers_of_their_own_are_taken(spoiled: Callable[[Spoil], Path]) -> None:
+    digests, refused = collect([spoiled(statistics(1e-17, 1.0))])
+    assert (len(digests), refused) == (2, [])
+
+
+@pytest.mark.parametrize("threshold", ["2.0", "-0.1", "NaN"])
+def test_a_threshold_that_is_no_share_refuses_the_folder(threshold: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(shared_runs()["Guess-1B"], tmp_path / "run_medtasks"))
+    path = folder / "manifest.json"
+    text = path.read_text(encoding="utf-8")
+    assert '"threshold": 0.99' in text
+    path.write_text(text.replace('"threshold": 0.99', f'"threshold": {threshold}'), encoding="utf-8")
+    digests, (refused,) = collect([folder])
+    assert digests == []
+    assert "threshold`" in refused.reason
