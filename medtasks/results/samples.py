@@ -32,7 +32,7 @@ Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 class Repeat(BaseModel):
     """One of several responses to the same question: what was extracted, and the statistics of each metric."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     filtered: str
     status: str
@@ -76,7 +76,7 @@ class JudgedScore(BaseModel):
     ``judge`` is the hash of the panel that was asked; None where none was.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rubric: str
     judge: str | None
@@ -111,7 +111,7 @@ class Sample(BaseModel):
     it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sample_id: str
     task: str
