@@ -12,7 +12,7 @@ _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proact
 _TIMING = {
     "false_alarm_rate": "False alarms",
     "miss_rate": "Misses",
-    "signed_delay": "Delay, s",
+    "signed_delay": "Delay",
     "invalid_rate": "Invalid",
 }
 _MODES = (
