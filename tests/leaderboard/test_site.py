@@ -190,9 +190,10 @@ def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
 
 def test_an_incomplete_score_says_so_on_every_page(tmp_path: Path) -> None:
     made = board()
-    few = {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": 0.99}
     table = made.benchmarks[0].tables[0]
     first, *others = table.rows
+    best = max(row.cells["pond_vqa.rougeL"].value or 0.0 for row in others)  # a tie with the best is no place either
+    few = {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": best}
     cells = {**first.cells, "pond_vqa.rougeL": first.cells["pond_vqa.rougeL"].model_copy(update=few)}
     table = table.model_copy(update={"rows": (first.model_copy(update={"cells": cells}), *others)})
     (ranking, *rest), tables = made.benchmarks[0].rankings, (table, *made.benchmarks[0].tables[1:])
