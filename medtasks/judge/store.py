@@ -29,7 +29,7 @@ QUERY_KEYS = 500  # below 999, the least limit on variables that SQLite is built
 _TABLE = """CREATE TABLE verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL
-) WITHOUT ROWID"""
+)"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
 _PUT = f"""INSERT INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET prompt = excluded.prompt, answer = excluded.answer, parsed = excluded.parsed,

@@ -25,6 +25,7 @@ from medtasks.judge.wire import Response, Wire
 __all__ = ["Late", "NotSent", "Transport", "Turn", "wire_to"]
 
 _T = TypeVar("_T")
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)  # as openai writes bodies
 # what openai would otherwise make anew for each request: copies of its defaults, and a key that it does not send
 _SAID: Any = {"headers": {}, "params": {}, "max_retries": 0, "timeout": None, "idempotency_key": "unsent"}
 
@@ -102,7 +103,7 @@ class Transport:
             await self._first.wait()
         head = self.head
         if self.wire is not None and head is not None:
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+            content = _COMPACT.encode(body).encode()
             await turn.take()
             came = await self.over_wire(head, content, turn)
             if came is not None:
