@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from itertools import count
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from lmms_eval import utils
-from lmms_eval.api.instance import Instance
+from lmms_eval.api.instance import GenerationResult
 from lmms_eval.api.model import lmms
 from loguru import logger
 
 from medtasks.border import at_border
 from medtasks.errors import UsageError
+from medtasks.harness.requests import in_rounds, is_padding, reply_of
 
-__all__ = ["MedtasksAdapter", "refuse_unknown"]
+__all__ = ["MedtasksAdapter", "Response", "refuse_unknown"]
 
-PADDING = "__padding_only__"
-"""Where the harness marks a request that only fills up a replica."""
+
+@dataclass
+class Response(GenerationResult):  # type: ignore[misc]
+    """One response of our back-ends: a blank text is one, too, unless ``failed`` says why there is none.
+
+    ``finish`` is ``stop`` or, where the token limit cut the response off, ``length``.
+    """
+
+    finish: str | None = None
+    failed: str | None = None
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
@@ -34,13 +42,11 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     show_progress = True
     """Whether ``generate_until`` shows a bar; whoever calls it batch by batch shows one of its own."""
 
-    on_answer: Callable[[str, Mapping[str, Any], str], None] | None = None
-    """Told (task, document, answer) of every answer as soon as it is there."""
+    answers_all_rounds = False
+    """Whether an answer to a task of several rounds holds all of them."""
 
-    def tell(self, request: Any, text: str) -> None:
-        """Pass one answer on to ``on_answer``."""
-        if self.on_answer is not None:
-            self.on_answer(request.task, self.task_dict[request.task][request.split][request.doc_id], text)
+    max_failed: float | None = None
+    """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
         """Positions in ``requests`` that are answered together, in the order of answering, padding left out.
@@ -48,7 +54,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         What has been answered is safe as soon as a batch is done, so a back-end that works for its answers plans
         small batches; the default is one of all.
         """
-        return [[number for number, request in enumerate(requests) if not (request.metadata or {}).get(PADDING)]]
+        return [[number for number, request in enumerate(requests) if not is_padding(request)]]
 
     @classmethod
     @at_border
@@ -111,46 +117,22 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """Where this replica's tensors live; the harness puts its own counts there."""
         return self._device
 
+    def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
+        """Answer tasks of several rounds, every round of all requests together; padding is answered blank, unread."""
+
+        def ask(asked: list[Any]) -> list[Any]:
+            return [reply_of(one) for one in self.generate_until(asked)]
+
+        read = [number for number, one in enumerate(requests) if not is_padding(one)]
+        replies = dict(zip(read, in_rounds(self, [requests[number] for number in read], ask), strict=True))
+        return [
+            Response("") if number not in replies else Response(replies[number].text, failed=replies[number].failed)
+            for number in range(len(requests))
+        ]
+
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Refused: no medtasks task asks for likelihoods."""
         raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
-
-    @at_border
-    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
-        """Answer tasks of several rounds: every round of all requests together, so that they are batched.
-
-        Which round comes next, and what the outcome is, the task says (`doc_to_messages` with ``round_idx`` and
-        ``previous_output``); the harness's padding requests are answered with an empty text, unread.
-        """
-        outcomes = [""] * len(requests)
-        said: dict[int, list[str]] = {}
-        pending = dict(enumerate(requests))
-        for number in count():
-            texts = [result.text for result in self.generate_until(list(pending.values()))]
-            for position, text in zip(list(pending), texts, strict=True):
-                said.setdefault(position, []).append(text)
-                following = self._following(requests[position], said[position], number + 1)
-                if isinstance(following, str):
-                    outcomes[position] = following
-                    del pending[position]
-                else:
-                    pending[position] = following
-            if not pending:
-                break
-        return outcomes
-
-    def _following(self, request: Any, said: list[str], number: int) -> Any:
-        """The request of round ``number`` after what was ``said``, or the outcome where that was all."""
-        if (request.metadata or {}).get(PADDING):
-            return ""
-        context, to_messages, settings, doc_id, task, split = request.args
-        document = self.task_dict[task][split][doc_id]
-        messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=said)
-        if done:
-            return (outputs or said)[-1]
-        text = "\n".join(part["text"] for turn in messages for part in turn["content"] if part["type"] == "text")
-        arguments = (text or context, lambda _: messages, settings, doc_id, task, split)
-        return Instance(request_type="generate_until", arguments=arguments, idx=0, metadata=request.metadata)
 
 
 def refuse_unknown(model: str, known: tuple[str, ...], unknown: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medtasks.harness.requests import REPEAT, is_padding
+
 __all__ = ["ChatRequest", "light_rows", "read_requests"]
 
 
@@ -14,7 +16,7 @@ __all__ = ["ChatRequest", "light_rows", "read_requests"]
 class ChatRequest:
     """One ``generate_until`` request of a chat task.
 
-    ``repeat`` counts requests for the same document in one call, from 0; ``padding`` marks a request that
+    ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that
     only fills up a replica and whose answer nobody reads; ``media`` names the document's media, in order,
     and ``item_id`` the streaming item that it is a round of (else the sample itself).
     """
@@ -64,8 +66,8 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
             views[task, split] = light_rows(task_dict[task][split], ("sample_id", "item_id", "media"))
         view = views[task, split]
         row = {} if view is None else view[doc_id]
-        padding = bool((request.metadata or {}).get("__padding_only__", False))
-        repeat = seen[task, doc_id]
+        padding = is_padding(request)
+        repeat = (request.metadata or {}).get(REPEAT, seen[task, doc_id])
         seen[task, doc_id] += not padding
         sample_id = str(row.get("sample_id") or f"{task}-{doc_id}")
         read.append(

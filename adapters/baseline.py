@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmms_eval.api.instance import GenerationResult
-
 from medtasks.border import at_border
-from medtasks.errors import DataError
+from medtasks.errors import UsageError
 
 from ._arguments import read_integer, read_number, read_text
-from ._base import MedtasksAdapter, refuse_unknown
+from ._base import MedtasksAdapter, Response, refuse_unknown
 from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 
@@ -83,29 +81,26 @@ class MedtasksBaseline(MedtasksAdapter):
             "answer": self._answer,
         }
 
-    @at_border
-    def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
+    def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer.
 
         Raises
         ------
-        DataError
-            Where a document lacks a field (as exit code 1).
+        UsageError
+            Where a document lacks a field.
         """
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []
         for request in read_requests(requests, self.task_dict):
             if request.padding:
-                results.append(GenerationResult(""))
+                results.append(Response(""))
                 continue
             where = (request.task, request.split)
             if where not in views:
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
                 views[where] = rows, sorted(_targets(request.task, rows))
             rows, answers = views[where]
-            results.append(
-                GenerationResult(self._policy(Question.of(rows[request.doc_id], request.sample_id, answers)))
-            )
+            results.append(Response(self._policy(Question.of(rows[request.doc_id], request.sample_id, answers))))
         return results
 
 
@@ -118,7 +113,7 @@ def _targets(task: str, rows: Any) -> list[str]:
     else:
         targets = [row.get("target") for row in rows]
     if not all(isinstance(target, str) for target in targets):
-        raise DataError(
+        raise UsageError(
             f"Task {task}: field 'target' of its documents is missing or no text, but medtasks_baseline "
             "makes its answers from it."
         )

@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.instance import GenerationResult
 from loguru import logger
 
 from medtasks.border import at_border
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 
-from ._base import MedtasksAdapter, refuse_unknown
+from ._base import MedtasksAdapter, Response, refuse_unknown
 from ._recording import read_recording
 from ._requests import ChatRequest, light_rows, read_requests
 
 __all__ = ["MedtasksReplay"]
+
+_NO_ROW = "the file of predictions has no row for it"
 
 
 class MedtasksReplay(MedtasksAdapter):
@@ -29,11 +30,13 @@ class MedtasksReplay(MedtasksAdapter):
         ``task``. A row that names the task goes before one that does not. All repeats of a sample get the
         same response.
     missing
-        What happens to a requested sample without a row: ``error`` (the default) or ``empty`` (answered with
-        an empty text and counted).
+        What happens to a requested sample without a row: ``error`` (the default) ends the run, ``failed`` counts it as
+        not answered.
 
     Errors end the process with one sentence and exit code 1.
     """
+
+    answers_all_rounds = True
 
     @at_border
     def __init__(
@@ -49,8 +52,8 @@ class MedtasksReplay(MedtasksAdapter):
         refuse_unknown("medtasks_replay", ("path", "missing"), unknown)
         if path is None:
             raise UsageError("medtasks_replay: path is missing, expected a JSONL file of predictions.")
-        if missing not in ("error", "empty"):
-            raise UsageError(f"missing is {missing!r}, expected error or empty.")
+        if missing not in ("error", "failed"):
+            raise UsageError(f"missing is {missing!r}, expected error or failed.")
         self._missing = missing
         self._path = Path(str(path)).expanduser()
         self._recording = read_recording(self._path)
@@ -75,14 +78,13 @@ class MedtasksReplay(MedtasksAdapter):
             **self._counts,
         }
 
-    @at_border
-    def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
+    def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order, after all of them were looked up.
 
         Raises
         ------
-        DataError
-            Where a sample has no row and ``missing=error`` (as exit code 1).
+        UsageError
+            Where a sample has no row and ``missing=error``.
         """
         read = read_requests(requests, self.task_dict)
         if self._unmatched is None:
@@ -91,19 +93,19 @@ class MedtasksReplay(MedtasksAdapter):
         wanted = [r for r in read if not r.padding]
         lacking = [r for r, found in zip(read, responses, strict=True) if found is None and not r.padding]
         if lacking and self._missing == "error":
-            raise DataError(
+            raise UsageError(
                 f"{self._path}: no response for {len(lacking)} of {len(wanted)} requested samples, first "
-                f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=empty."
+                f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
         if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {len(wanted)} samples have no row, answered empty")
+            logger.warning(f"medtasks_replay: {len(lacking)} of {len(wanted)} samples have no row")
         self._counts["missing"] += len(lacking)
         self._counts["answered"] += len(wanted) - len(lacking)
-        return [GenerationResult(found or "") for found in responses]
+        return [Response(found or "", failed=_NO_ROW if found is None else None) for found in responses]
 
-    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
+    def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
         """A recorded response holds all rounds of its sample."""
-        return [result.text for result in self.generate_until(requests)]
+        return self.generate_until(requests)
 
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from jinja2 import TemplateError
-from lmms_eval.api.instance import GenerationResult, TokenCounts
+from lmms_eval.api.instance import TokenCounts
 from loguru import logger
 from tqdm import tqdm
 from transformers import StoppingCriteriaList
@@ -18,8 +18,8 @@ from transformers import StoppingCriteriaList
 from medtasks.border import at_border
 from medtasks.errors import DataError, MedtasksError, UsageError
 
-from ._arguments import read_flag, read_integer, read_text
-from ._base import MedtasksAdapter, refuse_unknown
+from ._arguments import read_flag, read_integer, read_number, read_text
+from ._base import MedtasksAdapter, Response, refuse_unknown
 from ._batches import plan_batches
 from ._checkpoint import CheckpointChoice, load_checkpoint
 from ._generation import GenerationSettings, StopAtText, cut_at_stop, sample_seed
@@ -44,6 +44,7 @@ ARGUMENTS = (
     "seed",
     "video",
     "blind",
+    "max_failed",
 )
 
 
@@ -55,6 +56,11 @@ class Answer:
     input_tokens: int
     output_tokens: int
     finish: str
+
+    def response(self) -> Response:
+        """As the harness takes it."""
+        counts = TokenCounts(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+        return Response(self.text, counts, finish=self.finish)
 
 
 class MedtasksVLM(MedtasksAdapter):
@@ -87,6 +93,8 @@ class MedtasksVLM(MedtasksAdapter):
         their times, for checkpoints whose processor takes videos).
     blind
         With ``true`` every prompt goes without its images and frames: what can the text alone answer?
+    max_failed
+        Share of requests that may fail (0.01 when absent) before the run ends with exit code 1.
 
     Greedy by default; a task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams,
     repetition_penalty, max_new_tokens (512 when absent), do_sample and until. ``finish`` tells per task and
@@ -112,6 +120,7 @@ class MedtasksVLM(MedtasksAdapter):
         seed: int = 0,
         video: str = "images",
         blind: bool = False,
+        max_failed: float | None = None,
         max_batch_size: object = None,  # noqa: ARG002  (the harness passes it; batches are never searched for)
         **unknown: Any,
     ) -> None:
@@ -134,6 +143,7 @@ class MedtasksVLM(MedtasksAdapter):
             raise UsageError(f"video is {video!r}, expected images or native.")
         self._blind = read_flag("blind", blind)
         self._native_video = video == "native"
+        self.max_failed = None if max_failed is None else read_number("max_failed", max_failed, least=0, most=1)
         choice = CheckpointChoice(
             pretrained=name,
             revision=read_text(revision),
@@ -173,18 +183,18 @@ class MedtasksVLM(MedtasksAdapter):
             "ignored_generation_settings": sorted(self._ignored),
         }
 
-    @at_border
-    def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
+    def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; a padding request is answered with an empty text, unread.
 
         Raises
         ------
+        UsageError
+            For settings out of range.
         MedtasksError
-            For media that cannot be read, settings out of range, or a batch too large for the GPU (as exit
-            code 1).
+            For media that cannot be read, an input that the model does not take, or a batch too large for the GPU.
         """
         read = read_requests(requests, self.task_dict)
-        answers = [GenerationResult("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
+        answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
         total = sum(not request.padding for request in read)
         with tqdm(
             total=total, desc="medtasks_vlm", unit="sample", disable=self.rank != 0 or not self.show_progress
@@ -193,28 +203,14 @@ class MedtasksVLM(MedtasksAdapter):
                 self._note_ignored(settings)
                 for request, answer in self._answer(batch, settings):
                     self._record(request, answer)
-                    self.tell(request, answer.text)
-                    counts = TokenCounts(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens)
-                    answers[request.position] = GenerationResult(answer.text, counts)
+                    answers[request.position] = answer.response()
                 bar.update(len(batch))
         return answers
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions of the requests of each batch, in the order of answering.
-
-        Sampled answers are never stored, and which repeat a request is can be told among all of them alone: they
-        make one batch.
-        """
-        read = read_requests(requests, self.task_dict)
-        greedy: list[list[int]] = []
-        sampled: list[int] = []
-        for settings, batch in plan_batches(read, self.batch_size, self._max_new_tokens):
-            positions = [request.position for request in batch]
-            if settings.sampling:
-                sampled += positions
-            else:
-                greedy.append(positions)
-        return [*greedy, *([sampled] if sampled else [])]
+        """Positions of the requests of each batch, in the order of answering."""
+        planned = plan_batches(read_requests(requests, self.task_dict), self.batch_size, self._max_new_tokens)
+        return [[request.position for request in batch] for _, batch in planned]
 
     def _note_ignored(self, settings: GenerationSettings) -> None:
         fresh = set(settings.ignored) - self._ignored

@@ -9,7 +9,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.plugin import benchmark_owner
-from medtasks.results.scoring import MetricScore
+from medtasks.results.scoring import MetricScore, coverage_text
 from medtasks.spec import load_spec
 
 from .board import (
@@ -205,12 +205,12 @@ def _reasons(waiting: dict[str, Digest], column: BoardColumn) -> dict[str, str]:
 
 
 def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
-    """Models of which too many items lack a verdict for a place."""
+    """Models of which too many items lack a response or a verdict for a place."""
     found = {}
     for model, digest in standing.ranked.items():
         score = _score(digest, column)
         if is_incomplete(score):
-            found[model] = f"incomplete: {score.judged:,} of {score.samples:,} items judged"
+            found[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
     return found
 
 

@@ -44,7 +44,7 @@ class _Frozen(BaseModel):
 
 class Cell(_Frozen):
     """One score of one model. ``value`` is None where ``reason`` says why; ``low`` and ``high`` are the 95 %
-    cluster-bootstrap interval, where there is one. ``judged``, ``bounds`` and ``incomplete`` as in
+    cluster-bootstrap interval, where there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` as in
     `medtasks.results.scoring.MetricScore`. ``signature`` is the reproducibility signature: equal ones are comparable.
     """
 
@@ -52,6 +52,7 @@ class Cell(_Frozen):
     low: float | None = None
     high: float | None = None
     items: int
+    answered: int | None = None
     judged: int | None = None
     bounds: tuple[float, float] | None = None
     incomplete: bool = False

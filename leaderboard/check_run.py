@@ -9,6 +9,7 @@ from pathlib import Path
 from medtasks.benchmarks import get_benchmark
 from medtasks.results.manifest import RunManifest, TaskFacts
 from medtasks.results.samples import Sample
+from medtasks.results.scoring import COVERAGE, coverage_text
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
@@ -59,10 +60,11 @@ def _complete(folder: Path, manifest: RunManifest, digest: Digest, known: Mappin
             told, fix = f"--{option} {value}", f"run again without --{option}"
             yield problem("LB201", folder.name, told, "all documents", fix, file=path, field=f"settings.{option}")
     for name, facts in known.items():
+        yield from _failed(path, name, facts)
         if digest.complete[name]:
             continue
-        told = f"{facts.answered:,} of {facts.asked:,} documents were answered"
-        if facts.answered == facts.asked:
+        told = f"{facts.attempted:,} of {facts.asked:,} documents were asked"
+        if facts.attempted == facts.asked:
             told = f"{digest.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
         fix, field = "run the task to its end", f"tasks.{name}.answered"
         yield problem("LB201", name, told, "all documents", fix, file=path, field=field)
@@ -71,6 +73,20 @@ def _complete(folder: Path, manifest: RunManifest, digest: Digest, known: Mappin
         if lacking:
             told, fix = f"the group lacks {', '.join(lacking[:_MOST])}", "run the whole group to have it ranked"
             yield problem("LB208", name, told, "all of its tasks", fix, file=path, field=f"groups.{name}")
+
+
+def _failed(path: Path, name: str, facts: TaskFacts) -> Iterator[Finding]:
+    """Requests that got no response: refused where a score over the others would be marked incomplete."""
+    failed = sum(facts.failed.values())
+    if not failed:
+        return
+    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:_MOST])
+    told = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
+    fix = "give the command of the run once more: it asks only for these"
+    severity: Severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
+    yield problem(
+        "LB210", name, told, "a response to each", fix, file=path, field=f"tasks.{name}.failed", severity=severity
+    )
 
 
 def _data(folder: Path, manifest: RunManifest, asked: Asked) -> Iterator[Finding]:
@@ -167,7 +183,7 @@ def _judged(folder: Path, digest: Digest, known: Mapping[str, TaskFacts]) -> Ite
         for metric, score in entry.scores.metrics.items():
             if score.judged is None or not score.samples or not (score.value is None or is_incomplete(score)):
                 continue
-            told = f"{score.judged:,} of {score.samples:,} items have a verdict"
+            told = f"{coverage_text(score.samples, None, score.judged)}"
             fix, path = f"run `medtasks judge {folder.name} --judge FILE`", folder / "scores.json"
             severity: Severity = "error" if (name, metric) in headline else "warning"
             yield problem("LB205", name, told, "all of them", fix, file=path, field=metric, severity=severity)

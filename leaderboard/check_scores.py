@@ -13,8 +13,8 @@ from medtasks.errors import MedtasksError
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest
-from medtasks.results.rescore import scored_sample
 from medtasks.results.samples import Sample
+from medtasks.results.scored import scored_again
 from medtasks.spec import load_spec
 from medtasks.validation.findings import Finding
 
@@ -82,13 +82,11 @@ def check_samples(
 def _again(task: str, manifest: RunManifest, samples: Sequence[Sample]) -> list[Sample]:
     """The samples by today's rules, as `medtasks.results.rescore` makes them, without scores and intervals."""
     spec = load_spec(task)
-    scored = []
-    for sample in samples:
-        parts = {"sample_id": sample.sample_id, "cluster": sample.cluster, "target": sample.target}
-        document = {**sample.document, **parts, "media": list(sample.media)}
-        one = scored_sample(spec, document, sample.responses, prompt=sample.prompt, prompt_hash=sample.prompt_hash)
-        scored.append(one.model_copy(update={"verdicts": sample.verdicts}))
-    return with_judged_scores(spec, with_learned_metrics(spec, scored), manifest.judge)
+    problems: list[str] = []
+    scored = with_learned_metrics(spec, [scored_again(spec, sample) for sample in samples], problems)
+    if problems:
+        raise MedtasksError(problems[0])
+    return with_judged_scores(spec, scored, manifest.judge)
 
 
 def _compared(path: Path, task: str, samples: Sequence[Sample], again: Sequence[Sample]) -> Iterator[Finding]:

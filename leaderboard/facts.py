@@ -120,6 +120,10 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
         yield f"run with --limit: {answered:,} of {asked:,} documents"
     elif answered < asked:
         yield f"{answered:,} of {asked:,} documents were answered"
+    for task, one in sorted(manifest.tasks.items()):
+        for why, count in sorted(one.failed.items()):
+            yield f"{task}: {count:,} requests without a response ({why})"
+    yield from manifest.problems
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:
         yield f"streaming items in no score, as not all of their rounds were asked: {incomplete:,}"

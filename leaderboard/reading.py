@@ -129,12 +129,12 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
         place = f"samples/{task}.jsonl"
         found = samples[task]
         require_samples(place, found)
-        if len(found) != facts.answered:
+        if len(found) != facts.attempted:
             raise DataError(
-                f"{place}: {len(found):,} samples, expected {facts.answered:,} as `tasks.{task}.answered` of "
-                "manifest.json says; restore the file."
+                f"{place}: {len(found):,} samples, expected {facts.attempted:,} as `answered` and `failed` of "
+                f"`tasks.{task}` in manifest.json say; restore the file."
             )
-        if facts.answered > facts.asked:
+        if facts.attempted > facts.asked:
             raise DataError(f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}.")
         if repeated := duplicate_ids(found):
             raise DataError(f"{place}: sample {repeated[0]} stands there twice, expected once; run again.")
@@ -241,7 +241,7 @@ def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
 
 def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:
     facts = manifest.tasks[task]
-    return facts.answered == facts.asked and not scores.incomplete
+    return facts.attempted == facts.asked and not scores.incomplete
 
 
 def _is_whole(group: str, members: Sequence[str], complete: Mapping[str, bool]) -> bool:

@@ -30,9 +30,8 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
 
 
 def is_incomplete(score: MetricScore) -> bool:
-    """Whether too many items lack a verdict for a value to count, whatever threshold the run itself was judged with."""
-    few = score.value is not None and score.judged is not None and score.judged < COVERAGE * score.samples
-    return score.incomplete or few
+    """Whether too many items lack a response or a verdict for a value to count, whatever the run's own threshold."""
+    return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
 def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
@@ -50,6 +49,7 @@ def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
         low=low,
         high=high,
         items=score.samples,
+        answered=score.answered,
         judged=score.judged,
         bounds=score.bounds,
         incomplete=is_incomplete(score),

@@ -6,7 +6,7 @@ so that a command-line user never needs a traceback.
 
 from __future__ import annotations
 
-__all__ = ["DataError", "HarnessError", "MediaError", "MedtasksError", "NotPreparedError", "UsageError"]
+__all__ = ["DataError", "HarnessError", "MediaError", "MedtasksError", "NotPreparedError", "UsageError", "first_line"]
 
 
 class MedtasksError(Exception):
@@ -31,3 +31,11 @@ class NotPreparedError(MedtasksError):
 
 class HarnessError(MedtasksError):
     """The installed lmms-eval is not one that this medtasks can work with."""
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, on one line: our own message, or the kind of another error and its first line."""
+    text = str(error).strip().partition("\n")[0]
+    if isinstance(error, MedtasksError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -6,13 +6,15 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
+from medtasks.results.scoring import coverage_text
+
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
 
 __all__ = ["COLUMNS", "as_csv"]
 
 COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",
-    "items", "judged", "unit", "best", "signature", "set_apart", "reasons", "published", "demonstration",
+    "items", "answered", "judged", "unit", "best", "signature", "set_apart", "reasons", "published", "demonstration",
 )  # fmt: skip
 """``model`` is the slug, ``name`` what the model is called; ``value``, ``low`` and ``high`` have all digits, in the
 board's own unit (a fraction is 0 to 1); ``best`` says which end of the column is: highest, lowest, or zero of a signed
@@ -57,7 +59,7 @@ def _scores(
         why = [*([cell.reason] if cell.reason else []), *_incomplete(cell), *(reasons or ())]
         yield (
             table.name, row.model, name, "yes" if row.blind else "no", *_scored(column), cell.value, cell.low,
-            cell.high, cell.items, cell.judged, column.unit, _best(column), cell.signature,
+            cell.high, cell.items, cell.answered, cell.judged, column.unit, _best(column), cell.signature,
             "no" if reasons is None else "yes", "; ".join(why), "",
         )  # fmt: skip
 
@@ -73,7 +75,7 @@ def _best(column: BoardColumn) -> str:
 
 
 def _incomplete(cell: Cell) -> list[str]:
-    return [f"incomplete: {cell.judged} of {cell.items} items have a verdict"] if cell.incomplete else []
+    return [f"incomplete: {coverage_text(cell.items, cell.answered, cell.judged)}"] if cell.incomplete else []
 
 
 def _published(benchmark: BenchmarkBoard) -> Iterator[Sequence[_Field]]:
@@ -84,7 +86,7 @@ def _published(benchmark: BenchmarkBoard) -> Iterator[Sequence[_Field]]:
             column = columns.get(cell.column)
             scored = (None, cell.column, None, None) if column is None else _scored(column)
             yield (
-                row.table, None, row.model, "no", *scored, cell.value, None, None, None, None,
+                row.table, None, row.model, "no", *scored, cell.value, None, None, None, None, None,
                 *((None, None) if column is None else (column.unit, _best(column))), None, "yes",
                 "; ".join(("published, not re-run", *cell.notes)), _source(row),
             )  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from medtasks.results.scoring import coverage_text
+
 from ..board import BoardColumn, BoardRow, Cell
 from .numbers import exact, interval, number
 
-__all__ = ["ABSENT", "CellView", "Scale", "best_values", "cell_view", "judged_notes", "scale_of"]
+__all__ = ["ABSENT", "CellView", "Scale", "best_values", "cell_view", "coverage_notes", "scale_of"]
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,13 @@ def cell_view(
     if cell.value is None:
         reason = cell.reason or "no value"
         return CellView(
-            text="", notes=judged_notes(column, cell), reason=reason, items=cell.items, signature=cell.signature
+            text="", notes=coverage_notes(column, cell), reason=reason, items=cell.items, signature=cell.signature
         )
     return CellView(
         text=number(cell.value, column.unit),
         sort=exact(cell.value),
         interval=interval(cell.low, cell.high, column.unit),
-        notes=judged_notes(column, cell),
+        notes=coverage_notes(column, cell),
         bar=_bar(cell, scale) if scale else "",
         chance=f"M{scale.place(scale.chance)} 0V8" if scale and scale.chance is not None else "",
         top=cell.value == best and not cell.incomplete,
@@ -101,11 +103,11 @@ def _bar(cell: Cell, scale: Scale) -> str:
     return f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}{value}"
 
 
-def judged_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
-    """What a reader must know of a judged score that is not decided for every item."""
-    if cell.judged is None or cell.judged == cell.items:
+def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
+    """What a reader must know of a score that is not decided for every item."""
+    if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
-    notes = [f"{cell.judged:,} of {cell.items:,} judged"]
+    notes = [coverage_text(cell.items, cell.answered, cell.judged)]
     if cell.bounds is not None:
         notes.append(f"whatever the rest: {interval(*cell.bounds, column.unit)}")
     if cell.incomplete:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Cell, Pair, Unit
 from ..exports.names import safe_name
-from .cells import judged_notes
+from .cells import coverage_notes
 from .numbers import difference, interval, number
 from .overview import set_apart
 from .samples import SampleKey, SampleRow, SampleText
@@ -92,7 +92,7 @@ def _model(board: Board, slug: str) -> dict[str, Any]:
 def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
     """The score as printed, what stands small behind it, number of its signature, why there is none, is it whole."""
     text = "" if cell.value is None else number(cell.value, column.unit)
-    told = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *judged_notes(column, cell))))
+    told = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(column, cell))))
     return [text, told, signature, cell.reason or "", not cell.incomplete]
 
 

@@ -10,7 +10,10 @@ from typing import Any
 from medtasks.data.records.base import Record
 from medtasks.errors import MedtasksError
 
-__all__ = ["Benchmark", "Document", "Item", "Joined", "SampleView", "Value", "sample_items"]
+__all__ = ["FAILED", "Benchmark", "Document", "Item", "Joined", "SampleView", "Value", "sample_items"]
+
+FAILED = "failed"
+"""Status of a sample to which the back-end gave no response."""
 
 Document = dict[str, Any]
 """A record as the harness sees it; the keys that all benchmarks share are listed in docs/architecture.md."""
@@ -21,7 +24,8 @@ class Value:
     """One metric of one item: its sufficient statistics or, while it has no verdict, between which they will lie.
 
     All three are None where the metric could not be computed here. An item to which a metric does not apply has
-    statistics of zeros. ``judge`` is the hash of the judge that was asked; None where none was.
+    statistics of zeros. ``judge`` is the hash of the judge that was asked; None where none was. ``failed`` marks an
+    item to which the back-end gave no (full) response: it has no statistics, and limits where there are any.
     """
 
     statistics: tuple[float, ...] | None = None
@@ -32,16 +36,23 @@ class Value:
     judge: str | None = None
     parts: Mapping[str, Value] = field(default_factory=dict)
     """What the item counts in each group of the breakdown ``Benchmark.parts``, where it is judged by parts."""
+    failed: bool = False
 
     @property
     def pending(self) -> bool:
         """Whether the value lacks a verdict: no judge was asked, or none could tell."""
-        return self.statistics is None and self.low is not None
+        return self.statistics is None and self.low is not None and not self.failed
 
     @property
     def awaiting(self) -> bool:
         """Whether no judge was asked yet."""
         return self.pending and self.judge is None
+
+    def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
+        """The value of a metric made of this one: ``change`` of its statistics, or of its limits."""
+        ends = (None if row is None else change(row) for row in (self.statistics, self.low, self.high))
+        statistics, low, high = ends
+        return Value(statistics=statistics, low=low, high=high, judge=self.judge, failed=self.failed)
 
 
 @dataclass(frozen=True)

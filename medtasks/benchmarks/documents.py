@@ -99,13 +99,17 @@ class Rows:
     def _reason(self, document: Document) -> str:
         return self.unusable(document) if self.unusable is not None else ""
 
-    @at_border
-    def __call__(self, placeholder: Dataset) -> Dataset:
-        """The documents as a dataset, whatever the placeholder holds."""
+    def dataset(self) -> Dataset:
+        """The documents as a dataset: what the harness sees."""
         from datasets import Dataset
 
-        del placeholder
         return Dataset.from_list(self.documents())
+
+    @at_border
+    def __call__(self, placeholder: Dataset) -> Dataset:
+        """:meth:`dataset`, whatever the placeholder holds."""
+        del placeholder
+        return self.dataset()
 
 
 def task_documents(task: str) -> list[Document]:
@@ -202,19 +206,16 @@ def messages(doc: Mapping[str, Any], template: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": content}]
 
 
-@at_border
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> str:
     """:func:`prompt_text` of the task's template, for the harness."""
     return prompt_text(doc, lmms_eval_specific_kwargs["template"])
 
 
-@at_border
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
     """:func:`pictures`, for the harness."""
     return pictures(doc)
 
 
-@at_border
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """:func:`messages`, for the harness."""
     return messages(doc, lmms_eval_specific_kwargs["template"])

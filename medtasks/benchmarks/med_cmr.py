@@ -49,10 +49,10 @@ def _gold_option(view: SampleView) -> tuple[str, ...]:
 def _dimension_mean(item: Item) -> Value | None:
     """The sums of right answers per dimension that the unweighted mean is made of."""
     accuracy = item.values.get("accuracy")
-    if accuracy is None or accuracy.statistics is None:
+    if accuracy is None:
         return None
-    row = ACCURACY_DIMENSION_MEAN.item_statistics(item.view.document["dimension"], accuracy.statistics[0])
-    return Value(statistics=tuple(row.tolist()))
+    dimension = item.view.document["dimension"]
+    return accuracy.mapped(lambda row: tuple(ACCURACY_DIMENSION_MEAN.item_statistics(dimension, row[0]).tolist()))
 
 
 BENCHMARK = Benchmark(

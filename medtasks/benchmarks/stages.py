@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.documents import pictures, prompt_text
-from medtasks.border import at_border
 from medtasks.filters import join_stages
 from medtasks.prompts import render
 
@@ -21,7 +20,6 @@ NextText = tuple[list[Any] | None, str | None, bool, list[str] | None, None]
 NextMessages = tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]
 
 
-@at_border
 def stage_text(
     doc: Mapping[str, Any],
     lmms_eval_specific_kwargs: Mapping[str, Any],
@@ -42,7 +40,6 @@ def stage_text(
     return None, None, True, [join_stages(said)], None
 
 
-@at_border
 def stage_messages(
     doc: Mapping[str, Any],
     lmms_eval_specific_kwargs: Mapping[str, Any],

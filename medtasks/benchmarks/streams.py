@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.base import Item, Joined, SampleView, Value
+from medtasks.benchmarks.base import FAILED, Item, Joined, SampleView, Value
 from medtasks.data.records import ABSTENTIONS
 from medtasks.filters import alert_status, answerability_status, parse_alert
 from medtasks.metrics import (
@@ -161,6 +161,8 @@ def join_rounds(samples: Sequence[SampleView]) -> Joined:
             continue
         turns = [turn_of(sample.document, sample.filtered, sample.values) for sample in members]
         values = item_values(turns, fallback=FALLBACK in members[0].values)
+        if any(member.status == FAILED for member in members):
+            values = {name: _unknown(name, value, turns[0]) for name, value in values.items()}
         items.append(Item(name, members[0].cluster, tuple(members), values))
     return Joined(tuple(items), incomplete)
 
@@ -203,6 +205,19 @@ def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, V
     }
 
 
+def _unknown(name: str, value: Value, first: Turn) -> Value:
+    """The metric of an item of which a round has no response: anything from 0 to 1, a delay without limits.
+
+    One that does not apply to the item, whatever its responses, stays as it is.
+    """
+    if name == "signed_delay" and first.in_seconds:
+        return Value(failed=True)
+    if value.statistics is not None and value.statistics[1] == 0:
+        return value
+    low, high = (tuple(_METRICS[name].item_statistics(number).tolist()) for number in (0.0, 1.0))
+    return Value(low=low, high=high, judge=value.judge, failed=True)
+
+
 def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
     return (low, high) if applies else (None, None)
 
@@ -237,17 +252,21 @@ def _value(name: str, low: float | None, high: float | None, judge: str | None =
 def table4_value(item: Item) -> Value | None:
     """The item's part in Table 4's overall, where mode means are combined."""
     content, responsiveness = item.values["content"], item.values.get("responsiveness")
-    timed = None if responsiveness is None or responsiveness.statistics is None else responsiveness.statistics[0]
     mode = item.view.document["temporal_mode"]
 
-    def row(statistics: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(OVERALL_TABLE4.item_statistics(mode, statistics[0], timed).tolist())
+    def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if said is None:
+            return None
+        return tuple(OVERALL_TABLE4.item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
 
-    if content.statistics is not None:
-        return Value(statistics=row(content.statistics), judge=content.judge)
-    assert content.low is not None
-    assert content.high is not None
-    return Value(low=row(content.low), high=row(content.high), judge=content.judge)
+    timing = responsiveness or Value()
+    return Value(
+        statistics=row(content.statistics, timing.statistics),
+        low=row(content.low, timing.statistics or timing.low),
+        high=row(content.high, timing.statistics or timing.high),
+        judge=content.judge,
+        failed=content.failed,
+    )
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:

@@ -63,7 +63,7 @@ def judge(
 ) -> None:
     """Judge a run's responses; what was judged before is not asked again."""
     from medtasks.errors import UsageError
-    from medtasks.harness import renew_numbers
+    from medtasks.harness.numbers import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
     from medtasks.results.adjudication import judge_run

@@ -58,11 +58,23 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
+    from medtasks.errors import UsageError
+    from medtasks.results.answers import is_unfinished
     from medtasks.results.diagnostics import comparisons, same_tasks
     from medtasks.results.folder import RunRecord, read_run, write_run
+    from medtasks.results.manifest import now
     from medtasks.results.rescore import rescore
     from medtasks.results.summary import summary
+    from medtasks.results.unfinished import score_unfinished
 
+    if is_unfinished(folder):
+        if against is not None:
+            raise UsageError("--against compares result folders; write the unfinished run with --out first.")
+        run = score_unfinished(folder, created=now())
+        if out is not None:
+            write_run(out, run)
+        write(summary(run, out, keep="--out"))
+        return
     manifest, samples = read_run(folder)
     again = rescore(manifest, samples)
     run = RunRecord(manifest=again.manifest, samples=again.samples, tasks=again.tasks, groups=again.groups)
@@ -148,12 +160,11 @@ def _show_changes(again: Rescored) -> None:
 
 
 def _elsewhere(path: Path, layout: str, task: str, columns: list[str], model: str, out: Path | None) -> None:
-    from datetime import datetime, timezone
-
     from medtasks.errors import UsageError
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
     from medtasks.results.foreign import LAYOUTS
+    from medtasks.results.manifest import now
     from medtasks.results.summary import summary
 
     if layout not in LAYOUTS:
@@ -164,8 +175,7 @@ def _elsewhere(path: Path, layout: str, task: str, columns: list[str], model: st
         if not equals or not field or not column:
             raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
         mapping[field] = column
-    created = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    scored = score_predictions(path, cast("Layout", layout), task, columns=mapping, model=model, created=created)
+    scored = score_predictions(path, cast("Layout", layout), task, columns=mapping, model=model, created=now())
     if out is not None:
         write_run(out, scored.run)
     write(summary(scored.run, out, keep="--out"))

@@ -12,7 +12,7 @@ from medtasks.metrics import get_metric
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 from medtasks.results.paired import Paired, compare_samples
-from medtasks.results.samples import Sample
+from medtasks.results.samples import FAILED, Sample
 from medtasks.results.scoring import Scores
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import cluster_bootstrap
@@ -62,9 +62,10 @@ _ANSWERED = ("ok", "unanswerable", "no_final_answer")
 
 def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
     """Diagnostics out of a task's or group's scores."""
-    responses = sum(scores.status.values())
-    failed = sum(count for status, count in scores.status.items() if status not in _ANSWERED)
-    found = Diagnostics(responses=responses, extraction_failures=failed / responses if responses else 0.0)
+    counts = {status: count for status, count in scores.status.items() if status != FAILED}
+    responses = sum(counts.values())
+    unread = sum(count for status, count in counts.items() if status not in _ANSWERED)
+    found = Diagnostics(responses=responses, extraction_failures=unread / responses if responses else 0.0)
     letters = scores.letters
     if letters is None:
         return found

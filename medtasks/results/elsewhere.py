@@ -14,9 +14,10 @@ from medtasks.results.foreign import Joined, Layout, join, read_predictions
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
-from medtasks.results.rescore import scored_sample
+from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
+from medtasks.results.scored import scored_sample
 from medtasks.spec import leaf_tasks, load_spec
 
 __all__ = ["Elsewhere", "score_predictions"]
@@ -65,16 +66,20 @@ def score_predictions(
             "columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
+    problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
         answered = [document for document in members if document["sample_id"] in joined.responses]
         scored = [
-            scored_sample(spec, document, [joined.responses[document["sample_id"]]], prompt="", prompt_hash=PROMPT)
+            scored_sample(
+                spec, document, [Reply(joined.responses[document["sample_id"]])], prompt="", prompt_hash=PROMPT
+            )
             for document in answered
         ]
         if scored:
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored))
-    return Elsewhere(_record(task, samples, documents, path, layout, model, created), joined)
+            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
+    record = _record(task, samples, documents, path, layout, model, created, problems)
+    return Elsewhere(record, joined)
 
 
 def _is_asked(named: str | None, leaves: Sequence[str]) -> bool:
@@ -89,13 +94,14 @@ def _record(
     layout: str,
     model: str,
     created: str,
+    problems: Sequence[str],
 ) -> RunRecord:
     groups = {task: tuple(samples)} if load_spec(task).kind == "group" else {}
     tasks, pooled = pooled_scores(samples, groups)
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
-        made = task_facts(spec, {}, len(documents[name]), [sample.status for sample in members])
+        made = task_facts(spec, {}, len(documents[name]), members)
         known = protocol_hash(spec, {}, prompt_hash=PROMPT)
         facts[name] = made.model_copy(update={"prompt_hash": PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})
@@ -113,5 +119,6 @@ def _record(
         tasks=facts,
         groups=groups,
         data={name: data_facts(name) for name in benchmarks},
+        problems=tuple(problems),
     )
     return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)

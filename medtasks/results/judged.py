@@ -15,7 +15,8 @@ from medtasks.judge.ensemble import bounds, combine
 from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, total
 from medtasks.prompts import HASH_LENGTH
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
+from medtasks.results.samples import FAILED, JudgedResponse, JudgedScore, Limits, Sample
+from medtasks.results.scored import ideal_response
 from medtasks.results.scoring import COVERAGE
 from medtasks.spec import TaskSpec
 
@@ -105,7 +106,9 @@ def _with_scores(
             "statistics": statistics,
             "verdicts": verdicts,
             "judged": judged,
-            "pending": tuple(name for name, one in judged.items() if one.limits[0] != one.limits[1]),
+            "pending": ()
+            if sample.status == FAILED
+            else tuple(name for name, one in judged.items() if one.limits[0] != one.limits[1]),
         }
     )
 
@@ -120,11 +123,12 @@ def _scores(
     """Every metric of one rubric."""
     document = judged_document(sample)
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
+    failed = sample.status == FAILED  # then it counts where the gold answer would be judged
     for number, text in enumerate(judged_responses(sample)):
-        if not is_asked(spec, rubric.name, document, text):
+        if not is_asked(spec, rubric.name, document, ideal_response(document) if failed else text):
             rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
         else:
-            rows.append(_limits(rubric, document, facts, found[number] if found else None))
+            rows.append(_limits(rubric, document, facts, found[number] if found and not failed else None))
     judge = facts.judge_hash if facts is not None and found and any(one.judges for one in found) else None
     scores = {}
     for metric in rubric.metrics:

@@ -29,7 +29,7 @@ from medtasks.prompts import HASH_LENGTH, template_hash
 from medtasks.results.files import canonical_json
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
+from medtasks.results.samples import FAILED, JudgedResponse, JudgeEntry, Sample
 from medtasks.results.scoring import COVERAGE
 from medtasks.spec import load_spec
 
@@ -165,7 +165,7 @@ def judge_samples(
 def _cases(samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str]) -> Iterator[_Case]:
     for task in tasks:
         for sample in samples[task]:
-            for number, text in enumerate(judged_responses(sample)):
+            for number, text in enumerate(() if sample.status == FAILED else judged_responses(sample)):
                 yield _Case(task, sample, number, text)
 
 

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from medtasks.errors import first_line
 from medtasks.metrics.learned import LEARNED
-from medtasks.results.samples import Sample
+from medtasks.results.samples import FAILED, Sample
 from medtasks.spec import TaskSpec
 
 __all__ = ["with_learned_metrics"]
 
 
-def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
-    """``samples`` with the learned metrics that the task names; one whose weights are absent has no statistics."""
+def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
+    """``samples`` with the learned metrics that the task names.
+
+    One whose weights are absent has no statistics, nor has one whose model fails: that is added to ``problems`` as a
+    sentence, because all other scores must not be lost with it.
+    """
     found = list(samples)
     for name in spec.metadata.learned:
-        metric = LEARNED[name]
-        absent = metric.unavailable() is not None
-        values = None if absent else metric.scores([(sample.filtered, sample.target) for sample in found])
-        found = [
-            _with_score(sample, name, None if values is None else float(values[i])) for i, sample in enumerate(found)
-        ]
+        values = _values(spec.name, name, found, problems)
+        found = [_with_score(sample, name, values.get(number)) for number, sample in enumerate(found)]
     return found
+
+
+def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
+    """The scores of the samples that have a response, by position; none where they cannot be computed."""
+    metric = LEARNED[name]
+    if metric.unavailable() is not None:
+        return {}
+    answered = [number for number, sample in enumerate(samples) if sample.status != FAILED]
+    try:
+        scores = metric.scores([(samples[number].filtered, samples[number].target) for number in answered])
+    except Exception as error:  # a model of somebody else's, on whatever device: memory, drivers, weights
+        problems.append(f"{task}: {name} could not be computed ({first_line(error)}); `medtasks score` tries again.")
+        return {}
+    return dict(zip(answered, scores.tolist(), strict=True))
 
 
 def _with_score(sample: Sample, name: str, value: float | None) -> Sample:

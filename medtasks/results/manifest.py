@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -20,14 +23,28 @@ from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
 from medtasks.prompts import HASH_LENGTH
 from medtasks.results.files import canonical_json
+from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
 
-__all__ = ["DataFacts", "RubricFacts", "RunManifest", "TaskFacts", "protocol_hash", "task_facts", "versions"]
+__all__ = [
+    "DataFacts",
+    "RubricFacts",
+    "RunManifest",
+    "TaskFacts",
+    "now",
+    "outcome_counts",
+    "protocol_hash",
+    "task_facts",
+    "versions",
+]
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
     "rouge-score", "sacrebleu", "nltk", "numpy", "pillow", "av", "torchcodec",
 )  # fmt: skip
+
+
+_NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
 class DataFacts(BaseModel):
@@ -43,7 +60,11 @@ class DataFacts(BaseModel):
 
 
 class TaskFacts(BaseModel):
-    """One task's protocol and what became of its documents."""
+    """One task's protocol and what became of its documents.
+
+    ``asked`` counts the task's documents, ``answered`` those with a response; ``failed`` counts those without one by
+    reason.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,7 +81,13 @@ class TaskFacts(BaseModel):
     excluded: dict[str, int] = {}
     asked: int
     answered: int
+    failed: dict[str, int] = {}
     status: dict[str, int]
+
+    @property
+    def attempted(self) -> int:
+        """Documents that the model was asked about, with or without a response."""
+        return self.answered + sum(self.failed.values())
 
 
 class RubricFacts(BaseModel):
@@ -96,7 +123,8 @@ class RubricFacts(BaseModel):
 class RunManifest(BaseModel):
     """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change.
 
-    ``scored`` are the versions that scored it later than it was run; None where that was one thing.
+    ``scored`` are the versions that scored it later than it was run; None where that was one thing. ``problems`` are
+    sentences about what could not be scored or judged.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,11 +140,17 @@ class RunManifest(BaseModel):
     data: dict[str, DataFacts]
     scored: dict[str, str] | None = None
     judge: dict[str, RubricFacts] = {}
+    problems: tuple[str, ...] = ()
 
     @field_validator("judge", mode="before")
     @classmethod
     def _none_yet(cls, found: Any) -> Any:
         return {} if found is None else found  # so folders of version 0.1.0 before there was a judge say it
+
+
+def now() -> str:
+    """The time in UTC, to the second, as a manifest has it."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:
@@ -165,9 +199,9 @@ def frame_settings(spec: TaskSpec) -> dict[str, Any]:
 
 
 def task_facts(
-    spec: TaskSpec, generation: dict[str, Any], asked: int, statuses: Sequence[str], *, blind: bool = False
+    spec: TaskSpec, generation: dict[str, Any], asked: int, samples: Sequence[Sample], *, blind: bool = False
 ) -> TaskFacts:
-    """Facts of one task whose samples ended with ``statuses``, out of ``asked`` documents; ``blind`` without media."""
+    """Facts of one task that ended with ``samples``, out of ``asked`` documents; ``blind`` without media."""
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,
@@ -181,6 +215,16 @@ def task_facts(
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),
         asked=asked,
-        answered=len(statuses),
-        status={name: statuses.count(name) for name in sorted(set(statuses))},
+        **outcome_counts(samples),
     )
+
+
+def outcome_counts(samples: Sequence[Sample]) -> dict[str, Any]:
+    """The fields of :class:`TaskFacts` that say what became of the documents asked."""
+    # reasons often hold a request's id or a time: like reasons count as one
+    failures = Counter(_NUMBER.sub("#", sample.failure) for sample in samples if sample.failure is not None)
+    return {
+        "answered": len(samples) - failures.total(),
+        "failed": dict(sorted(failures.items())),
+        "status": dict(sorted(Counter(sample.status for sample in samples).items())),
+    }

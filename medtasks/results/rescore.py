@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from medtasks.errors import MedtasksError
-from medtasks.filters import filter_class, version_of
+from medtasks.filters import version_of
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, TaskFacts, protocol_hash, versions
-from medtasks.results.run import make_sample, pooled_scores
+from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
+from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
+from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.spec import TaskSpec, load_spec
 
-__all__ = ["Change", "Rescored", "rescore", "scored_sample"]
+__all__ = ["Change", "Rescored", "rescore"]
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,6 @@ class Rescored:
     changes: tuple[Change, ...]
 
 
-def scored_sample(
-    spec: TaskSpec, document: Mapping[str, Any], responses: Sequence[str], *, prompt: str, prompt_hash: str
-) -> Sample:
-    """The sample that ``responses`` (one, or one for each repeat) to ``document`` make under the task's rules.
-
-    ``document`` is whole: sample id, cluster, media and target are in it.
-    """
-    step = filter_class(spec.filters[-1])()
-    (filtered,) = step.apply([list(responses)], [document])
-    said = [filtered] if isinstance(filtered, str) else list(filtered)
-    # the harness strips what a filter leaves before it is scored
-    values = _process(spec)(document, [text.strip() for text in said])
-    return make_sample(spec, document, responses, said, values, prompt=prompt, prompt_hash=prompt_hash)
-
-
-def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Mapping[str, Mapping[str, Any]]]:
-    module, _, name = spec.resolved["process_results"].rpartition(".")
-    function: Callable[[Mapping[str, Any], Sequence[str]], Mapping[str, Mapping[str, Any]]]
-    function = getattr(import_module(module), name)
-    return function
-
-
 def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Rescored:
     """A run's samples, scored again.
 
@@ -79,34 +57,23 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
         raise MedtasksError(f"samples/{lacking[0]}.jsonl: missing, although the manifest names the task; restore it.")
     again: dict[str, list[Sample]] = {}
     changes: list[Change] = []
+    problems: list[str] = []
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec = load_spec(name)
-        scored = with_learned_metrics(spec, [_again(spec, sample) for sample in samples[name]])
+        scored = with_learned_metrics(spec, [scored_again(spec, sample) for sample in samples[name]], problems)
         again[name] = with_judged_scores(spec, scored, manifest.judge)
         for before, after in zip(samples[name], again[name], strict=True):
             changes += _changes(name, before, after)
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
     tasks, groups = pooled_scores(again, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
-    renewed = manifest.model_copy(update={"tasks": facts, "scored": by})
+    renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
     return Rescored(again, tasks, groups, renewed, tuple(changes))
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
 """Packages that can move a score once the responses are there."""
-
-
-def _again(spec: TaskSpec, sample: Sample) -> Sample:
-    document = {
-        **sample.document,
-        "sample_id": sample.sample_id,
-        "cluster": sample.cluster,
-        "media": list(sample.media),
-        "target": sample.target,
-    }
-    scored = scored_sample(spec, document, sample.responses, prompt=sample.prompt, prompt_hash=sample.prompt_hash)
-    return scored.model_copy(update={"verdicts": sample.verdicts})
 
 
 def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
@@ -121,7 +88,6 @@ def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
 
 def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskFacts:
     """The task's facts by today's rules; the prompt stays the one that was asked."""
-    statuses = [sample.status for sample in samples]
     return facts.model_copy(
         update={
             "filters": {name: version_of(name) for name in spec.filters},
@@ -129,6 +95,6 @@ def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskF
                 spec, facts.generation, prompt_hash=facts.prompt_hash, frames=facts.frames, blind=facts.blind
             ),
             "yaml_hash": spec.yaml_hash,
-            "status": {name: statuses.count(name) for name in sorted(set(statuses))},
+            **outcome_counts(samples),
         }
     )

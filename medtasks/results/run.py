@@ -1,9 +1,9 @@
-"""From the harness's sample log to a finished run: complete samples, scores, manifest."""
+"""From replies to a finished run: complete samples, scores, manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +12,51 @@ import numpy as np
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import is_blind
 from medtasks.data.store import open_prepared
-from medtasks.errors import MedtasksError
-from medtasks.filters import status_of
+from medtasks.errors import MedtasksError, first_line
 from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
-from medtasks.results.samples import Repeat, Sample, duplicate_ids
+from medtasks.results.replies import ALL_BLANK, Reply, is_blank
+from medtasks.results.samples import Sample, duplicate_ids
+from medtasks.results.scored import scored_sample
 from medtasks.results.scoring import COVERAGE, Scores, intervals, score_samples
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
-__all__ = ["CollectedRun", "collect_run", "data_facts", "finish_run", "make_sample", "pooled_scores", "standard_errors"]
+__all__ = [
+    "AskedDocument",
+    "AskedTask",
+    "CollectedRun",
+    "collect_run",
+    "data_facts",
+    "finish_run",
+    "pooled_scores",
+    "standard_errors",
+]
 
-LoggedTask = tuple[TaskSpec, Sequence[Mapping[str, Any]], dict[str, Any], int]
-"""Specification, the harness's sample log, generation settings in force, number of documents."""
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
+
+
+@dataclass(frozen=True)
+class AskedDocument:
+    """One document, the text of its prompt, and a reply for each time that it was asked."""
+
+    document: Mapping[str, Any]
+    prompt: str
+    replies: tuple[Reply, ...]
+
+
+@dataclass(frozen=True)
+class AskedTask:
+    """What a run asked of one task: ``total`` counts the task's documents, of which a limit may leave some out."""
+
+    spec: TaskSpec
+    generation: dict[str, Any]
+    total: int
+    documents: Sequence[AskedDocument]
 
 
 @dataclass(frozen=True)
@@ -44,6 +71,10 @@ class CollectedRun:
     model: dict[str, Any]
     standard_errors: dict[str, dict[str, float | None]] = field(default_factory=dict)
     judge: dict[str, RubricFacts] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    """What could not be done, a sentence each; the answers concerned stay where they are."""
+    unscored: tuple[str, ...] = ()
+    """Tasks that have answers and no scores."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval per task or group and metric, as plain JSON."""
@@ -51,46 +82,85 @@ class CollectedRun:
 
 
 def collect_run(
-    tasks: Sequence[LoggedTask],
+    tasks: Sequence[AskedTask],
     groups: Mapping[str, Sequence[str]],
     model: dict[str, Any],
     judging: Callable[[dict[str, list[Sample]]], JudgedSamples] | None = None,
 ) -> CollectedRun:
-    """Samples and scores of one harness run; ``groups`` maps a group to those of its tasks that were run.
+    """Samples and scores of one run; ``groups`` maps a group to those of its tasks that were run.
 
-    ``judging`` gives the samples their verdicts before they are scored.
-
-    Raises:
-        MedtasksError: a document was answered twice (a wrong sharding), so no score can be trusted.
+    ``judging`` gives the samples their verdicts before they are scored. A task, metric or judge that fails costs itself
+    alone: it is named in ``problems``.
     """
+    problems: list[str] = []
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
-    for spec, logged, generation, asked in tasks:
-        samples[spec.name] = with_judged_scores(
-            spec, with_learned_metrics(spec, [_sample(spec, entry) for entry in logged])
-        )
-        repeated = duplicate_ids(samples[spec.name])
-        if repeated:
-            raise MedtasksError(
-                f"{spec.name}: {len(repeated)} documents were answered more than once, {repeated[0]} among "
-                "them; the back-end shards by something else than the global rank."
+    tasks = _without_blank_run(tasks)
+    for task in tasks:
+        name = task.spec.name
+        try:
+            made = [
+                scored_sample(
+                    task.spec, one.document, one.replies, prompt=one.prompt, prompt_hash=task.spec.prompt_hash or ""
+                )
+                for one in task.documents
+            ]
+            _refuse_duplicates(made)
+            samples[name] = with_judged_scores(task.spec, with_learned_metrics(task.spec, made, problems))
+            facts[name] = task_facts(
+                task.spec, task.generation, task.total, made, blind=is_blind() or bool(model.get("blind"))
             )
-        statuses = [sample.status for sample in samples[spec.name]]
-        facts[spec.name] = task_facts(spec, generation, asked, statuses, blind=is_blind() or bool(model.get("blind")))
+        except Exception as error:  # filters and metrics of other packages may raise anything
+            samples.pop(name, None)
+            problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
     judge: dict[str, RubricFacts] = {}
     if judging is not None:
-        samples, judge = judging(samples)
-    tasks_scores, groups_scores = pooled_scores(samples, groups, threshold=judged_threshold(judge))
+        try:
+            samples, judge = judging(samples)
+        except Exception as error:
+            problems.append(f"not judged, the run is saved without; `medtasks judge` goes on. {first_line(error)}")
+    members = {name: tuple(one for one in leaves if one in samples) for name, leaves in groups.items()}
+    members = {name: leaves for name, leaves in members.items() if leaves}
+    tasks_scores, groups_scores = pooled_scores(samples, members, threshold=judged_threshold(judge))
     return CollectedRun(
         samples=samples,
         tasks=tasks_scores,
         groups=groups_scores,
         facts=facts,
-        members={name: tuple(members) for name, members in groups.items()},
+        members=members,
         model=model,
-        standard_errors=standard_errors(samples, groups),
+        standard_errors=standard_errors(samples, members),
         judge=judge,
+        problems=tuple(problems),
+        unscored=tuple(task.spec.name for task in tasks if task.spec.name not in samples),
     )
+
+
+def _without_blank_run(tasks: Sequence[AskedTask]) -> Sequence[AskedTask]:
+    """``tasks``, all replies failed where every one of them is blank: that is a broken model, not a bad one."""
+    replies = [reply for task in tasks for one in task.documents for reply in one.replies]
+    if not replies or not all(is_blank(reply.text) for reply in replies):
+        return tasks
+
+    def marked(reply: Reply) -> Reply:
+        return reply if reply.failed is not None else Reply.failure(ALL_BLANK)
+
+    return [
+        replace(
+            task,
+            documents=[replace(one, replies=tuple(marked(reply) for reply in one.replies)) for one in task.documents],
+        )
+        for task in tasks
+    ]
+
+
+def _refuse_duplicates(samples: Sequence[Sample]) -> None:
+    repeated = duplicate_ids(samples)
+    if repeated:
+        raise MedtasksError(
+            f"{len(repeated)} documents were answered more than once, {repeated[0]} among them; the back-end shards by "
+            "something else than the global rank"
+        )
 
 
 def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str) -> RunRecord:
@@ -107,6 +177,7 @@ def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | No
         groups=run.members,
         data={name: data_facts(name) for name in benchmarks},
         judge=run.judge,
+        problems=run.problems,
     )
     record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups)
     if directory is not None:
@@ -162,63 +233,3 @@ def _standard_errors(name: str, samples: list[Sample]) -> dict[str, float | None
             statistics = np.array(rows, dtype=np.float64)
             errors[metric] = clustered_standard_error(statistics, [cluster for _, cluster in values])
     return errors
-
-
-def _sample(spec: TaskSpec, logged: Mapping[str, Any]) -> Sample:
-    said = logged["filtered_resps"][0]
-    raw = logged["resps"][0]
-    return make_sample(
-        spec,
-        logged["doc"],
-        (raw,) if isinstance(raw, str) else tuple(raw),
-        [said] if isinstance(said, str) else list(said),
-        {metric: logged[metric] for metric in spec.metrics if metric in logged},
-        prompt=logged["arguments"][0],
-        prompt_hash=spec.prompt_hash or "",
-    )
-
-
-def make_sample(
-    spec: TaskSpec,
-    document: Mapping[str, Any],
-    responses: Sequence[str],
-    filtered: Sequence[str],
-    values: Mapping[str, Mapping[str, Any]],
-    *,
-    prompt: str,
-    prompt_hash: str,
-) -> Sample:
-    """The sample line of one document: its raw and filtered responses (several, where it was asked several times),
-    and what the task's ``process_results`` made of them."""
-    fields = dict(document)
-    return Sample(
-        sample_id=fields.pop("sample_id"),
-        task=spec.name,
-        cluster=fields.pop("cluster"),
-        media=tuple(fields.pop("media")),
-        prompt_hash=prompt_hash,
-        prompt=prompt,
-        target=fields.pop("target"),
-        responses=tuple(responses),
-        filtered=filtered[0],
-        status=status_of(spec.filters[-1], filtered[0]),
-        scores={metric: value.get("score") for metric, value in values.items()},
-        statistics={metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value},
-        repeats=_repeats(spec, filtered, values),
-        pending=tuple(metric for metric, value in values.items() if value.get("pending")),
-        document=fields,
-    )
-
-
-def _repeats(spec: TaskSpec, said: Sequence[str], values: Mapping[str, Mapping[str, Any]]) -> tuple[Repeat, ...]:
-    """Each response's part in the sample, where there are several."""
-    if len(said) < 2:
-        return ()
-    return tuple(
-        Repeat(
-            filtered=filtered,
-            status=status_of(spec.filters[-1], filtered),
-            statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
-        )
-        for number, filtered in enumerate(said)
-    )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from medtasks.benchmarks.base import SampleView, Value
+from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
 from medtasks.results.files import canonical_json
 
 __all__ = [
+    "FAILED",
     "JudgeEntry",
     "JudgedResponse",
     "JudgedScore",
@@ -109,6 +111,9 @@ class Sample(BaseModel):
     Where the question was asked several times, ``repeats`` holds each response's part; ``filtered`` and ``status`` are
     those of the first. ``verdicts`` is what judges said, by rubric, for each response; ``judged`` the metrics made of
     it.
+
+    Where the back-end gave no response, the status is ``failed``: ``failed`` holds the reason for each of
+    ``responses`` (None where there is one), ``limits`` between which each metric's statistics would lie.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -121,10 +126,12 @@ class Sample(BaseModel):
     prompt: str
     target: str
     responses: tuple[str, ...]
+    failed: tuple[str | None, ...] = ()
     filtered: str
     status: str
     scores: dict[str, float | None]
     statistics: dict[str, tuple[float, ...]]
+    limits: dict[str, Limits] = {}
     pending: tuple[str, ...] = ()
     repeats: tuple[Repeat, ...] = ()
     verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
@@ -143,7 +150,17 @@ class Sample(BaseModel):
             tuple(repeat.status for repeat in self.repeats[1:]),
         )
 
+    @property
+    def failure(self) -> str | None:
+        """Why the (first failed) response is missing; None where all are there."""
+        return next((reason for reason in self.failed if reason is not None), None)
+
     def _value(self, name: str) -> Value:
+        if self.status == FAILED:
+            value = self.judged[name].value() if name in self.judged else Value()
+            low, high = self.limits.get(name, (value.low, value.high))
+            open_parts = {key: replace(part, failed=part.statistics is None) for key, part in value.parts.items()}
+            return replace(value, low=low, high=high, parts=open_parts, failed=value.statistics is None)
         if name in self.judged:
             return self.judged[name].value()
         if name in self.statistics:

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import Benchmark, Item, Joined, SampleView, Value
+from medtasks.benchmarks.base import FAILED, Benchmark, Item, Joined, SampleView, Value
 from medtasks.errors import MedtasksError
 from medtasks.metrics import Metric, aggregate, get_metric
 from medtasks.results.samples import Sample
 from medtasks.stats import cluster_bootstrap, student_interval
 
-__all__ = ["COVERAGE", "Letters", "MetricScore", "Repeats", "Scores", "intervals", "score_samples"]
+__all__ = ["COVERAGE", "Letters", "MetricScore", "Repeats", "Scores", "coverage_text", "intervals", "score_samples"]
 
 COVERAGE = 0.99
-"""Share of items that must have a verdict for a judged score not to be marked incomplete, where nobody says else."""
+"""Share of items that must have a response and, where judged, a verdict: a score over fewer is marked incomplete."""
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -49,9 +49,10 @@ class MetricScore(BaseModel):
 
     ``value`` and the interval's ends are in the metric's own unit (fraction, or 0 to 100 for chrF); where the
     metric could not be computed, or has no interval, they are None and ``reason`` says why. ``samples`` counts the
-    items that have the metric. Where a judge has a part in it, ``judged`` counts the items whose value is known,
-    ``bounds`` are the scores with all others wrong and with all others right, and ``incomplete`` marks a value over
-    less than the threshold's share of the items.
+    items that have the metric. Where requests failed, ``answered`` counts the items that have a response; where a judge
+    has a part in it, ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all
+    others wrong and with all others right, and ``incomplete`` marks a value over less than the threshold's share of
+    the items.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,10 +63,27 @@ class MetricScore(BaseModel):
     signature: str
     reason: str | None = None
     margin_over_chance: float | None = None
+    answered: int | None = None
     judged: int | None = None
     bounds: tuple[float, float] | None = None
     incomplete: bool = False
     repeats: Repeats | None = None
+
+    @property
+    def known(self) -> int:
+        """Items whose value is known: they have a response and, where judged, a verdict."""
+        counted = self.answered if self.judged is None else self.judged
+        return self.samples if counted is None else counted
+
+
+def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
+    """How many of ``items`` have a response and a verdict; empty where neither was in question.
+
+    >>> coverage_text(13, 12, None), coverage_text(13, 12, 9)
+    ('12 of 13 answered', '12 of 13 answered, 9 of 13 judged')
+    """
+    counts = {"answered": answered, "judged": judged}
+    return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)
 
 
 class Letters(BaseModel):
@@ -222,16 +240,20 @@ def _unscored(metric: Metric, values: Sequence[Value], threshold: float) -> Metr
     pending = sum(value.pending for value in values)
     awaiting = sum(value.awaiting for value in values)
     known = sum(value.statistics is not None for value in values)
+    failed = sum(value.failed for value in values)
+    answered = len(values) - failed
     judges = sorted({value.judge for value in values if value.judge is not None})
-    absent = len(values) - pending - known
+    absent = answered - pending - known
     reason = None
     if not values:
         reason = "it applies to no item here"
+    elif not answered:
+        reason = f"none of {len(values)} items has a response"
     elif absent:
         reason = metric.unavailable() or "the run that made these samples could not compute it"
-        if absent < len(values):
-            reason = f"{absent} of {len(values)} samples lack it: {reason}"
-    elif awaiting and len(values) - pending < threshold * len(values):
+        if absent < answered:
+            reason = f"{absent} of {answered} samples lack it: {reason}"
+    elif awaiting and known < threshold * answered:
         reason = f"{awaiting} of {len(values)} items await a judge"
     elif not known:
         reason = f"none of {len(values)} items has a verdict"
@@ -241,8 +263,9 @@ def _unscored(metric: Metric, values: Sequence[Value], threshold: float) -> Metr
         samples=len(values),
         signature="|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
         reason=reason,
-        judged=len(values) - pending if pending or judges else None,
-        bounds=_bounds(metric, values) if pending or judges else None,
+        answered=answered if failed else None,
+        judged=known if pending or judges else None,
+        bounds=_bounds(metric, values) if pending or judges or failed else None,
         incomplete=reason is None and known < threshold * len(values),
     )
 
@@ -298,7 +321,7 @@ def _part(item: Item, key: str) -> Item:
 
 def _letters(items: Sequence[Item], benchmark: Benchmark) -> Letters | None:
     """Of the multiple-choice items; None where there is none."""
-    views = [item.view for item in items if "accuracy" in item.values]
+    views = [item.view for item in items if "accuracy" in item.values and item.view.status != FAILED]
     if not benchmark.options or not views:
         return None
     null = benchmark.null_option

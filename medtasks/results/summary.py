@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.results.folder import RunRecord
-from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.scoring import MetricScore, Scores, coverage_text
 
 __all__ = ["format_score", "summary"]
 
@@ -38,20 +39,20 @@ def format_score(score: MetricScore) -> str:
     if score.value is None and score.bounds is None:
         return "not computed"
     if score.value is None:
-        return f"awaits a judge ({_judged(score, digits)})"
+        return f"{'no response' if score.answered == 0 else 'awaits a judge'} ({_covered_items(score, digits)})"
     text = f"{score.value:.{digits}f}"
     if score.interval is not None:
         low, high = score.interval
         text = f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
     if score.bounds is None:
         return text
-    return f"{text} ({'incomplete: ' * score.incomplete}{_judged(score, digits)})"
+    return f"{text} ({'incomplete: ' * score.incomplete}{_covered_items(score, digits)})"
 
 
-def _judged(score: MetricScore, digits: int) -> str:
-    """Coverage, and what the items without a verdict could still change."""
-    covered = f"{score.judged:,} of {score.samples:,} judged"
-    if score.bounds is None or score.judged == score.samples:
+def _covered_items(score: MetricScore, digits: int) -> str:
+    """How many items have a response and a verdict, and what the others could still change."""
+    covered = coverage_text(score.samples, score.answered, score.judged)
+    if score.bounds is None or score.known == score.samples:
         return covered
     low, high = score.bounds
     return f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
@@ -66,7 +67,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
         shown = "  ".join(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items())
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
-        lines.append(f"  {name:<{width}}  n={scores.items:<5}{rounds} {shown}{covered}{_failures(scores)}")
+        lines.append(f"  {name:<{width}}  n={scores.items:<5}{rounds} {shown}{covered}{_without_answer(scores)}")
     reasons = {
         f"{metric}: not computed, because {score.reason}"
         for scores in entries.values()
@@ -74,6 +75,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
         if score.value is None and score.bounds is None and score.samples
     }
     lines += [f"  {reason}" for reason in sorted(reasons)]
+    lines += [f"  {problem}" for problem in run.manifest.problems]
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
@@ -115,6 +117,11 @@ def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
     return f"  coverage {prepared:,} of {records:,} records"
 
 
-def _failures(scores: Scores) -> str:
-    failures = [f"{status} {count}" for status, count in scores.status.items() if status not in ("ok", "unanswerable")]
-    return f"  (no answer extracted: {', '.join(failures)})" if failures else ""
+def _without_answer(scores: Scores) -> str:
+    """How many requests failed, and how many responses hold no answer, by status."""
+    shown = {FAILED, "ok", "unanswerable"}
+    unread = [f"{status} {count}" for status, count in scores.status.items() if status not in shown]
+    failed = scores.status.get(FAILED, 0)
+    return (f"  ({failed:,} failed)" if failed else "") + (
+        f"  (no answer extracted: {', '.join(unread)})" if unread else ""
+    )

@@ -11,6 +11,8 @@ import pytest
 from adapter_bench import Bench, texts
 from medtasks.adapters.replay import MedtasksReplay
 
+from medtasks.errors import UsageError
+
 
 def row(sample_id: str, response: str, **more: Any) -> dict[str, Any]:
     return {"sample_id": sample_id, "response": response, **more}
@@ -72,21 +74,19 @@ def test_rows_are_counted_when_repeated_or_unmatched_but_never_by_replica(bench:
     assert [model.describe()["answered"] for model in replicas] == [2, 2]
 
 
-def test_a_missing_sample_stops_the_run_before_any_answer(
-    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_sample_stops_the_run_before_any_answer(bench: Bench, tmp_path: Path) -> None:
     path = write(tmp_path / "p.jsonl", [row("s0", "x")])
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(UsageError, match="no response for 2 of 3 requested samples, first 's1' of task t"):
         replay(bench, path).generate_until(bench.task("t", docs(3)))
-    assert ended.value.code == 1
-    assert "no response for 2 of 3 requested samples, first 's1' of task t" in capsys.readouterr().err
 
 
-def test_missing_samples_can_be_answered_empty_and_are_counted(bench: Bench, tmp_path: Path) -> None:
-    model = replay(bench, write(tmp_path / "p.jsonl", [row("s0", ""), row("s1", "x")]), missing="empty")
+def test_missing_samples_can_count_as_not_answered_while_a_blank_row_is_an_answer(bench: Bench, tmp_path: Path) -> None:
+    model = replay(bench, write(tmp_path / "p.jsonl", [row("s0", ""), row("s1", "x")]), missing="failed")
 
-    assert texts(model.generate_until(bench.task("t", docs(4)))) == ["", "x", "", ""]
+    responses = model.generate_until(bench.task("t", docs(4)))
+    assert texts(responses) == ["", "x", "", ""]
+    assert [response.failed is None for response in responses] == [True, True, False, False]
     assert (model.describe()["answered"], model.describe()["missing"]) == (2, 2)
 
 
@@ -144,7 +144,7 @@ def test_a_broken_file_ends_in_one_sentence(
     [
         ({}, "path is missing"),
         ({"path": "nowhere.jsonl"}, "nowhere.jsonl: the predictions cannot be read (No such file"),
-        ({"path": "x", "missing": "skip"}, "missing is 'skip', expected error or empty"),
+        ({"path": "x", "missing": "skip"}, "missing is 'skip', expected error or failed"),
         ({"path": "x", "mising": "empty"}, "unknown argument mising"),
     ],
 )

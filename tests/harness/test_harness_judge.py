@@ -149,7 +149,7 @@ def test_the_model_s_arguments_tell_its_family_during_a_run(tmp_path: Path, monk
     recorded.write_text('{"sample_id": "x", "response": ""}\n')
     with StubJudge() as stub:
         monkeypatch.setenv("MEDTASKS_JUDGE", f"model=Qwen3-32B,base_url={stub.url}")
-        arguments = f"path={recorded},missing=empty"
+        arguments = f"path={recorded},missing=failed"
         run = Run(run_tasks("medtasks_replay", arguments, ["med_cmr_open_ltg"], tmp_path / "run"))
     (warning,) = run.manifest["judge"]["med_cmr_open"]["warnings"]
     assert "qwen" in warning

@@ -25,9 +25,10 @@ from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, task_facts, versions
-from medtasks.results.rescore import scored_sample
+from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
+from medtasks.results.scored import scored_sample
 from medtasks.spec import leaf_tasks, load_spec
 
 __all__ = [
@@ -102,11 +103,11 @@ def answered(
             staged = spec.stage1_template is not None
             prompt = prompt_text(document, spec.template or "", **({"observations": said} if staged else {}))
             responses = [join_stages([said, said]) if staged else said]
-            scored.append(scored_sample(spec, document, responses, prompt=prompt, prompt_hash=prompt_hash))
-        samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored))
-        statuses = [sample.status for sample in scored]
+            replies = [Reply(text) for text in responses]
+            scored.append(scored_sample(spec, document, replies, prompt=prompt, prompt_hash=prompt_hash))
+        samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}
-        facts[task] = task_facts(spec, settings, len(everything), statuses, blind=blind)
+        facts[task] = task_facts(spec, settings, len(everything), scored, blind=blind)
     members = {
         name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples)
         for group in groups

@@ -21,8 +21,9 @@ from medtasks.prompts import template_path
 from medtasks.results.adjudication import judge_run
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
-from medtasks.results.rescore import scored_sample
+from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts
+from medtasks.results.scored import scored_sample
 from medtasks.results.signature import differences, format_signature, parse_signature, signature
 from medtasks.spec import TaskSpec, load_spec
 
@@ -40,7 +41,7 @@ def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[s
     for name in tasks or (TASK, OTHER):
         read = load_spec(name)
         changed = TaskSpec.model_validate(read.model_copy(update=(spec or {}) if not facts else {}))
-        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS), ["ok"] * len(IDS))
+        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS), ())
     return RunManifest(
         created="2026-11-01T00:00:00+00:00",
         processes=1,
@@ -90,7 +91,7 @@ def with_settings(**changes: Any) -> RunManifest:
 
 def blind() -> RunManifest:
     read = load_spec(TASK)
-    facts = task_facts(read, read.generation, len(IDS), ["ok"] * len(IDS), blind=True)
+    facts = task_facts(read, read.generation, len(IDS), (), blind=True)
     run = plain()
     return run.model_copy(update={"tasks": {**run.tasks, TASK: facts}})
 
@@ -214,7 +215,7 @@ TOTAL = "open_total|scale:0-100|unjudged:left-out"
 def judged(stub: StubJudge, store: Path, **settings: Any) -> RunManifest:
     spec = load_spec(JUDGED)
     answered = [
-        scored_sample(spec, one, ["No."], prompt="?", prompt_hash=spec.prompt_hash or "")
+        scored_sample(spec, one, [Reply("No.")], prompt="?", prompt_hash=spec.prompt_hash or "")
         for one in task_documents(JUDGED)[:2]
     ]
     judge = JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", **settings})

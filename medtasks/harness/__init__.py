@@ -1,0 +1,173 @@
+"""The only package that knows lmms-eval's internals.
+
+lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
+imported, before any task index exists. From there medtasks adds its task files to the index and, once the
+evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks keeps the replies, scores them and
+writes the result folder (:mod:`medtasks.harness.evaluation`).
+
+If anything fails before that, it is reported in one sentence, and the harness goes on without medtasks.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from medtasks.errors import HarnessError, first_line
+from medtasks.packages import task_packages
+from medtasks.task_files import task_files
+
+__all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+
+SUPPORTED = ">=0.7.3,<0.8"
+_MARK = "__medtasks__"
+
+_MODELS = {
+    "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
+    "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
+    "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
+}
+
+
+def check_version(found: str) -> None:
+    """Refuse an lmms-eval that these internals were not read off.
+
+    Raises:
+        HarnessError: ``found`` lies outside :data:`SUPPORTED`; says what to install.
+    """
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
+
+    try:
+        fits = SpecifierSet(SUPPORTED).contains(found, prereleases=True)
+    except InvalidVersion:
+        fits = False
+    if not fits:
+        raise HarnessError(
+            f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
+            f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
+        )
+
+
+def model_manifests() -> list[Any]:
+    """Payload of the entry point: our back-ends' manifests, after our tasks were made known.
+
+    Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
+    """
+    try:
+        check_version(version("lmms-eval"))
+        _watch_task_manager()
+        from lmms_eval.models.registry_v2 import ModelManifest
+
+        return [ModelManifest(model_id=name, chat_class_path=path) for name, path in _MODELS.items()]
+    except Exception as error:
+        _step_aside(error)
+        return []
+
+
+def task_index() -> dict[str, dict[str, Any]]:
+    """Our entries of the harness's task index, made from the folder layout without parsing YAML."""
+    index: dict[str, dict[str, Any]] = {}
+    for name, kind, path in task_files():
+        index[name] = {"type": kind, "yaml_path": str(path)}
+        if kind == "group":
+            index[name]["task"] = -1  # the harness's sign for "read the members from the file"
+    return index
+
+
+def run_tasks(
+    model: str,
+    model_args: str,
+    tasks: list[str],
+    output: Path,
+    *,
+    limit: int | None = None,
+    gen_kwargs: str | None = None,
+    batch_size: int = 1,
+) -> Path:
+    """Evaluate ``tasks`` (all ours) with the real harness in this process, and return the run's folder.
+
+    The index holds our tasks alone, which saves the seconds that the harness's own two thousand take.
+    """
+    from lmms_eval import evaluator
+    from lmms_eval.loggers import EvaluationTracker
+    from lmms_eval.tasks import TaskManager
+
+    _wrap_evaluator()
+    results = evaluator.simple_evaluate(
+        model=model,
+        model_args=model_args,
+        tasks=tasks,
+        batch_size=batch_size,
+        limit=limit,
+        gen_kwargs=gen_kwargs,
+        log_samples=False,
+        bootstrap_iters=0,
+        evaluation_tracker=EvaluationTracker(output_path=str(output)),
+        task_manager=TaskManager(
+            "WARNING",
+            include_path=[str(package.tasks) for package in task_packages() if package.tasks.is_dir()],
+            include_defaults=False,
+            model_name=model,
+        ),
+        verbosity="WARNING",
+        datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),
+    )
+    return Path(results["medtasks"]["folder"])
+
+
+def _step_aside(error: BaseException) -> None:
+    print(f"medtasks: {first_line(error)} (lmms-eval goes on without medtasks)", file=sys.stderr, flush=True)
+
+
+def _watch_task_manager() -> None:
+    from lmms_eval.tasks import TaskManager
+
+    original = TaskManager.initialize_tasks
+    if getattr(original, _MARK, False):
+        return
+
+    @functools.wraps(original)
+    def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
+        index = original(self, include_path=include_path, include_defaults=include_defaults)
+        try:
+            if include_defaults:
+                _add_tasks(index)
+            _wrap_evaluator()
+        except Exception as error:
+            _step_aside(error)
+        return index
+
+    setattr(initialize_tasks, _MARK, True)
+    TaskManager.initialize_tasks = initialize_tasks
+
+
+def _add_tasks(index: dict[str, Any]) -> None:
+    for name, entry in task_index().items():
+        taken = index.get(name)
+        if taken is not None and Path(str(taken["yaml_path"])).resolve() != Path(entry["yaml_path"]).resolve():
+            print(
+                f"medtasks: task {name} is already defined by {taken['yaml_path']}; that one is used, not "
+                f"{entry['yaml_path']}; rename one of them.",
+                file=sys.stderr,
+                flush=True,
+            )
+            continue
+        index[name] = entry
+
+
+def _wrap_evaluator() -> None:
+    """Wrap the evaluator's two functions where it is loaded; while it is still being imported, later."""
+    evaluator: Any = sys.modules.get("lmms_eval.evaluator")
+    if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
+        return
+    if not getattr(evaluator.simple_evaluate, _MARK, False):
+        from medtasks.harness.evaluation import noting_arguments, with_our_scores
+
+        evaluator.evaluate = with_our_scores(evaluator.evaluate)
+        evaluator.simple_evaluate = noting_arguments(evaluator.simple_evaluate)
+        setattr(evaluator.simple_evaluate, _MARK, True)

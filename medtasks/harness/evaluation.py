@@ -1,0 +1,479 @@
+"""One evaluation: the harness builds the requests and logs; asking, scoring and writing the result folder happen here.
+
+Replies are on disk before anything is made of them (:mod:`medtasks.results.answers`), so whatever fails afterwards
+costs no inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` goes on from there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from medtasks.border import at_border
+from medtasks.errors import MedtasksError, UsageError, first_line
+
+if TYPE_CHECKING:
+    from medtasks.results.answers import Plan, Slot
+    from medtasks.results.replies import Reply
+    from medtasks.results.run import CollectedRun
+    from medtasks.spec import TaskSpec
+
+__all__ = ["noting_arguments", "with_our_scores"]
+
+KEY = "medtasks"
+LONGEST_WAIT = 600.0
+"""Seconds that a process waits for its last verdicts; the first process asks for the rest once all have answered."""
+MAX_FAILED = 0.01
+"""Share of requests that may fail before the run's exit code says so; ``MEDTASKS_MAX_FAILED`` sets another."""
+
+_ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
+"""The arguments of ``simple_evaluate``: ``evaluate`` is not told how the model was chosen."""
+_NOT_IDENTITY = frozenset(
+    {"batch_size", "max_batch_size", "device", "device_map", "api_key", "timeout", "max_retries", "retry_backoff_s",
+     "num_concurrent", "num_cpus", "max_failed"}
+)  # fmt: skip
+"""Model arguments that say how fast or where a model answers, not what: a resumed run may change them."""
+
+
+def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``simple_evaluate``, with its arguments within reach of :func:`with_our_scores`."""
+
+    @at_border
+    @functools.wraps(original)
+    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        noted = _ARGUMENTS.set(call.arguments)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _ARGUMENTS.reset(noted)
+
+    return simple_evaluate
+
+
+def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``evaluate``, with our tasks asked, scored and written by us."""
+
+    @at_border
+    @functools.wraps(original)
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        ours = {name: (spec, task) for name, spec, task in _our_tasks(call.arguments["task_dict"])}
+        if not ours:
+            return original(*args, **kwargs)
+        return _Evaluation(call, ours).run(original)
+
+    return evaluate
+
+
+class _Evaluation:
+    """One call of ``evaluate`` with tasks of ours."""
+
+    def __init__(self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]]) -> None:
+        from medtasks.judge.config import configured_judges
+
+        self._call = call
+        self._ours = ours
+        self._lm = call.arguments["lm"]
+        self._asked = _ARGUMENTS.get()
+        self._rank = int(os.environ.get("RANK", "0"))
+        self._groups = list(dict.fromkeys(_our_groups(call.arguments["task_dict"])))
+        self._settings = _settings(self._asked, self._lm)
+        self._log_samples = call.arguments["log_samples"]
+        self._judges = configured_judges()
+
+    def run(self, evaluate: Callable[..., Any]) -> Any:
+        """The harness's results with our scores in them; None on every process but the first."""
+        from medtasks.results.answers import AnswerStore, read_answers
+        from medtasks.results.asking import Asker
+
+        from .requests import Requests
+
+        self._refuse_early()
+        for spec, task in self._ours.values():
+            _leave_scoring_to_us(spec, task)
+        store = AnswerStore(self._checkpoint(), self._rank)
+        live = self._judge_meanwhile()
+        asker = Asker(store, read_answers(store.folder), None if live is None else self._telling(live))
+        arguments = self._call.arguments
+        requests = Requests(asker, self._ours, _for_this_data(arguments["response_cache"], self._ours))
+        arguments.update(log_samples=True, response_cache=requests)
+        try:
+            if self._rank == 0:
+                store.write_plan(self._plan())
+            results = evaluate(*self._call.args, **self._call.kwargs)
+            if live is not None:
+                live.finish(LONGEST_WAIT)
+            model = _model_facts(self._lm)
+            answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
+            # The harness never leaves the process group, and a thread of it that outlives the interpreter aborts
+            # the process: a finished run would end with a failure's exit code.
+            atexit.register(_leave_process_group)
+            if results is None:
+                return None
+            run = self._collect(answered, model, live)
+            folder = self._write(run)
+        except Exception as error:
+            if store.is_empty:
+                store.remove()
+                raise
+            kept = f"what the model answered is in {store.folder}: the same command goes on, `medtasks score` scores it"
+            if os.environ.get("VERBOSITY") == "DEBUG" and not isinstance(error, MedtasksError):
+                print(f"medtasks: {kept}", file=sys.stderr, flush=True)
+                raise
+            raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
+        finally:
+            store.close()
+        self._report(run, store.folder)
+        if not run.unscored and not any(facts.failed for facts in run.facts.values()):
+            store.remove()
+        from .numbers import replace_numbers, replace_samples
+
+        replace_numbers(results, run)
+        replace_samples(results, run, keep=self._log_samples)
+        results[KEY] = {"folder": str(folder) if folder else None, "intervals": run.intervals()}
+        return results
+
+    def _refuse_early(self) -> None:
+        """Refuse what cannot work before the model is asked."""
+        from medtasks.judge.rubric import load_rubric
+
+        _failure_limit(self._lm)
+        for rubric in self._judges.rubrics if self._judges is not None else ():
+            load_rubric(rubric)
+        for name, (spec, task) in self._ours.items():
+            if spec.metadata.benchmark == "medstreambench" and (task.config.repeats or 1) > 1:
+                raise UsageError(
+                    f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
+                    "again with another seed instead."
+                )
+
+    def _directory(self) -> Path | None:
+        """Where the harness writes this model's results; None where nothing is to be written."""
+        tracker = self._asked.get("evaluation_tracker")
+        if tracker is None or not tracker.output_path:
+            return None
+        return Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
+
+    def _checkpoint(self) -> Path:
+        """The folder of this command's replies: the same for the same command, whatever the number of processes."""
+        from medtasks.cache import cache_root
+        from medtasks.results.answers import SUFFIX, folder_key
+
+        kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
+                "repeats", "torch_seed")  # fmt: skip
+        identity = {
+            **{name: self._settings[name] for name in kept},
+            "backend": self._settings["model_backend"],
+            "model_args": _identity(self._asked.get("model_args")),
+            "tasks": {
+                name: f"{self._facts(name).protocol_hash}-{_data_state(spec)}" for name, (spec, _) in self._ours.items()
+            },
+        }
+        root = self._directory() or cache_root() / "unfinished"
+        return root / f"{folder_key(identity)}{SUFFIX}"
+
+    def _facts(self, name: str) -> Any:
+        from medtasks.benchmarks.documents import is_blind
+        from medtasks.results.manifest import task_facts
+
+        spec, task = self._ours[name]
+        return task_facts(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), (), blind=is_blind())
+
+    def _plan(self) -> Plan:
+        """What is asked, so that its replies can be scored without this process."""
+        from medtasks.results.answers import Plan
+        from medtasks.results.manifest import RunManifest, now, versions
+        from medtasks.results.run import data_facts
+
+        benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
+        manifest = RunManifest(
+            created=now(),
+            processes=int(os.environ.get("WORLD_SIZE", "1")),
+            versions=versions(),
+            model=_described(self._lm),
+            settings=self._settings,
+            tasks={name: self._facts(name) for name in self._ours},
+            groups=self._members(),
+            data={name: data_facts(name) for name in benchmarks},
+        )
+        documents = {name: _asked_numbers(task, self._asked) for name, (_, task) in self._ours.items()}
+        return Plan(manifest=manifest, documents=documents)
+
+    def _members(self) -> dict[str, tuple[str, ...]]:
+        from medtasks.spec import leaf_tasks
+
+        return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
+
+    def _judge_meanwhile(self) -> Any:
+        """Judge answers as they come."""
+        if self._judges is None:
+            return None
+        from medtasks.results.live import LiveJudging
+
+        return LiveJudging(self._judges, share=int(os.environ.get("WORLD_SIZE", "1")))
+
+    def _telling(self, live: Any) -> Callable[[Slot, Reply], None]:
+        def tell(slot: Slot, reply: Reply) -> None:
+            if slot.outcome:
+                live.take(slot.task, self._ours[slot.task][1].eval_docs[slot.doc_id], reply.text)
+
+        return tell
+
+    def _collect(self, answered: Mapping[str, list[Any]], model: dict[str, Any], live: Any) -> CollectedRun:
+        from medtasks.results.run import AskedDocument, AskedTask, collect_run
+
+        tasks = []
+        for name, (spec, task) in self._ours.items():
+            entries = sorted(answered[name], key=lambda entry: entry[0])
+            documents = task.eval_docs.select([number for number, _, _ in entries]).to_list()
+            asked = [
+                AskedDocument(document, prompt, replies)
+                for document, (_, prompt, replies) in zip(documents, entries, strict=True)
+            ]
+            tasks.append(AskedTask(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), asked))
+        judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked, live)
+        run = collect_run(tasks, self._members(), model, judging)
+        if not run.samples:
+            raise MedtasksError(" ".join(run.problems) or "no task of the run has an answer")
+        return run
+
+    def _write(self, run: CollectedRun) -> Path | None:
+        """Write the run's folder, and show its scores."""
+        from medtasks.results.manifest import now
+        from medtasks.results.run import finish_run
+        from medtasks.results.summary import summary
+
+        directory = self._directory()
+        stamp = str(self._asked.get("datetime_str")).replace(":", "-")
+        folder = None if directory is None else directory / f"{stamp}_medtasks"
+        finished = finish_run(run, self._settings, folder, created=now())
+        print(summary(finished, folder), flush=True)
+        return folder
+
+    def _report(self, run: CollectedRun, kept: Path) -> None:
+        """Say what went wrong, and let the process end with exit code 1 where that is more than may fail."""
+        asked = sum(facts.attempted for facts in run.facts.values())
+        failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
+        if failed:
+            print(
+                f"medtasks: {failed:,} of {asked:,} requests have no response; they are in no score. The same command "
+                f"asks only for these ({kept}).",
+                file=sys.stderr,
+                flush=True,
+            )
+        too_many = failed > _failure_limit(self._lm) * asked
+        if (run.unscored or too_many) and self._asked.get("cli_args") is not None:
+            atexit.register(_exit_with_failure)  # the harness has its own files to write first
+
+
+def _exit_with_failure() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _failure_limit(lm: Any) -> float:
+    """Share of requests that may fail: the model argument ``max_failed``, the environment's, or 1 %."""
+    own = getattr(lm, "max_failed", None)
+    given = str(os.environ.get("MEDTASKS_MAX_FAILED", MAX_FAILED) if own is None else own)
+    try:
+        limit = float(given)
+    except ValueError:
+        limit = -1.0
+    if not 0 <= limit <= 1:
+        named = "MEDTASKS_MAX_FAILED" if own is None else "max_failed"
+        raise UsageError(f"{named} is {given!r}, expected a share from 0 to 1, for example 0.01.")
+    return limit
+
+
+def _our_tasks(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
+    """Name, specification and harness object of each of our leaf tasks in a (nested) task dictionary."""
+    from medtasks.spec import load_specs
+
+    specs = load_specs()
+    for key, value in task_dict.items():
+        if isinstance(value, Mapping):
+            yield from _our_tasks(value)
+        elif isinstance(key, str) and key in specs and _is_ours(value):
+            yield key, specs[key], value
+
+
+def _is_ours(task: Any) -> bool:
+    metadata = getattr(getattr(task, "config", None), "metadata", None)
+    return isinstance(metadata, dict) and "benchmark" in metadata
+
+
+def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
+    from medtasks.spec import load_specs
+
+    specs = load_specs()
+    for key, value in task_dict.items():
+        if isinstance(value, Mapping):
+            name = getattr(key, "group_name", key)
+            if name in specs:
+                yield name
+            yield from _our_groups(value)
+
+
+def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
+    """Let the harness log responses as they are, and neither filter nor score them: a failure there loses all."""
+    from lmms_eval.api.filter import FilterEnsemble
+
+    task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
+    task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
+    if spec.stage1_template is not None:  # rounds that we run ourselves, batched, on every back-end
+        task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
+
+
+class _FirstResponse:
+    def apply(self, resps: list[list[str]], docs: object) -> list[str]:
+        del docs
+        return [texts[0] if texts else "" for texts in resps]
+
+
+def _for_this_data(cache: Any, ours: Mapping[str, tuple[TaskSpec, Any]]) -> Any:
+    """The harness's response cache, its entries for our tasks tied to the prepared data and free of failures."""
+    if cache is None:
+        return None
+    from .requests import reply_of
+
+    for name, (spec, _) in ours.items():
+        cache._task_fingerprints[name] = f"{cache._task_fingerprints.get(name, '')}-{_data_state(spec)}"
+
+    def is_valid(response: Any, reqtype: str) -> bool:
+        del reqtype
+        reply = reply_of(response)
+        return reply.failed is None and bool(reply.text.strip())  # it keeps texts alone: a blank one proves nothing
+
+    cache._is_valid_response = is_valid
+    return cache
+
+
+def _data_state(spec: TaskSpec) -> str:
+    """Which pixels a task's documents show: prepared data, how many frames at most, or none."""
+    from medtasks.benchmarks.documents import is_blind
+    from medtasks.data.media.windows import frame_cap
+    from medtasks.data.store import open_prepared
+
+    fingerprint = open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16]
+    return f"{fingerprint}-{frame_cap() or 'all'}{'-blind' if is_blind() else ''}"
+
+
+def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
+    """The numbers of the documents that ``--limit`` and ``--offset`` leave."""
+    from lmms_eval.evaluator_utils import get_sample_size
+    from lmms_eval.utils import create_iterator
+
+    limit = get_sample_size(task, asked.get("limit"))
+    numbers = range(len(task.eval_docs))
+    return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
+
+
+def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """What every process holds, on the first one."""
+    import torch
+
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes < 2 or not torch.distributed.is_initialized():
+        return own
+    everyone: list[Any] = [None] * processes
+    torch.distributed.gather_object(own, everyone if torch.distributed.get_rank() == 0 else None, dst=0)
+    if torch.distributed.get_rank() != 0:
+        return {}
+    return {name: [entry for one in everyone for entry in one[name]] for name in own}
+
+
+def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
+    """Verdicts for a run's samples."""
+    from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
+    from medtasks.results.judge_report import report_lines
+    from medtasks.results.run import data_facts
+    from medtasks.spec import load_spec
+
+    if not any(load_spec(name).metadata.rubrics for name in samples):
+        return samples, {}
+    benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})
+    if live is not None and live.reason is not None:
+        print(f"medtasks: judging during inference stopped: {live.reason}", flush=True)
+    judged = judge_all(
+        samples,
+        wanted_rubrics(samples, config.rubrics),
+        config,
+        judged_names=model_names(model, {"model_args": asked.get("model_args")}),
+        fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
+    )
+    print("\n".join(report_lines(judged, config)), flush=True)
+    return judged.samples, judged.facts
+
+
+def _identity(model_args: Any) -> Any:
+    """Model arguments without those that do not change what the model says."""
+    from lmms_eval.utils import simple_parse_args_string
+
+    try:
+        parsed = simple_parse_args_string(model_args) if isinstance(model_args, str) else dict(model_args or {})
+    except ValueError:
+        return str(model_args)
+    return {name: str(value) for name, value in sorted(parsed.items()) if name not in _NOT_IDENTITY}
+
+
+def _settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
+    """What was asked of the harness, secrets redacted by it; paths of this machine stay out."""
+    from lmms_eval.evaluator import _redact_eval_config_secrets
+    from lmms_eval.utils import simple_parse_args_string
+
+    kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
+            "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
+    seeds = {name: f"{name.removesuffix('_seed')}_random_seed" for name in ("numpy_seed", "torch_seed", "fewshot_seed")}
+    settings = {
+        **{name: asked.get(name) for name in kept},
+        "random_seed": asked.get("random_seed"),
+        **{name: asked.get(key) for name, key in seeds.items()},
+        "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
+    }
+    if not isinstance(settings["model"], str):
+        settings["model"] = type(lm).__name__
+    if isinstance(settings["gen_kwargs"], str):
+        settings["gen_kwargs"] = simple_parse_args_string(settings["gen_kwargs"])
+    redacted: dict[str, Any] = _redact_eval_config_secrets(settings)
+    return redacted
+
+
+def _leave_process_group() -> None:
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def _described(lm: Any) -> dict[str, Any]:
+    """What the back-end says of itself."""
+    return lm.describe() if hasattr(lm, "describe") else {"model": type(lm).__name__}
+
+
+def _model_facts(lm: Any) -> dict[str, Any]:
+    """What the back-end says of itself, with the counts of all replicas added up."""
+    import torch
+
+    own = _described(lm)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    replicas: list[Any] = [own]
+    if processes > 1 and torch.distributed.is_initialized():
+        replicas = [None] * processes
+        torch.distributed.all_gather_object(replicas, own)
+    finish: dict[str, int] = {}
+    for replica in replicas:
+        for kind, count in (replica or {}).get("finish", {}).items():
+            finish[kind] = finish.get(kind, 0) + count
+    return {**own, **({"finish": finish} if finish else {}), "processes": processes}

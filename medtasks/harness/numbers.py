@@ -1,0 +1,113 @@
+"""Our scores in the harness's own results: what it prints, and the files that it saves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from medtasks.results.run import CollectedRun
+
+__all__ = ["renew_numbers", "replace_numbers", "replace_samples"]
+
+FILTER = KEY = "medtasks"
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
+    """Put our scores where the harness prints and saves its own, and add the pooled ones of groups.
+
+    Its own add floating-point numbers in the order in which the processes happened to deliver them.
+    """
+    from medtasks.metrics import get_metric
+
+    directions = results.setdefault("higher_is_better", {})
+    for name, scores in {**run.tasks, **run.groups}.items():
+        better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
+        directions[name] = {**directions.get(name, {}), **better}
+    for name, scores in run.tasks.items():
+        entry = results["results"][name]
+        for key in [key for key in entry if key.endswith(f",{FILTER}")]:
+            del entry[key]
+        entry.update(_numbers(scores, run.standard_errors[name]))
+        results["configs"][name] = _without_addresses(results["configs"][name])
+    for name, scores in run.groups.items():
+        entry = results["results"].setdefault(name, {"alias": name})
+        entry.pop(" ", None)
+        entry.update(_numbers(scores, run.standard_errors[name]))
+        results.setdefault("groups", {})[name] = dict(entry)
+
+
+def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -> None:
+    """Put what our filters and metrics made of each response into the harness's sample log, or take the log out."""
+    if not keep:
+        results.pop("samples", None)
+        return
+    for name, samples in run.samples.items():
+        known = {sample.sample_id: sample for sample in samples}
+        for entry in results["samples"][name]:
+            sample = known[entry["doc"]["sample_id"]]
+            said = [repeat.filtered for repeat in sample.repeats] or [sample.filtered]
+            entry.update(sample.scores, filtered_resps=said, status=sample.status)
+
+
+def renew_numbers(folder: Path, run: Any) -> Path | None:
+    """Put the scores of a run that was judged later into the results file that the harness wrote beside ``folder``.
+
+    The file, replaced in one step; None where there is none (a run that was moved, or scored elsewhere).
+
+    Raises:
+        MedtasksError: the file is no result of the harness, or cannot be written.
+    """
+    from medtasks.results.run import standard_errors
+
+    stamp = folder.resolve().name.removesuffix("_medtasks")
+    path = folder.resolve().parent / f"{stamp}_results.json"
+    if not path.is_file():
+        return None
+    errors = standard_errors(run.samples, run.manifest.groups)
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        for kind, entries in (("results", {**run.tasks, **run.groups}), ("groups", run.groups)):
+            for name, scores in entries.items():
+                if name in results.get(kind, {}):
+                    results[kind][name].update(_numbers(scores, errors[name]))
+        if isinstance(results.get(KEY), dict):
+            results[KEY]["intervals"] = run.intervals()
+        partial = path.with_name(f".{path.name}.partial")
+        partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
+        partial.replace(path)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MedtasksError(
+            f"{path}: the harness's numbers could not be renewed ({error}); those in {folder.name} are right."
+        ) from error
+    return path
+
+
+def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {}
+    for metric, score in scores.metrics.items():
+        numbers[f"{metric},{FILTER}"] = "not computed" if score.value is None else score.value
+        error = standard_errors.get(metric)
+        numbers[f"{metric}_stderr,{FILTER}"] = "N/A"
+        numbers[f"{metric}_stderr_clt,{FILTER}"] = "N/A"
+        numbers[f"{metric}_stderr_clustered,{FILTER}"] = "N/A" if error is None else error
+    return numbers
+
+
+def _without_addresses(value: Any) -> Any:
+    """``value`` with functions named instead of printed with their memory address, which differs by run."""
+    if isinstance(value, Mapping):
+        return {key: _without_addresses(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_addresses(item) for item in value]
+    if isinstance(value, str):
+        return _ADDRESS.sub("", value)
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    return value

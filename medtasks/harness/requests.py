@@ -1,0 +1,286 @@
+"""The harness's requests to our tasks: sent in batches, every reply kept as soon as it is there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from medtasks.results.answers import Slot
+from medtasks.results.asking import Asker
+from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
+
+__all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
+
+REPEAT = "medtasks_repeat"
+"""Where a request says which of several to the same document it is."""
+_SMALLEST = 32
+_BATCHES_AT_ONCE = 8
+_ROUNDS = "generate_until_multi_round"
+
+
+class Requests:
+    """Takes the place of the evaluator's response cache, which sees every request before the model does.
+
+    Args:
+        asker: keeps the replies.
+        ours: names of our tasks; requests to others pass through.
+        cache: the harness's own cache (``--use_cache``), None where there is none.
+    """
+
+    def __init__(self, asker: Asker, ours: Collection[str], cache: Any) -> None:
+        self._asker = asker
+        self._ours = ours
+        self._cache = cache
+        self._replies: dict[tuple[str, int], dict[int, Reply]] = defaultdict(dict)
+
+    def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
+        """As ``ResponseCache.execute``: one response per request, in their order; failed ones as a note in brackets."""
+        kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
+        others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
+        responses: dict[int, Any] = dict.fromkeys(padding, "")
+        if others:
+            passed = self._pass_on(lm, reqtype, [requests[number] for number in others])
+            responses.update(zip(others, passed, strict=True))
+        if ours:
+            chosen = _numbered([requests[number] for number in ours])
+            by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
+            replies = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
+            for number, request, reply in zip(ours, chosen, replies, strict=True):
+                self._replies[request.task_name, request.doc_id][_repeat(request)] = reply
+                responses[number] = _response(reply)
+        if padding and not _plans(lm) and reqtype != _ROUNDS:  # model shards may have to step together
+            with contextlib.suppress(Exception):
+                getattr(lm, reqtype)([requests[number] for number in padding])
+        return [responses[number] for number in range(len(requests))]
+
+    def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
+        """Of each of this process's documents of ``task`` its number, its prompt, and the replies to it."""
+        instances = [one for one in task.instances if not is_padding(one)]
+        return [(int(one.doc_id), _slot(one).prompt, self._replies_to(task, one)) for one in instances]
+
+    def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
+        """One for each repeat; of a task whose rounds the evaluator runs itself what the evaluator made of them."""
+        held = self._replies.get((instance.task_name, instance.doc_id), {})
+        if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
+            failed = next((reply for reply in held.values() if reply.failed is not None), None)
+            return tuple(failed or Reply(str(text)) for text in instance.resps)
+        return tuple(held.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
+
+    def _pass_on(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
+        if self._cache is not None:
+            return list(self._cache.execute(lm, reqtype, requests))
+        return list(getattr(lm, reqtype)(requests))
+
+    def _ask(
+        self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
+    ) -> list[Reply]:
+        slots = [_slot(request, outcome=outcome) for request in requests]
+        missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
+        planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
+        with _one_bar(lm, len(missing)) as advance:
+
+            def call(batch: list[int]) -> list[Reply]:
+                given = self._pass_on(lm, reqtype, [requests[number] for number in batch])
+                advance(len(batch))
+                return [reply_of(one) for one in given]
+
+            return self._asker.ask(slots, planned, call)
+
+    def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Reply]:
+        slots = [_slot(request) for request in requests]
+        missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
+        fresh = in_rounds(
+            lm,
+            [requests[number] for number in missing],
+            functools.partial(self._ask, lm, outcome=False),
+            lambda position, reply: self._asker.keep(slots[missing[position]], reply),
+        )
+        found = dict(zip(missing, fresh, strict=True))
+        return [
+            found.get(number) or self._asker.known(slot) or Reply.failure(NOT_ASKED)
+            for number, slot in enumerate(slots)
+        ]
+
+
+def in_rounds(
+    lm: Any,
+    requests: Sequence[Any],
+    ask: Callable[[list[Any]], list[Reply]],
+    finished: Callable[[int, Reply], None] = lambda position, reply: None,  # noqa: ARG005
+) -> list[Reply]:
+    """Replies to tasks of several rounds: each round of all requests together, so that they are batched.
+
+    Which round comes next, and what the outcome is, the task says.
+
+    Args:
+        lm: the back-end.
+        requests: of type ``generate_until_multi_round``.
+        ask: replies to ordinary requests, one round of each.
+        finished: told (position, outcome) as soon as a request has its outcome.
+    """
+    outcomes: dict[int, Reply] = {}
+    said: dict[int, list[Reply]] = defaultdict(list)
+    pending = {number: _first(lm, one) for number, one in enumerate(requests)}
+    for number in count(1):
+        if not pending:
+            break
+        replies = ask(list(pending.values()))
+        for position, reply in zip(list(pending), replies, strict=True):
+            said[position].append(reply)
+            following = (
+                Reply.failure(f"round {number}: {reply.failed}")
+                if reply.failed is not None
+                else _following(lm, requests[position], said[position], number)
+            )
+            if isinstance(following, Reply):
+                outcomes[position] = following
+                finished(position, following)
+                del pending[position]
+            else:
+                pending[position] = following
+    return [outcomes[position] for position in range(len(requests))]
+
+
+def reply_of(given: Any) -> Reply:
+    """What a back-end of the harness returned for one request, as a reply.
+
+    A blank text is a response where the back-end counted a generated token, or says itself that it is one; otherwise it
+    may be an error that the back-end swallowed, and counts as failed.
+    """
+    from lmms_eval.api.instance import unwrap_generation_output
+
+    if given is None:
+        return Reply.failure("the back-end returned nothing")
+    text, counts = unwrap_generation_output(given)
+    text = text if isinstance(text, str) else text[-1] if text else ""
+    if text is None:
+        return Reply.failure("the response has no content")
+    reply = Reply(
+        text,
+        failed=getattr(given, "failed", None),
+        input_tokens=getattr(counts, "input_tokens", None),
+        output_tokens=getattr(counts, "output_tokens", None),
+        finish=getattr(given, "finish", None),
+    ).checked()
+    trusted = hasattr(given, "failed") or bool(reply.output_tokens)
+    return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not trusted else reply
+
+
+def is_padding(request: Any) -> bool:
+    """Whether a request only fills up a process, so that nobody reads its response."""
+    return bool((request.metadata or {}).get("__padding_only__", False))
+
+
+def _response(reply: Reply) -> Any:
+    from lmms_eval.api.instance import GenerationResult, TokenCounts
+
+    text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
+    return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
+
+
+def _numbered(requests: Sequence[Any]) -> list[Any]:
+    """The requests, those to a document that is asked several times told apart."""
+    seen: Counter[tuple[str, int]] = Counter()
+    numbered = []
+    for request in requests:
+        key = (request.task_name, request.doc_id)
+        repeat = seen[key]
+        seen[key] += 1
+        metadata = {**(request.metadata or {}), REPEAT: repeat}
+        numbered.append(dataclasses.replace(request, metadata=metadata) if repeat else request)
+    return numbered
+
+
+def _repeat(request: Any) -> int:
+    return int((request.metadata or {}).get(REPEAT, 0))
+
+
+def _slot(request: Any, *, outcome: bool = True) -> Slot:
+    prompt = request.args[0] if isinstance(request.args[0], str) else ""
+    return Slot(request.task_name, int(request.doc_id), _repeat(request), prompt, outcome)
+
+
+def _plans(lm: Any) -> bool:
+    return hasattr(lm, "plan_requests")
+
+
+def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
+    """Positions that are sent together: as our back-ends plan it; for others some batches at once."""
+    if _plans(lm):
+        planned: list[list[int]] = lm.plan_requests(requests)
+        return planned
+    sizes = [getattr(lm, name, None) for name in ("batch_size", "num_concurrent", "num_cpus", "max_concurrency")]
+    known = [size for size in sizes if isinstance(size, int)]
+    step = max(_SMALLEST, _BATCHES_AT_ONCE * max(known, default=1))
+    return [list(range(begin, min(begin + step, len(requests)))) for begin in range(0, len(requests), step)]
+
+
+def _first(lm: Any, request: Any) -> Any:
+    """The first round of a request of several, as an ordinary one."""
+    if not lm.is_simple:
+        return dataclasses.replace(request, request_type="generate_until", resps=[], token_counts=[])
+    context, settings, to_visual, _, doc_id, task, split = request.args
+    return _instance(request, (context, settings, to_visual, doc_id, task, split))
+
+
+def _following(lm: Any, request: Any, said: list[Reply], number: int) -> Any:
+    """The request of round ``number`` after what was ``said``, or the outcome where that was all."""
+    texts = [reply.text for reply in said]
+    if lm.is_simple:
+        _, settings, _, to_text, doc_id, task, split = request.args
+        document = lm.task_dict[task][split][doc_id]
+        visuals, text, done, outputs, _ = to_text(
+            document, previous_output=texts, round_idx=number, previous_round_info=None
+        )
+        arguments = (text, settings, lambda _: visuals or [], doc_id, task, split)
+    else:
+        context, to_messages, settings, doc_id, task, split = request.args
+        document = lm.task_dict[task][split][doc_id]
+        messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
+        parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
+        text = "\n".join(part["text"] for part in parts)
+        arguments = (text or context, lambda _: messages, settings, doc_id, task, split)
+    if done:
+        return Reply(
+            (outputs or texts)[-1],
+            input_tokens=_total(reply.input_tokens for reply in said),
+            output_tokens=_total(reply.output_tokens for reply in said),
+            finish=said[-1].finish,
+        )
+    return _instance(request, arguments)
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:
+    from lmms_eval.api.instance import Instance
+
+    return Instance(request_type="generate_until", arguments=arguments, idx=0, metadata=request.metadata)
+
+
+@contextlib.contextmanager
+def _one_bar(lm: Any, total: int) -> Iterator[Callable[[int], None]]:
+    """One progress bar over all batches in place of the one that back-ends draw for each call."""
+    from tqdm import tqdm
+
+    modules = [sys.modules[kind.__module__] for kind in type(lm).__mro__ if kind.__module__ in sys.modules]
+    drawn = {module: module.tqdm for module in modules if getattr(module, "tqdm", None) is tqdm}
+    for module in drawn:
+        module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
+    lm.show_progress = False
+    try:
+        with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0 or not total) as bar:
+            yield lambda done: bar.update(done) and None
+    finally:
+        lm.show_progress = True
+        for module, original in drawn.items():
+            module.tqdm = original  # type: ignore[attr-defined]

@@ -1,0 +1,228 @@
+"""Replies on disk as they come: what a run has been told so far, before anything is made of it.
+
+One folder belongs to one command (:func:`folder_key`): ``run.json`` says what was asked, ``<task>.rank<N>.jsonl`` holds
+the replies that process N was given. The same command finds the folder of a run that was killed and asks only for what
+is missing; ``medtasks score FOLDER`` makes scores of what is there. A finished run removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.prompts import HASH_LENGTH
+from medtasks.results.files import canonical_json
+from medtasks.results.manifest import RunManifest
+from medtasks.results.replies import Reply
+
+__all__ = [
+    "SUFFIX",
+    "Answer",
+    "AnswerStore",
+    "Plan",
+    "Slot",
+    "by_document",
+    "folder_key",
+    "is_unfinished",
+    "read_answers",
+    "read_plan",
+]
+
+SUFFIX = "_unfinished"
+PLAN = "run.json"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One request: a document of a task (its number there), the repeat, and the prompt.
+
+    A task of several rounds has a slot for each; ``outcome`` marks the one of their joint result.
+    """
+
+    task: str
+    doc_id: int
+    repeat: int
+    prompt: str
+    outcome: bool = True
+
+    @property
+    def key(self) -> tuple[str, int, int, str, bool]:
+        """Equal for equal requests; the prompt by its hash."""
+        return (self.task, self.doc_id, self.repeat, _hash(self.prompt), self.outcome)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A request and its reply."""
+
+    slot: Slot
+    reply: Reply
+
+
+class Plan(BaseModel):
+    """What an unfinished run asks: its manifest before any answer, and the numbers of its documents by task."""
+
+    model_config = ConfigDict(frozen=True)
+
+    manifest: RunManifest
+    documents: dict[str, tuple[int, ...]]
+
+
+def folder_key(identity: Mapping[str, Any]) -> str:
+    """First 12 hex digits of the SHA-256 over all that makes two commands the same."""
+    return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether ``folder`` holds the replies of an unfinished run."""
+    return (folder / PLAN).is_file()
+
+
+class AnswerStore:
+    """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
+
+    Args:
+        folder: of the command; made where it is not there.
+        rank: of this process among all that run the command.
+
+    Raises:
+        UsageError: another process with that rank writes into the folder at this time.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, rank: int = 0) -> None:
+        self.folder = folder
+        self._rank = rank
+        self._files: dict[str, IO[bytes]] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / f"rank{rank}.lock").open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._lock.close()
+            raise UsageError(
+                f"{folder}: another process runs the same command at this time; wait for it, or give another "
+                "--output_path."
+            ) from error
+        except OSError:  # a file system without locks
+            pass
+
+    def write_plan(self, plan: Plan) -> None:
+        """Say what is asked, for :func:`read_plan`; replaces what was said before in one step."""
+        partial = self.folder / f".{PLAN}.{os.getpid()}"
+        partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+        partial.replace(self.folder / PLAN)
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Append replies; they survive a crash of the process and of the machine from then on."""
+        touched = set()
+        for answer in answers:
+            slot = asdict(answer.slot)
+            reply = {name: value for name, value in asdict(answer.reply).items() if value is not None}
+            line = json.dumps({**slot, **reply}, ensure_ascii=True, sort_keys=True)
+            file = self._file(answer.slot.task)
+            file.write(line.encode() + b"\n")
+            touched.add(file)
+        for file in touched:
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _file(self, task: str) -> IO[bytes]:
+        if task not in self._files:
+            path = self.folder / f"{task}.rank{self._rank}.jsonl"
+            torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
+            self._files[task] = path.open("ab")
+            if torn:  # the process was killed within a line
+                self._files[task].write(b"\n")
+        return self._files[task]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no process has been given a reply."""
+        return not any(path.stat().st_size for path in self.folder.glob("*.rank*.jsonl"))
+
+    def close(self) -> None:
+        """Close the files and give up the lock."""
+        for file in (*self._files.values(), self._lock):
+            file.close()
+        self._files = {}
+
+    def remove(self) -> None:
+        """Close, and delete the folder: its replies are in the result folder now."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def read_answers(folder: Path) -> list[Answer]:
+    """All replies in ``folder``, of every process; of several to one request the last that did not fail, or the last.
+
+    A line that was cut off by a crash is skipped: its request counts as not answered.
+
+    Raises:
+        DataError: a whole line is not a reply; names file and line.
+    """
+    found: dict[tuple[str, int, int, str, bool], Answer] = {}
+    for path in sorted(folder.glob("*.rank*.jsonl")):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+            answer = _read_line(path, number, line)
+            if answer is None:
+                continue
+            earlier = found.get(answer.slot.key)
+            if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
+                found[answer.slot.key] = answer
+    return list(found.values())
+
+
+def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
+    if not line.strip():
+        return None
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None  # torn
+    names = ("task", "doc_id", "repeat", "prompt", "outcome")
+    try:
+        slot = Slot(**{name: fields.pop(name) for name in names})
+        return Answer(slot, Reply(**fields))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}, line {number}: not a reply of a run ({error}); remove the line.") from error
+
+
+def read_plan(folder: Path) -> Plan:
+    """What the unfinished run in ``folder`` asks.
+
+    Raises:
+        DataError: its ``run.json`` cannot be read; names the field.
+    """
+    path = folder / PLAN
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise DataError(f"{path}: field `{place}`: {first['msg']}; run the command again.") from error
+    except OSError as error:
+        raise MedtasksError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Answer]]:
+    """The final replies to the documents of ``task``: by document number, then by repeat."""
+    found: dict[int, dict[int, Answer]] = {}
+    for answer in answers:
+        if answer.slot.task == task and answer.slot.outcome:
+            found.setdefault(answer.slot.doc_id, {})[answer.slot.repeat] = answer
+    return found
+
+
+def _hash(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]

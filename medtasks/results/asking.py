@@ -1,0 +1,117 @@
+"""Asking a back-end so that nothing it answered is lost, and nothing that fails takes others with it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from medtasks.errors import UsageError, first_line
+from medtasks.results.answers import Answer, AnswerStore, Slot
+from medtasks.results.replies import Reply
+
+__all__ = ["GIVE_UP", "Asker"]
+
+GIVE_UP = 64
+"""After so many failures in a row a task's remaining requests are not sent: the back-end is gone."""
+
+Call = Callable[[list[int]], Sequence[Reply]]
+"""Sends the requests at these positions and returns their replies, in that order; may raise anything."""
+
+
+class Asker:
+    """Sends requests in batches, keeps every reply at once, and asks nothing again that was answered before.
+
+    Args:
+        store: where replies are kept.
+        answers: replies of an earlier, unfinished run of the same command.
+        on_answer: told of each reply that did not fail, as soon as it is kept.
+    """
+
+    def __init__(
+        self, store: AnswerStore, answers: Iterable[Answer], on_answer: Callable[[Slot, Reply], None] | None = None
+    ) -> None:
+        self._store = store
+        self._known = {one.slot.key: one.reply for one in answers if one.reply.failed is None}
+        self._on_answer = on_answer
+        self._in_a_row: Counter[str] = Counter()
+        self._reported: set[str] = set()
+        self.reused = 0
+
+    def known(self, slot: Slot) -> Reply | None:
+        """The reply that an earlier run was given; None where there is none."""
+        return self._known.get(slot.key)
+
+    def ask(self, slots: Sequence[Slot], batches: Iterable[Sequence[int]], call: Call) -> list[Reply]:
+        """The replies to ``slots``, in their order.
+
+        Args:
+            slots: what is asked.
+            batches: positions in ``slots`` that are sent together, in the order of sending.
+            call: sends some of them. Where it raises, the batch is halved until the requests that cannot be answered
+                are alone; they fail, the others are answered.
+
+        Raises:
+            UsageError: as ``call`` raises it: the run as a whole was asked for wrongly.
+            OSError: a reply cannot be written.
+        """
+        replies: dict[int, Reply] = {}
+        for position, slot in enumerate(slots):
+            known = self.known(slot)
+            if known is not None:
+                replies[position] = known
+        self.reused += len(replies)
+        for batch in batches:
+            self._send([position for position in batch if position not in replies], slots, call, replies)
+        return [replies.get(position) or Reply.failure("the back-end was not asked") for position in range(len(slots))]
+
+    def keep(self, slot: Slot, reply: Reply) -> None:
+        """Keep one reply that is already there: the outcome of several rounds, or one that a back-end just got."""
+        self._keep([(slot, reply)])
+
+    def _send(self, batch: list[int], slots: Sequence[Slot], call: Call, replies: dict[int, Reply]) -> None:
+        batch = [position for position in batch if not self._given_up(position, slots, replies)]
+        if not batch:
+            return
+        try:
+            given = [reply.checked() for reply in call(batch)]
+            if len(given) != len(batch):
+                raise ValueError(f"the back-end returned {len(given)} responses to {len(batch)} requests")
+        except UsageError:
+            raise
+        except Exception as error:  # other people's back-ends, on whatever device
+            if len(batch) > 1:
+                half = len(batch) // 2
+                self._send(batch[:half], slots, call, replies)
+                self._send(batch[half:], slots, call, replies)
+                return
+            given = [Reply.failure(first_line(error))]
+        replies.update(zip(batch, given, strict=True))
+        self._keep([(slots[position], reply) for position, reply in zip(batch, given, strict=True)])
+
+    def _given_up(self, position: int, slots: Sequence[Slot], replies: dict[int, Reply]) -> bool:
+        if self._in_a_row[slots[position].task] < GIVE_UP:
+            return False
+        replies[position] = Reply.failure(f"not asked: the {GIVE_UP} requests before it failed")
+        self._keep([(slots[position], replies[position])])
+        return True
+
+    def _keep(self, answers: Sequence[tuple[Slot, Reply]]) -> None:
+        fresh = [(slot, reply) for slot, reply in answers if slot.key not in self._known]
+        self._store.add(Answer(slot, reply) for slot, reply in fresh)
+        for slot, reply in fresh:
+            if reply.failed is None:
+                self._known[slot.key] = reply
+                self._in_a_row[slot.task] = 0
+                if self._on_answer is not None:
+                    self._on_answer(slot, reply)
+                continue
+            self._in_a_row[slot.task] += 1
+            if slot.task not in self._reported:
+                self._reported.add(slot.task)
+                print(
+                    f"medtasks: {slot.task}: a request failed ({reply.failed}); it counts as not answered, and the "
+                    "same command asks it again",
+                    file=sys.stderr,
+                    flush=True,
+                )

@@ -1,0 +1,70 @@
+"""What a back-end gave for one request: a text, or the reason why there is none.
+
+A request without a response is *failed*. It is no answer, so it is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+__all__ = ["ALL_BLANK", "BLANK", "NOT_ASKED", "Reply", "failure_in", "is_blank"]
+
+BLANK = "blank response, with no sign that the model generated a token"
+ALL_BLANK = "every response of the run is blank"
+NOT_ASKED = "not asked: the run ended before"
+LONGEST_REASON = 300
+
+_FAILURE_TEXTS = (
+    re.compile(r"\[LMMS_EVAL_REQUEST_FAILED(?P<reason>.*)", re.DOTALL),
+    re.compile(r"\[(?P<reason>LMMS_EVAL_BUDGET_EXCEEDED)\]"),
+    re.compile(r"\[GENERATION_FAILED\](?P<reason>.*)", re.DOTALL),
+    re.compile(r"\[(?P<reason>SAFETY_BLOCKED:.*)\]", re.DOTALL),
+    re.compile(r"\[ERROR\](?P<reason>.*)", re.DOTALL),
+    re.compile(r"Error: (?P<reason>can only concatenate str \(not \"NoneType\"\) to str)"),
+)
+"""What lmms-eval's back-ends return as text where a request failed, was blocked or brought no content."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One response of a back-end.
+
+    ``failed`` is the reason why there is no response, None where there is one. Token counts are None where the back-end
+    does not report them. ``finish`` is ``length`` for a response that was cut off at the token limit.
+    """
+
+    text: str
+    failed: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    finish: str | None = None
+
+    @classmethod
+    def failure(cls, reason: str) -> Reply:
+        """A reply that says only why there is no response, on one line."""
+        return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
+
+    def checked(self) -> Reply:
+        """The reply, failed where its text is one that a back-end returns for a failed request."""
+        reason = None if self.failed is not None else failure_in(self.text)
+        return self if reason is None else replace(Reply.failure(reason), input_tokens=self.input_tokens)
+
+
+def failure_in(text: str) -> str | None:
+    """The reason that a back-end's failure text carries; None for any other text.
+
+    >>> failure_in("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Connection error."), failure_in("B")
+    ('after 5 retries: Connection error.', None)
+    """
+    for pattern in _FAILURE_TEXTS:
+        found = pattern.fullmatch(text.strip())
+        if found:
+            reason: str = found["reason"].strip()
+            return reason.replace("]", ":", 1) if pattern is _FAILURE_TEXTS[0] else reason
+    return None
+
+
+def is_blank(text: str) -> bool:
+    """Whether a response holds nothing but white space."""
+    return not text.strip()

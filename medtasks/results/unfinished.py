@@ -1,0 +1,54 @@
+"""Scores of a run that was not finished: out of the replies that it left, without asking anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medtasks.benchmarks.documents import task_rows
+from medtasks.data.store import open_prepared
+from medtasks.errors import DataError, MedtasksError
+from medtasks.results.answers import Answer, by_document, read_answers, read_plan
+from medtasks.results.folder import RunRecord
+from medtasks.results.replies import NOT_ASKED, Reply
+from medtasks.results.run import AskedDocument, AskedTask, collect_run, finish_run
+from medtasks.spec import load_spec
+
+__all__ = ["score_unfinished"]
+
+
+def score_unfinished(folder: Path, *, created: str) -> RunRecord:
+    """The run that the replies in ``folder`` make; what was not asked yet has failed, with that reason.
+
+    Raises:
+        DataError: the folder cannot be read, or the data prepared here are not those of the run.
+        MedtasksError: none of its tasks can be scored.
+    """
+    plan = read_plan(folder)
+    for name, facts in plan.manifest.data.items():
+        here = open_prepared(name).manifest.fingerprint
+        if here != facts.fingerprint:
+            raise DataError(
+                f"{folder}: the run was made with data of {name} with fingerprint {facts.fingerprint[:16]}, but here "
+                f"they have {here[:16]}; prepare the same data."
+            )
+    answers = read_answers(folder)
+    manifest = plan.manifest
+    tasks = [_asked(name, answers, plan.documents[name], manifest.tasks[name].generation) for name in plan.documents]
+    run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
+    if not run.samples:
+        raise MedtasksError(f"{folder}: {' '.join(run.problems)}")
+    return finish_run(run, manifest.settings, None, created=created)
+
+
+def _asked(name: str, answers: list[Answer], numbers: tuple[int, ...], generation: dict[str, object]) -> AskedTask:
+    spec = load_spec(name)
+    rows = task_rows(name).dataset()
+    found = by_document(answers, name)
+    repeats = int(spec.resolved.get("repeats") or 1)
+    documents = []
+    for number, document in zip(numbers, rows.select(numbers).to_list(), strict=True):
+        given = found.get(number, {})
+        replies = [given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(repeats)]
+        prompt = next((answer.slot.prompt for answer in given.values()), "")
+        documents.append(AskedDocument(document, prompt, tuple(replies)))
+    return AskedTask(spec, generation, len(rows), documents)

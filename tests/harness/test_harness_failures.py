@@ -1,0 +1,340 @@
+"""A request that failed is no answer: not scored, not kept as one, counted by reason, and asked again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing_server import FailingServer, completion, error
+from lmms_eval.api.instance import GenerationResult, TokenCounts
+from lmms_eval.api.model import lmms
+from runs import Run
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.results.answers import read_answers
+from medtasks.results.folder import read_run
+from medtasks.spec import load_spec
+
+TASK = "med_cmr_mcq_ltg"
+
+
+class Backend(lmms):  # type: ignore[misc]
+    """A chat back-end of the harness that answers with what ``answer`` makes of a document."""
+
+    is_simple = False
+
+    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__()
+        self.answer = answer
+        self.asked: list[tuple[str, str]] = []
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        given = []
+        for request in requests:
+            _, to_messages, _, doc_id, task, split = request.args
+            document = self.task_dict[task][split][doc_id]
+            assert to_messages(document)
+            given.append(self.answer(document))
+        self.asked += [
+            (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"]) for one in requests
+        ]
+        return given
+
+    def __str__(self) -> str:
+        return "Backend"  # the harness's cache tells models apart by it
+
+    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
+        raise NotImplementedError
+
+    def loglikelihood(self, requests: list[Any]) -> Any:
+        raise NotImplementedError
+
+
+def evaluate(backend: lmms, tasks: list[str], output: Path, **settings: Any) -> Run:
+    """A run of the harness in this process, with a back-end object."""
+    from lmms_eval import evaluator
+    from lmms_eval.loggers import EvaluationTracker
+    from lmms_eval.tasks import TaskManager
+
+    from medtasks.task_files import task_directory
+
+    tasks_known = TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)
+    stamp = f"20260101_0000{len(list(output.glob('*/*_medtasks'))):02}"
+    results = evaluator.simple_evaluate(
+        model=backend,
+        model_args="pretrained=foreign/model",
+        tasks=tasks,
+        log_samples=False,
+        bootstrap_iters=0,
+        evaluation_tracker=EvaluationTracker(output_path=str(output)),
+        task_manager=tasks_known,
+        verbosity="WARNING",
+        datetime_str=stamp,
+        **settings,
+    )
+    return Run(Path(results["medtasks"]["folder"]))
+
+
+def unfinished(output: Path) -> list[Path]:
+    return sorted(output.rglob("*_unfinished"))
+
+
+def target(document: dict[str, Any]) -> str:
+    return str(document.get("ideal_response") or document["target"])
+
+
+MARKER = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 400 - choose (A)"
+BLANK = "blank response, with no sign that the model generated a token"
+NO_RESPONSE = {
+    "the harness's marker": (MARKER, "after 5 retries: Error code: 400 - choose (A)"),
+    "a marker with a letter alone": ("[LMMS_EVAL_REQUEST_FAILED after 1 retries] B", "after 1 retries: B"),
+    "an exhausted budget": ("[LMMS_EVAL_BUDGET_EXCEEDED]", "LMMS_EVAL_BUDGET_EXCEEDED"),
+    "a block by the provider": ("[SAFETY_BLOCKED:finish_reason=2]", "SAFETY_BLOCKED:finish_reason=2"),
+    "content that is None": (
+        'Error: can only concatenate str (not "NoneType") to str',
+        'can only concatenate str (not "NoneType") to str',
+    ),
+    "None": (None, "the back-end returned nothing"),
+    "a blank text": ("  \n", BLANK),
+    "no token": (
+        GenerationResult("", TokenCounts(5, 0)),
+        "blank response, with no sign that the model generated a token",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_RESPONSE)
+def test_no_response_is_neither_right_nor_wrong(name: str, tmp_path: Path) -> None:
+    given, reason = NO_RESPONSE[name]
+    lost = task_documents(TASK)[1]["sample_id"]
+    run = evaluate(Backend(lambda doc: given if doc["sample_id"] == lost else target(doc)), [TASK], tmp_path)
+
+    count = len(task_documents(TASK))
+    accuracy = run.scores[TASK]["metrics"]["accuracy"]
+    assert (accuracy["value"], accuracy["samples"], accuracy["answered"]) == (1.0, count, count - 1)
+    assert accuracy["bounds"] == [pytest.approx((count - 1) / count), 1.0]
+    assert accuracy["incomplete"]
+    assert run.scores[TASK]["status"] == {"failed": 1, "ok": count - 1}
+    (sample,) = (one for one in run.samples(TASK) if one["sample_id"] == lost)
+    assert (sample["status"], sample["failed"], sample["statistics"]) == ("failed", [reason], {})
+    facts = run.manifest["tasks"][TASK]
+    assert (facts["asked"], facts["answered"], sum(facts["failed"].values())) == (count, count - 1, 1)
+
+
+def test_a_model_that_says_nothing_has_answered(tmp_path: Path) -> None:
+    """One token, such as the end of the text, is a response; a model must not be able to skip what it cannot answer."""
+    silent = task_documents(TASK)[1]["sample_id"]
+    nothing = GenerationResult("", TokenCounts(5, 1))
+    run = evaluate(Backend(lambda doc: nothing if doc["sample_id"] == silent else target(doc)), [TASK], tmp_path)
+
+    count = len(task_documents(TASK))
+    assert run.scores[TASK]["metrics"]["accuracy"]["value"] == pytest.approx((count - 1) / count)
+    assert run.scores[TASK]["status"] == {"empty": 1, "ok": count - 1}
+
+
+def test_a_run_of_blank_responses_has_no_answer(tmp_path: Path) -> None:
+    run = evaluate(Backend(lambda _: GenerationResult("", TokenCounts(5, 1))), [TASK], tmp_path)
+
+    accuracy = run.scores[TASK]["metrics"]["accuracy"]
+    assert accuracy["value"] is None
+    assert accuracy["answered"] == 0
+    assert run.manifest["tasks"][TASK]["failed"] == {"every response of the run is blank": len(task_documents(TASK))}
+
+
+def test_one_bad_document_and_one_broken_task_cost_themselves_alone(tmp_path: Path) -> None:
+    bad = task_documents(TASK)[2]["sample_id"]
+
+    def answer(document: dict[str, Any]) -> str:
+        if document["sample_id"] == bad or document["dimension"] == "msi":
+            raise RuntimeError(f"image of {document['dimension']} is broken\nand more")
+        return target(document)
+
+    backend = Backend(answer)
+    run = evaluate(backend, [TASK, "med_cmr_mcq_msi"], tmp_path)
+
+    count, broken = len(task_documents(TASK)), len(task_documents("med_cmr_mcq_msi"))
+    assert run.manifest["tasks"][TASK]["failed"] == {"RuntimeError: image of ltg is broken": 1}
+    assert run.scores[TASK]["metrics"]["accuracy"]["answered"] == count - 1
+    assert run.manifest["tasks"]["med_cmr_mcq_msi"]["failed"] == {"RuntimeError: image of msi is broken": broken}
+    assert run.scores["med_cmr_mcq_msi"]["metrics"]["accuracy"]["value"] is None
+
+
+def test_the_same_command_asks_only_for_what_failed(tmp_path: Path) -> None:
+    lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
+    first = Backend(lambda doc: MARKER if doc["sample_id"] in lost else target(doc))
+    evaluate(first, [TASK], tmp_path)
+    (kept,) = unfinished(tmp_path)
+    assert {one.slot.doc_id for one in read_answers(kept) if one.reply.failed is not None} == {0, 1}
+
+    second = Backend(target)
+    run = evaluate(second, [TASK], tmp_path)
+    assert {sample_id for _, sample_id in second.asked} == lost
+    assert run.scores[TASK]["metrics"]["accuracy"]["value"] == 1.0
+    assert not unfinished(tmp_path)
+
+    third = Backend(target)
+    again = evaluate(third, [TASK], tmp_path)
+    assert len(third.asked) == len(task_documents(TASK))  # a finished run is not reused
+    assert again.files() == run.files()
+
+
+def test_the_harness_s_cache_keeps_no_failure(tmp_path: Path) -> None:
+    lost = task_documents(TASK)[0]["sample_id"]
+    cache = str(tmp_path / "cache")
+    evaluate(
+        Backend(lambda doc: MARKER if doc["sample_id"] == lost else target(doc)),
+        [TASK],
+        tmp_path / "one",
+        use_cache=cache,
+    )
+    backend = Backend(target)
+    run = evaluate(backend, [TASK], tmp_path / "two", use_cache=cache)
+
+    assert [sample_id for _, sample_id in backend.asked] == [lost]
+    assert run.scores[TASK]["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_a_failed_round_earns_no_responsiveness_and_leaves_its_item_open(tmp_path: Path) -> None:
+    task = "medstreambench_proactive"
+    documents = task_documents(task)
+    lost = documents[0]["sample_id"]
+    run = evaluate(Backend(lambda doc: MARKER if doc["sample_id"] == lost else target(doc)), [task], tmp_path)
+
+    items = len({document["item_id"] for document in documents})
+    scores = run.scores[task]
+    for name in ("overall", "responsiveness", "content"):
+        metric = scores["metrics"][name]
+        if name in ("overall", "responsiveness"):
+            assert metric["answered"] == metric["samples"] - 1
+        assert metric["bounds"][0] < metric["bounds"][1]
+    assert scores["items"] == items
+    assert scores["status"]["failed"] == 1
+
+
+def test_a_failed_round_of_stage_wise_probing_fails_the_sample_alone(tmp_path: Path) -> None:
+    task = "mi_cxr_stagewise_icr"
+    broken = task_documents(task)[0]["sample_id"]
+    calls: list[str] = []
+
+    def answer(document: dict[str, Any]) -> str:
+        calls.append(document["sample_id"])
+        if document["sample_id"] == broken and calls.count(broken) == 2:
+            return MARKER
+        return target(document)
+
+    run = evaluate(Backend(answer), [task], tmp_path)
+    (sample,) = (one for one in run.samples(task) if one["sample_id"] == broken)
+    assert sample["failed"] == ["round 2: after 5 retries: Error code: 400 - choose (A)"]
+    backend = Backend(target)
+    evaluate(backend, [task], tmp_path)
+    assert backend.asked == [(task, broken)]  # its first stage is not asked again
+
+
+def test_a_metric_that_breaks_costs_neither_answers_nor_other_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtasks.metrics.learned import LEARNED
+
+    def out_of_memory(_: Any) -> Any:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    task = "kvasir_vqa_x1_level1"
+    name = load_spec(task).metadata.learned[0]
+    monkeypatch.setattr(LEARNED[name], "unavailable", lambda: None)
+    monkeypatch.setattr(LEARNED[name], "scores", out_of_memory)
+    run = evaluate(Backend(target), [task], tmp_path)
+
+    assert run.scores[task]["metrics"]["exact_match"]["value"] == 1.0
+    assert run.scores[task]["metrics"][name]["value"] is None
+    (problem,) = run.manifest["problems"]
+    assert "CUDA out of memory" in problem
+    assert "`medtasks score`" in problem
+
+
+def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from medtasks.cli.score import score
+    from medtasks.results import run as running
+
+    whole = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "whole")
+    with monkeypatch.context() as patch:
+
+        def breaks(*_: Any, **__: Any) -> Any:
+            raise ValueError("a bug")
+
+        patch.setattr(running, "pooled_scores", breaks)
+        with pytest.raises(SystemExit) as ended:
+            evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "broken")
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    (kept,) = unfinished(tmp_path / "broken")
+    assert "ValueError: a bug" in said
+    assert str(kept) in said
+    score(
+        kept, out=tmp_path / "scored", model="unknown", layout=None, task=None, column=None, against=None, as_json=False
+    )
+    assert Run(tmp_path / "scored").files() == whole.files()
+
+
+def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtasks.benchmarks import med_cmr
+
+    original = med_cmr.process_mcq
+
+    def breaks(doc: Any, results: Any) -> Any:
+        if doc["dimension"] == "msi":
+            raise ZeroDivisionError("division by zero")
+        return original(doc, results)
+
+    monkeypatch.setattr(med_cmr, "process_mcq", breaks)
+    run = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path)
+
+    assert set(run.scores) == {TASK}
+    assert run.manifest["problems"] == [
+        "med_cmr_mcq_msi: its answers could not be scored (ZeroDivisionError: division by zero)."
+    ]
+    assert len(read_answers(unfinished(tmp_path)[0])) == len(task_documents(TASK)) + len(
+        task_documents("med_cmr_mcq_msi")
+    )
+
+
+def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
+    from medtasks.leaderboard.check import check_results
+
+    run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
+    refused = [one for one in check_results([run.folder], demonstration=True).findings if one.code == "LB210"]
+    assert [(one.severity, one.where) for one in refused] == [("error", TASK)]
+
+
+def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> None:
+    from medtasks.results.rescore import rescore
+
+    run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
+    again = rescore(*read_run(run.folder))
+    assert not again.changes
+    assert json.loads(again.tasks[TASK].model_dump_json()) == run.scores[TASK]
+
+
+@pytest.mark.subprocess_run
+def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(python: Any, tmp_path: Path) -> None:
+    arguments = "model_version=m,max_retries=1,retry_backoff_s=0,num_concurrent=4"
+    with FailingServer(lambda _: error(400, "the answer is (A)")) as server:
+        command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "out"))
+        broken = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
+    assert broken.returncode == 1, broken.stdout[-2000:]
+    count = len(task_documents(TASK))
+    assert f"{count} of {count} requests have no response" in broken.stderr
+    (folder,) = (tmp_path / "out").rglob("*_medtasks")
+    assert Run(folder).scores[TASK]["metrics"]["accuracy"]["value"] is None
+    assert list((tmp_path / "out").rglob("*_results.json"))
+
+    with FailingServer(lambda _: completion("A")) as server:
+        command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "fine"))
+        fine = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
+    assert fine.returncode == 0, fine.stderr[-2000:]
