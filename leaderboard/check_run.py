@@ -120,6 +120,7 @@ def _comparable(folder: Path, name: str, facts: TaskFacts) -> Iterator[Finding]:
         "cap on frames": (facts.frames.get("cap"), None),
     }
     others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
+    others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
     if facts.protocol_hash in today and not others:
         return
     told = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"

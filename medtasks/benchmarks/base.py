@@ -112,7 +112,8 @@ class Benchmark:
     (one item may stand in several groups, or in none). ``join`` makes items of samples; ``pooled`` are the
     metrics that only make sense over several tasks, made of an item's other values. ``to_judge`` says of a rubric
     whether a (document, filtered response) is a question to its judge at all; without an entry all are. ``parts`` names
-    the breakdown in whose groups an item counts with a part of itself alone.
+    the breakdown in whose groups an item counts with a part of itself alone. ``doubt`` tells `medtasks validate` what
+    makes a document's gold answer doubtful, None where nothing does.
 
     ``documents`` makes the harness's documents of a record, of type ``record``. ``read`` and ``mini`` serve packages
     whose data ``medtasks prepare`` is to prepare: the records of a source folder, and writing a source folder of
@@ -142,6 +143,7 @@ class Benchmark:
     intended_use: str = "research"
     to_judge: Mapping[str, Callable[[Mapping[str, Any], str], bool]] = field(default_factory=dict)
     parts: str | None = None
+    doubt: Callable[[Mapping[str, Any]], str | None] | None = None
 
     @property
     def chance(self) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import Benchmark, Document, SampleView
 from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.kvasir_references import contradiction
 from medtasks.data.records import KvasirRecord
 from medtasks.data.store import PREPARE_COMMANDS, open_prepared
 from medtasks.errors import DataError
@@ -42,6 +43,7 @@ def _question_class(view: SampleView) -> tuple[str, ...]:
 
 
 BENCHMARK = Benchmark(
+    doubt=contradiction,
     name="kvasir_vqa_x1",
     documents=documents,
     record=KvasirRecord,

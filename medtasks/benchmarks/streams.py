@@ -129,11 +129,15 @@ def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
 
 
 def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
-    """0 or 1 where a rule decides, None where a judge has to."""
+    """0 or 1 where a rule decides, None where a judge has to.
+
+    Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record names (section
+    5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
+    """
     expected = doc["expected"]
     if not doc["answerable"]:
         said = parse_alert(filtered).state if proactive else filtered
-        return float(said in expected if proactive else said == ABSTENTIONS["future"][0])
+        return float(said in ABSTENTIONS["proactive" if proactive else "future"])
     if doc["question_type"] == "open":
         return None
     if not proactive:
@@ -141,9 +145,10 @@ def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | 
     response = parse_alert(filtered)
     if response.state != "alert":
         return 0.0
-    if not doc["options"]:
+    alerts = [parse_alert(text) for text in expected]
+    reasons = [alert.reason if alert.state == "alert" else text for alert, text in zip(alerts, expected, strict=True)]
+    if not any(reasons):  # the record asks for an alert and gives no reason to compare
         return 1.0
-    reasons = [parse_alert(text).reason or text for text in expected]
     return float(closed_answer_matches(response.reason, reasons, doc["options"], doc["multi_select"]))
 
 

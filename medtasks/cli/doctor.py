@@ -63,12 +63,17 @@ def _packages() -> list[Check]:
 
 def _metrics() -> list[Check]:
     from medtasks.metrics import get_metric
+    from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
 
     meteor = get_metric("meteor")
     reason = meteor.unavailable()
-    if reason is None:
-        return [_check("METEOR", "ok", meteor.signature)]
-    return [_check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
+    if reason is not None:
+        return [_check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
+    if sentence_splitter() == "none":
+        splitter = _check("METEOR's sentences", "optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
+    else:
+        splitter = _check("METEOR's sentences", "ok", f"split by NLTK's {sentence_splitter()}")
+    return [_check("METEOR", "ok", meteor.signature), splitter]
 
 
 def _data() -> list[Check]:

@@ -187,8 +187,17 @@ class _Evaluation:
         from medtasks.benchmarks.documents import is_blind
         from medtasks.results.manifest import task_facts
 
+        from .presentation import presentation
+
         spec, task = self._ours[name]
-        return task_facts(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), (), blind=is_blind())
+        return task_facts(
+            spec,
+            dict(task.config.generation_kwargs or {}),
+            len(task.eval_docs),
+            (),
+            blind=is_blind(),
+            presentation=presentation(self._lm),
+        )
 
     def _plan(self) -> Plan:
         """What is asked, so that its replies can be scored without this process."""
@@ -458,8 +467,14 @@ def _leave_process_group() -> None:
 
 
 def _described(lm: Any) -> dict[str, Any]:
-    """What the back-end says of itself."""
-    return lm.describe() if hasattr(lm, "describe") else {"model": type(lm).__name__}
+    """What the back-end says of itself; of the harness's own what is known about them."""
+    from .presentation import backend_name, presentation
+
+    if hasattr(lm, "describe"):
+        described: dict[str, Any] = lm.describe()
+        return described
+    arranged = presentation(lm)
+    return {"model": backend_name(lm), **({"presentation": arranged} if arranged else {})}
 
 
 def _model_facts(lm: Any) -> dict[str, Any]:

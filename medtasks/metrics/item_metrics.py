@@ -35,7 +35,7 @@ MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
 STREAMING_MODES: tuple[str, ...] = ("future", "proactive")
 """The modes that have streaming items (future has single-turn items, too)."""
 
-_CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}"}
+_CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}
 
 _STREAMING = np.array([mode in STREAMING_MODES for mode in MODES])
 

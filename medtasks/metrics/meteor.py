@@ -16,9 +16,13 @@ from medtasks.metrics.base import (
     sign,
 )
 
-__all__ = ["Meteor", "sentence_splitter", "token_score", "word_tokens"]
+__all__ = ["NO_SPLITTER", "Meteor", "sentence_splitter", "token_score", "word_tokens"]
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
+NO_SPLITTER = (
+    "texts are not split into sentences, since NLTK's punkt_tab is not installed "
+    "(`python -m nltk.downloader punkt_tab`); scores with and without it differ by up to 0.016 and are not comparable"
+)
 
 # ASCII words with one mark after each at most, and a final period: NLTK's tokens are then the words and the
 # marks, whether or not sentences are split. Its thirty expressions take many times as long to find that out.
@@ -61,6 +65,12 @@ class Meteor(MeanMetric):
     def unavailable(self) -> str | None:
         """Why WordNet 3.0 cannot be read, with the commands that mend it."""
         return wordnet.unavailable()
+
+    def note(self) -> str | None:
+        """What a reader of the score must know of this machine; None where METEOR is as NLTK intends it."""
+        if sentence_splitter() != "none" or self.unavailable() is not None:
+            return None
+        return f"{self.name}: {NO_SPLITTER}"
 
     def statistics(self, prediction: str, reference: str) -> Array:
         """``(METEOR, 1)``.

@@ -112,13 +112,23 @@ def fingerprint() -> str:
 
 
 def corpus_key() -> str:
-    """Where the dictionary is, settled once per value of the variable: scoring does not touch the disk."""
-    return _resolved(os.environ.get(VARIABLE))
+    """Where the dictionary is, settled once per value of the variable: scoring does not touch the disk.
+
+    Raises:
+        MetricUnavailableError: see `corpus`.
+    """
+    found = _resolved(os.environ.get(VARIABLE))
+    if isinstance(found, MetricUnavailableError):
+        raise MetricUnavailableError(str(found))
+    return found
 
 
 @cache
-def _resolved(_named: str | None) -> str:
-    pointer = corpus()
+def _resolved(_named: str | None) -> str | MetricUnavailableError:
+    try:
+        pointer = corpus()
+    except MetricUnavailableError as error:
+        return error
     _pointers[str(pointer)] = pointer
     return str(pointer)
 

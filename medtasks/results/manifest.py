@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -78,6 +78,7 @@ class TaskFacts(BaseModel):
     generation: dict[str, Any]
     frames: dict[str, Any] = {}
     blind: bool = False
+    presentation: dict[str, str] = {}
     excluded: dict[str, int] = {}
     asked: int
     answered: int
@@ -171,11 +172,13 @@ def protocol_hash(
     prompt_hash: str | None = None,
     frames: dict[str, Any] | None = None,
     blind: bool = False,
+    presentation: Mapping[str, str] | None = None,
 ) -> str:
     """Hash of everything that can move a score, model and data apart.
 
     Covers the merged YAML, the prompt with all it includes, the filters' versions, the metrics' signatures, the
-    generation settings in force and, for videos, how frames are chosen. A run that is scored later brings the prompt
+    generation settings in force, what the back-end does otherwise than the task asks (order of text and media, a system
+    prompt) and, for videos, how frames are chosen. A run that is scored later brings the prompt
     hash and the frame settings that it was made with.
     """
     frames = frame_settings(spec) if frames is None else frames
@@ -186,6 +189,7 @@ def protocol_hash(
         "metrics": {name: get_metric(name).signature for name in spec.metrics},
         "generation": generation,
         **({"blind": True} if blind else {}),
+        **({"presentation": dict(presentation)} if presentation else {}),
         **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
     }
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:HASH_LENGTH]
@@ -199,17 +203,27 @@ def frame_settings(spec: TaskSpec) -> dict[str, Any]:
 
 
 def task_facts(
-    spec: TaskSpec, generation: dict[str, Any], asked: int, samples: Sequence[Sample], *, blind: bool = False
+    spec: TaskSpec,
+    generation: dict[str, Any],
+    asked: int,
+    samples: Sequence[Sample],
+    *,
+    blind: bool = False,
+    presentation: Mapping[str, str] | None = None,
 ) -> TaskFacts:
-    """Facts of one task that ended with ``samples``, out of ``asked`` documents; ``blind`` without media."""
+    """Facts of one task that ended with ``samples``, out of ``asked`` documents.
+
+    ``blind`` is without media; ``presentation`` is what the back-end did otherwise than the task asks.
+    """
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,
         template=spec.template or "",
         prompt_hash=spec.prompt_hash or "",
         yaml_hash=spec.yaml_hash,
-        protocol_hash=protocol_hash(spec, generation, blind=blind),
+        protocol_hash=protocol_hash(spec, generation, blind=blind, presentation=presentation),
         blind=blind,
+        presentation=dict(presentation or {}),
         filters={name: version_of(name) for name in spec.filters},
         generation=generation,
         frames=frame_settings(spec),

@@ -92,7 +92,12 @@ def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskF
         update={
             "filters": {name: version_of(name) for name in spec.filters},
             "protocol_hash": protocol_hash(
-                spec, facts.generation, prompt_hash=facts.prompt_hash, frames=facts.frames, blind=facts.blind
+                spec,
+                facts.generation,
+                prompt_hash=facts.prompt_hash,
+                frames=facts.frames,
+                blind=facts.blind,
+                presentation=facts.presentation,
             ),
             "yaml_hash": spec.yaml_hash,
             **outcome_counts(samples),

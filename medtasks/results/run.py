@@ -108,7 +108,12 @@ def collect_run(
             _refuse_duplicates(made)
             samples[name] = with_judged_scores(task.spec, with_learned_metrics(task.spec, made, problems))
             facts[name] = task_facts(
-                task.spec, task.generation, task.total, made, blind=is_blind() or bool(model.get("blind"))
+                task.spec,
+                task.generation,
+                task.total,
+                made,
+                blind=is_blind() or bool(model.get("blind")),
+                presentation=model.get("presentation"),
             )
         except Exception as error:  # filters and metrics of other packages may raise anything
             samples.pop(name, None)

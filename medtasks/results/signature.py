@@ -25,6 +25,7 @@ _NAMES = {
     "protocol": "protocol (task file, metrics, generation settings, frames)",
     "data": "data",
     "harness": "harness options",
+    "split": "sentence splitter of METEOR (NLTK's punkt_tab, or none)",
 }
 _HASH = re.compile(rf"[0-9a-f]{{{HASH_LENGTH}}}")
 _SAFE = ",;=+()/@*"

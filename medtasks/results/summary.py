@@ -7,6 +7,7 @@ from pathlib import Path
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.data.manifest import Coverage, coverage_lines
+from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord
 from medtasks.results.scoring import MetricScore, Scores, coverage_text
 
@@ -76,6 +77,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     }
     lines += [f"  {reason}" for reason in sorted(reasons)]
     lines += [f"  {problem}" for problem in run.manifest.problems]
+    lines += [f"  {note}" for note in _notes(entries.values())]
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
@@ -94,6 +96,13 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     else:
         lines.append(f"  nothing was saved: give {keep} to keep samples, scores and manifest")
     return "\n".join(lines)
+
+
+def _notes(entries: Iterable[Scores]) -> list[str]:
+    """What metrics say about this machine, where they have a score."""
+    names = {name for scores in entries for name, score in scores.metrics.items() if score.value is not None}
+    notes = (getattr(get_metric(name), "note", None) for name in sorted(names))
+    return [text for note in notes if note is not None and (text := note()) is not None]
 
 
 def _headline(scores: Scores) -> dict[str, MetricScore]:

@@ -105,6 +105,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT322", "error", "field has several types"),
     Rule("MT323", "warning", "question holds its answer"),
     Rule("MT324", "note", "not every document was checked"),
+    Rule("MT325", "warning", "gold answer is doubtful"),
     Rule("MT330", "error", "temporal contract is broken"),
     # prepared data
     Rule("MT401", "error", "records cannot be read"),

@@ -32,6 +32,9 @@ def check_documents(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
         _question(document, tally)
         check_options(document, benchmark.options, tally)
         _writable(document, tally)
+        doubt = None if benchmark.doubt is None else benchmark.doubt(document)
+        if doubt is not None:
+            tally.add("MT325", document, doubt, "read scores on such documents with care", "target")
     _ids(documents, tally)
     _twice(documents, benchmark, tally)
     _types(documents, tally)

@@ -67,10 +67,10 @@ def test_a_closed_future_stream(
 
 ALERTS = [
     (["no_alert", "no_alert", "alert: bleeding", "alert: bleeding"], 1.0, 1.0, 0.0),
-    (["no_alert", "No alert.", "**Alert**: blood", "ALERT"], 1.0, 1.0, 0.0),  # the question is closed without choices
-    (["uncertain", "no_alert", "alert: bleeding", "alert: bleeding"], 0.75, 1.0, 0.0),  # no_alert was expected
-    (["no_alert", "what a nice view", "alert: bleeding", "alert: x"], 0.75, 1.0, 0.25),
-    (["no_alert", "alert: too early", "alert: bleeding", "alert: x"], 0.75, 1 - (2 - 1) / 8, 0.0),
+    (["no_alert", "No alert.", "**Alert**: the bleeding.", "ALERT"], 0.75, 1.0, 0.0),  # the last one has no reason
+    (["uncertain", "no_alert", "alert: bleeding", "alert: bleeding"], 1.0, 1.0, 0.0),  # either will do, section 5.3
+    (["no_alert", "what a nice view", "alert: bleeding", "alert: smoke"], 0.5, 1.0, 0.25),
+    (["no_alert", "alert: too early", "alert: bleeding", "alert: bleeding"], 0.75, 1 - (2 - 1) / 8, 0.0),
 ]
 
 
@@ -81,6 +81,14 @@ def test_a_closed_proactive_stream(responses: list[str], content: float, respons
     assert found["content"] == pytest.approx(content)
     assert found["responsiveness"] == pytest.approx(responsiveness)
     assert found["invalid_rate"] == invalid
+
+
+def test_an_alert_that_the_record_gives_no_reason_for_is_right_with_any() -> None:
+    row = streaming_row("proactive")
+    for turn in row["rounds"]:
+        if turn["answerable"]:
+            turn["expected_output"] = "alert"
+    assert values(row, ["no_alert", "no_alert", "alert: smoke", "alert"])["content"] == 1.0
 
 
 def test_a_given_time_and_tolerance_go_before_what_the_rounds_say() -> None:

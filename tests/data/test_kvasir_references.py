@@ -1,0 +1,67 @@
+"""References that contradict their own atomic pairs are found where a rule can see it, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.kvasir_references import contradiction
+
+TEXT, BOX, FINDING = "Is there text?", "Is there a green/black box artefact?", "Does this image contain any finding?"
+POLYPS, FINDINGS = "How many polyps are in the image?", "How many findings are present?"
+
+
+def document(reference: str, *pairs: tuple[str, str]) -> dict[str, Any]:
+    return {"target": reference, "original": [{"q": question, "a": answer} for question, answer in pairs]}
+
+
+@pytest.mark.parametrize(
+    ("reference", "pairs"),
+    [
+        ("No text is visible in the image.", [(TEXT, "Yes")]),
+        ("There is no text present and the box artifact is visible.", [(TEXT, "Yes"), (BOX, "Yes")]),
+        ("Text is present.", [(TEXT, "No")]),
+        ("The image is free of findings.", [(FINDING, "Yes")]),
+        ("Two polyps were identified.", [(POLYPS, "1")]),
+        ("A single small polyp is seen, with text.", [(POLYPS, "3"), (TEXT, "Yes")]),
+        ("No polyps were found.", [(POLYPS, "1")]),
+    ],
+)
+def test_a_contradiction_that_a_reader_sees_is_found(reference: str, pairs: list[tuple[str, str]]) -> None:
+    assert contradiction(document(reference, *pairs)) is not None
+
+
+@pytest.mark.parametrize(
+    ("reference", "pairs"),
+    [
+        ("Text is present in the image.", [(TEXT, "Yes")]),
+        ("No text is visible, but a green box artifact is.", [(TEXT, "No"), (BOX, "Yes")]),
+        ("The procedure is a colonoscopy.", [(TEXT, "Yes")]),  # says nothing about it
+        ("One polyp of less than 5 mm is present.", [(POLYPS, "1")]),
+        ("Multiple polyps are present.", [(POLYPS, "4")]),  # not a number
+        ("A total of two findings were noted, one of them a polyp.", [(FINDINGS, "2"), (POLYPS, "1")]),
+        ("There are no instruments and one polyp.", [(POLYPS, "1")]),
+        ("Text is visible; no text overlays the lesion.", [(TEXT, "Yes")]),  # clauses disagree: left to a reader
+    ],
+)
+def test_what_agrees_or_cannot_be_told_is_left_alone(reference: str, pairs: list[tuple[str, str]]) -> None:
+    assert contradiction(document(reference, *pairs)) is None
+
+
+def test_the_miniature_references_agree_with_their_pairs() -> None:
+    documents = [one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_level{level}")]
+    assert [one["sample_id"] for one in documents if contradiction(one)] == []
+
+
+def test_validate_names_them() -> None:
+    from medtasks.benchmarks import get_benchmark
+    from medtasks.validation.documents import check_documents
+    from medtasks.validation.tally import Tally
+
+    (one, *_) = task_documents("kvasir_vqa_x1_level1")
+    tally = Tally("kvasir_vqa_x1_level1", 1)
+    wrong = {**one, **document("No text is visible.", (TEXT, "Yes"))}
+    check_documents([wrong], get_benchmark(one["benchmark"]), tally)
+    assert [finding.code for finding in tally.findings()].count("MT325") == 1

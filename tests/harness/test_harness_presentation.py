@@ -1,0 +1,80 @@
+"""What a back-end does with a prompt counts: order of text and media, chat or simple, a system prompt of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from medtasks.leaderboard.models import model_key
+from test_harness_failures import TASK, Backend, evaluate, target
+
+from medtasks.harness.presentation import presentation
+from medtasks.results.folder import read_run
+
+
+class SimpleBackend(Backend):
+    """A simple back-end: it is given the text, and the media apart."""
+
+    is_simple = True
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        given = []
+        for request in requests:
+            context, _, to_visual, doc_id, task, split = request.args
+            document = self.task_dict[task][split][doc_id]
+            assert context
+            assert to_visual(document)
+            given.append(self.answer(document))
+        return given
+
+
+def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: Path) -> None:
+    chat = evaluate(Backend(target), [TASK], tmp_path / "chat")
+    simple = evaluate(SimpleBackend(target), [TASK], tmp_path / "simple")
+
+    facts = [run.manifest["tasks"][TASK] for run in (chat, simple)]
+    assert facts[0]["prompt_hash"] == facts[1]["prompt_hash"]
+    assert facts[0]["protocol_hash"] != facts[1]["protocol_hash"]
+    assert facts[0]["presentation"] == {}
+    assert facts[1]["presentation"] == {"interface": "simple", "order": "as test_harness_presentation has it"}
+    keys = [model_key(read_run(run.folder)[0]) for run in (chat, simple)]
+    assert keys[0] != keys[1]
+
+
+def test_a_system_prompt_of_the_back_end_counts(tmp_path: Path) -> None:
+    plain = evaluate(Backend(target), [TASK], tmp_path / "plain")
+    backend = Backend(target)
+    backend.system_prompt = "You are a helpful assistant."
+    prompted = evaluate(backend, [TASK], tmp_path / "prompted")
+
+    assert prompted.manifest["tasks"][TASK]["presentation"] == {"system_prompt": "You are a helpful assistant."}
+    hashes = {run.manifest["tasks"][TASK]["protocol_hash"] for run in (plain, prompted)}
+    assert len(hashes) == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "simple", "attributes", "expected"),
+    [
+        ("lmms_eval.models.simple.openai", True, {}, {"interface": "simple", "order": "text before media"}),
+        ("lmms_eval.models.chat.openai", False, {}, {}),
+        ("lmms_eval.models.chat.qwen2_5_vl", False, {"system_prompt": "You are a helpful assistant."}, {}),
+        (
+            "lmms_eval.models.simple.qwen2_5_vl",
+            True,
+            {"system_prompt": "You are a helpful assistant."},
+            {"interface": "simple", "order": "media before text", "system_prompt": "You are a helpful assistant."},
+        ),
+        (
+            "lmms_eval.models.simple.vllm",
+            True,
+            {"image_first": False},
+            {"interface": "simple", "order": "text before media"},
+        ),
+    ],
+)
+def test_what_is_known_of_the_harness_s_back_ends(
+    module: str, simple: bool, attributes: dict[str, Any], expected: dict[str, str]
+) -> None:
+    kind = type("Lm", (), {"__module__": module, "is_simple": simple, **attributes})
+    assert presentation(kind()) == expected
