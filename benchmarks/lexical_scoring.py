@@ -1,8 +1,8 @@
-"""Targets S1 and S2: lexical scoring of a Kvasir-VQA-x1-shaped test set, and its bootstrap intervals.
+"""Target S1: lexical scoring of a Kvasir-VQA-x1-shaped result folder.
 
 In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew
-for all rows, each level and each class) and ``medtasks.metrics``. The values must agree before any time is
-printed.
+for all rows, each level and each class) and the command ``medtasks score FOLDER``, which also makes intervals.
+The values must agree before any time is printed.
 
     python benchmarks/lexical_scoring.py [--rows N] [--seed S]
 """
@@ -10,10 +10,15 @@ printed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import random
+import resource
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +29,14 @@ from typing import Any
 
 os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
 
-from medtasks.metrics import LEXICAL, aggregate, get_metric, lexical_statistics, wordnet
-from medtasks.stats import cluster_bootstrap
+from medtasks.benchmarks.kvasir_vqa_x1 import documents
+from medtasks.data.records.kvasir import AtomicPair, KvasirRecord
+from medtasks.data.vocabulary import ATOMIC_QUESTIONS
+from medtasks.metrics import LEXICAL, get_metric, wordnet
+from medtasks.results.folder import RunRecord, write_run
+from medtasks.results.manifest import DataFacts, RunManifest, task_facts, versions
+from medtasks.results.samples import Sample
+from medtasks.spec import TaskSpec, load_spec
 
 LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
 QUESTIONS_PER_IMAGE = 24
@@ -213,27 +224,78 @@ def run_recipe(
     return values, seconds
 
 
-def run_ours(rows: list[Row], names: tuple[str, ...]) -> tuple[dict[str, dict[str, float]], float]:
-    """Values by metric and group, and seconds."""
-    begin = time.perf_counter()
-    statistics, _ = lexical_statistics([row.prediction for row in rows], [row.reference for row in rows], names)
-    keys = [[f"level {row.level}", *(f"class {name}" for name in row.classes)] for row in rows]
-    values = {}
-    for name, table in statistics.items():
-        got = aggregate(get_metric(name), table, keys)
-        values[name] = {"overall": got.overall.score} | {key: group.score for key, group in got.groups.items()}
-    return values, time.perf_counter() - begin
+def write_folder(rows: list[Row], folder: Path) -> None:
+    """A result folder of the rows, as a run leaves it."""
+    samples: dict[str, list[Sample]] = {}
+    facts = {}
+    for level in LEVEL_SIZES:
+        spec = load_spec(f"kvasir_vqa_x1_level{level}")
+        chosen = [(number, row) for number, row in enumerate(rows) if row.level == level]
+        samples[spec.name] = [unscored(spec, number, row) for number, row in chosen]
+        facts[spec.name] = task_facts(spec, spec.generation, len(chosen), ())
+        facts[spec.name] = facts[spec.name].model_copy(update={"answered": len(chosen)})
+    manifest = RunManifest(
+        created="2026-01-01T00:00:00+00:00",
+        processes=1,
+        versions=versions(),
+        model={"model": "generated"},
+        settings={},
+        tasks=facts,
+        groups={"kvasir_vqa_x1": tuple(samples)},
+        data={"kvasir_vqa_x1": DataFacts(fingerprint="0" * 64, mini=True, records=len(rows), excluded={})},
+    )
+    write_run(folder, RunRecord(manifest=manifest, samples=samples, tasks={}, groups={}))
 
 
-def run_bootstrap(rows: list[Row], statistics: dict[str, Any]) -> dict[str, float]:
-    """Seconds of 1,000 resamples by metric."""
-    images = [row.image for row in rows]
-    seconds = {}
-    for name, table in statistics.items():
-        begin = time.perf_counter()
-        cluster_bootstrap(table, images, get_metric(name).score, resamples=1000)
-        seconds[name] = time.perf_counter() - begin
-    return seconds
+def unscored(spec: TaskSpec, number: int, row: Row) -> Sample:
+    """The sample line of one row, before anything was computed of it."""
+    questions = {name: question for question, name in ATOMIC_QUESTIONS.items()}
+    record = KvasirRecord(
+        sample_id=f"{row.image}-{number:08x}",
+        cluster=row.image,
+        media=(f"{row.image}.jpg",),
+        img_id=row.image,
+        complexity=row.level,
+        question="What does the image show?",
+        answer=row.reference,
+        original=tuple(AtomicPair(q=questions[name], a="?") for name in row.classes),
+        question_class=row.classes,
+    )
+    (document,) = documents(record)
+    fields = {"benchmark": "kvasir_vqa_x1", **document}
+    return Sample(
+        task=spec.name,
+        prompt_hash=spec.prompt_hash or "",
+        prompt=fields["question"],
+        responses=(row.prediction,),
+        filtered=row.prediction,
+        status="ok",
+        scores={},
+        statistics={},
+        **{name: fields.pop(name) for name in ("sample_id", "cluster", "media", "target")},
+        document=fields,
+    )
+
+
+def run_ours(folder: Path) -> tuple[dict[str, dict[str, float]], float, float]:
+    """Values by metric and group, CPU seconds and seconds of ``medtasks score``, in a process of its own."""
+    scored = folder.with_name("scored")
+    shutil.rmtree(scored, ignore_errors=True)
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "medtasks", "score", str(folder), "--out", str(scored)], check=True, capture_output=True
+    )
+    after, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - begin
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    scores = json.loads((scored / "scores.json").read_text())
+    group = scores["groups"]["kvasir_vqa_x1"]
+    entries = {
+        "overall": group,
+        **{f"level {level}": scores["tasks"][f"kvasir_vqa_x1_level{level}"] for level in LEVEL_SIZES},
+    }
+    entries |= {f"class {name}": part for name, part in group["breakdowns"]["question_class"].items()}
+    values = {name: {key: entry["metrics"][name]["value"] for key, entry in entries.items()} for name in LEXICAL}
+    return values, cpu, seconds
 
 
 def largest_difference(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -252,62 +314,44 @@ def main() -> None:
     rows = generate(options.rows, options.seed)
     wordnet.corpus()  # makes Debian's WordNet readable for NLTK, on which the recipe relies too
     recipe, origin = published_recipe()
-    warm = generate(50, options.seed + 1)
-    run_recipe(warm, recipe)  # dictionaries and modules are loaded before either side is timed
-    run_ours(warm, LEXICAL)
-
-    theirs, seconds = run_recipe(rows, recipe)
-    ours, total = run_ours(rows, LEXICAL)
+    run_recipe(generate(50, options.seed + 1), recipe)  # dictionaries and modules are loaded before it is timed
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "run"
+        write_folder(rows, folder)
+        begin = time.process_time()
+        theirs, seconds = run_recipe(rows, recipe)
+        spent = time.process_time() - begin - sum(seconds["rouge, no bootstrap"].values())
+        ours, cpu, wall = run_ours(folder)
     differences = largest_difference(ours, theirs)
     if max(differences.values()) > TOLERANCE:
         sys.exit(f"the values disagree: {differences}")
-    alone = {name: run_ours(rows, (name,))[1] for name in LEXICAL}
-    report(rows, origin, seconds, total, alone, differences)
-    table, _ = lexical_statistics([row.prediction for row in rows], [row.reference for row in rows])
-    report_bootstrap(seconds, run_bootstrap(rows, table))
+    report(rows, origin, seconds, spent, cpu, wall, differences)
 
 
 def report(
     rows: list[Row],
     origin: str,
     seconds: dict[str, dict[str, float]],
-    total: float,
-    alone: dict[str, float],
+    spent: float,
+    cpu: float,
+    wall: float,
     differences: dict[str, float],
 ) -> None:
     """Table S1."""
     libraries = ["evaluate", "nltk", "numpy", "rouge-score", "sacrebleu"]
-    versions = ", ".join(f"{name} {version(name)}" for name in libraries)
-    pairs, texts = {(row.prediction, row.reference) for row in rows}, {row.prediction for row in rows}
-    texts |= {row.reference for row in rows}
-    print(f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(texts):,} distinct texts, ", end="")
-    print(f"{len(groups_of(rows))} groups; recipe from {origin}\n")
-    print(
-        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {versions}; ",
-        end="",
-    )
+    installed = ", ".join(f"{name} {version(name)}" for name in libraries)
+    pairs = {(row.prediction, row.reference) for row in rows}
+    print(f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(groups_of(rows))} groups; recipe from {origin}\n")
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {installed}; ", end="")
     print(f"`{get_metric('meteor').signature}`\n")
-    print("| metric | recipe, s | medtasks alone, s | ratio | largest difference |\n|---|---:|---:|---:|---:|")
-    spent = {entry: sum(groups.values()) for entry, groups in seconds.items()}
+    print("| published recipe | seconds | largest difference |\n|---|---:|---:|")
     rouge = [name for name in LEXICAL if name.startswith("rouge")]
-    lines = [("rouge1, rouge2, rougeL", spent["rouge"], sum(alone[name] for name in rouge), rouge)]
-    lines += [(name, spent[name], alone[name], [name]) for name in LEXICAL if name not in rouge]
-    for label, recipe, own, names in lines:
+    for label, names in {"rouge": rouge, **{name: [name] for name in LEXICAL if name not in rouge}}.items():
         worst = max(differences[name] for name in names)
-        print(f"| {label} | {recipe:.2f} | {own:.2f} | {recipe / own:.1f} | {worst:.1e} |")
-    published = sum(value for entry, value in spent.items() if entry != "rouge, no bootstrap")
-    plain = sum(value for entry, value in spent.items() if entry != "rouge")
-    print(f"| **all, one call** | **{published:.2f}** | **{total:.2f}** | **{published / total:.1f}** | |")
-    print(f"| all, ROUGE without its bootstrap | {plain:.2f} | {total:.2f} | {plain / total:.1f} | |")
-
-
-def report_bootstrap(seconds: dict[str, dict[str, float]], spent: dict[str, float]) -> None:
-    """Table S2."""
-    once = sum(groups["overall"] for entry, groups in seconds.items() if entry != "rouge")
-    ours = sum(spent.values())
-    print("\n| 1,000 cluster-bootstrap resamples of all metrics | s |\n|---|---:|")
-    print(f"| recomputing per resample (1,000 × one measured pass of the recipe) | {1000 * once:,.0f} |")
-    print(f"| medtasks, on summed statistics | {ours:.2f} |\n| ratio | {1000 * once / ours:,.0f} |")
+        print(f"| {label} | {sum(seconds[label].values()):.2f} | {worst:.1e} |")
+    print("\n| all metrics and groups | CPU seconds | ratio |\n|---|---:|---:|")
+    print(f"| published recipe, no intervals | {spent:.1f} | 1 |")
+    print(f"| `medtasks score FOLDER`, with intervals ({wall:.1f} s on the clock) | {cpu:.1f} | {spent / cpu:.1f} |")
 
 
 if __name__ == "__main__":
