@@ -13,7 +13,7 @@ import numpy as np
 
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.stats import ClusteredScore, PairedDifference, clustered_score, paired_difference
+from medtasks.stats import PairedDifference, clustered_score, paired_difference
 
 ICC = 0.3
 EVEN, UNEQUAL, HEAVY, SINGLE = "even", "unequal", "heavy", "single"
@@ -24,17 +24,27 @@ Rates = Callable[[Draw, Array], tuple[Array, Array]]
 
 
 class Study(NamedTuple):
-    """One comparison: what was found, both sides, and the metric's name."""
+    """What was found of one comparison, and both models' statistics side by side, ``(clusters, 2 · width)``."""
 
     found: PairedDifference
-    sides: tuple[ClusteredScore, ClusteredScore]
     sums: Array
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the test calls the models different at the 5 % level."""
+        return self.found.p_value is not None and self.found.p_value <= 0.05
+
+    def covers(self, truth: float) -> bool:
+        """Whether the 95 % interval holds the true difference."""
+        assert self.found.low is not None
+        assert self.found.high is not None
+        return self.found.low <= truth <= self.found.high
 
 
 def studies(
     count: int, clusters: int, *, metric: str = "accuracy", sizes: str = UNEQUAL, rates: Rates, seed: int = 0
 ) -> Iterator[Study]:
-    """So many studies; ``sums`` ``(clusters, 2 · width)`` are both models' statistics side by side."""
+    """So many studies of so many clusters."""
     draw = np.random.default_rng([seed, clusters])
     names = [f"{number:03d}" for number in range(clusters)]
     score = get_metric(metric).score
@@ -42,7 +52,7 @@ def studies(
         questions = _sizes(draw, clusters, sizes)
         tables = [_STATISTICS[metric](draw, questions, each) for each in rates(draw, questions)]
         one, two = (clustered_score(table, names, score) for table in tables)
-        yield Study(paired_difference(one, two), (one, two), np.hstack(tables))
+        yield Study(paired_difference(one, two), np.hstack(tables))
 
 
 def _sizes(draw: Draw, clusters: int, kind: str) -> Array:
@@ -73,12 +83,11 @@ def skewed(draw: Draw, sizes: Array) -> tuple[Array, Array]:
 
 
 def by_size(draw: Draw, sizes: Array) -> tuple[Array, Array]:  # noqa: ARG001
-    """Equal on average over the questions: the first is better on clusters of 16 and more questions, of which
-    geometric sizes have as many as of others (mean 9)."""
-    large = sizes >= 16
-    tail = (7 / 8) ** 14  # a cluster's chance to be large
-    inside = tail * (15 + 8)  # questions in large clusters, for each cluster
-    return 0.6 + np.where(large, 0.2, -0.2 * inside / (9 - inside)), np.full(len(sizes), 0.6)
+    """Equal on average over the questions: the first is better on clusters of 16 and more questions, if sizes are
+    `UNEQUAL`, and worse on the others."""
+    chance = (7 / 8) ** 14  # of 1 + geometric(1/8) to be 16 or more
+    inside = chance * (15 + 8)  # questions in such clusters, of 9 questions per cluster
+    return 0.6 + np.where(sizes >= 16, 0.2, -0.2 * inside / (9 - inside)), np.full(len(sizes), 0.6)
 
 
 def _beta(draw: Draw, mean: float, clusters: int) -> Array:
