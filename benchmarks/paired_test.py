@@ -35,6 +35,7 @@ EQUAL: dict[str, tuple[str, str, Rates]] = {
     "chrF, unequal clusters": ("chrf", UNEQUAL, alike()),
     "accuracy, equal on average, lead in few clusters": ("accuracy", UNEQUAL, skewed),
     "accuracy, equal on average, lead in large clusters": ("accuracy", UNEQUAL, by_size),
+    "BLEU, equal on average, lead in large clusters": ("bleu", UNEQUAL, by_size),
 }
 DIFFERENT: dict[str, tuple[str, str, Rates]] = {
     "accuracy, 0.75 against 0.5": ("accuracy", UNEQUAL, apart(0.75, 0.5)),
@@ -57,6 +58,13 @@ def percentile_covers(study: Study, metric: str) -> bool:
     names = [f"{number:03d}" for number in range(len(study.sums))]
     found = cluster_bootstrap(study.sums, names, difference)
     return found.low is not None and found.high is not None and found.low <= 0 <= found.high
+
+
+def single_covers(study: Study, rate: float) -> bool:
+    """Whether the percentile interval of the first model's accuracy holds its true rate."""
+    names = [f"{number:03d}" for number in range(len(study.sums))]
+    found = cluster_bootstrap(study.sums[:, :2], names, get_metric("accuracy").score)
+    return found.low is not None and found.high is not None and found.low <= rate <= found.high
 
 
 def by_t(study: Study) -> bool:
@@ -114,6 +122,11 @@ def main() -> None:
             print(
                 f"| {name} | {count} | {share([one.rejected for one in made])} | {share([by_t(one) for one in made])} |"
             )
+    print("\n| one accuracy of 0.6 | clusters | percentile interval covers |\n|---|---:|---:|")
+    for sizes in (EVEN, UNEQUAL, HEAVY):
+        for count in options.clusters:
+            some = studies(options.studies // 4, count, sizes=sizes, rates=alike(0.6), seed=options.seed + 2)
+            print(f"| {sizes} clusters | {count} | {share([single_covers(one, 0.6) for one in some])} |", flush=True)
     print()
     approximation(options.seed)
     print(f"\n{time.perf_counter() - begin:,.0f} s")

@@ -8,6 +8,7 @@ from pathlib import Path
 from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.results.folder import RunRecord
 from medtasks.results.scoring import MetricScore, Scores
+from medtasks.stats import FEW_CLUSTERS
 
 __all__ = ["format_score", "summary"]
 
@@ -74,6 +75,10 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
         if score.value is None and score.bounds is None and score.samples
     }
     lines += [f"  {reason}" for reason in sorted(reasons)]
+    few = [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]
+    if few:
+        named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
+        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too short ({named})")
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())

@@ -81,7 +81,7 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     summed statistics, BLEU and chrF as well as means, for any number of clusters of any sizes. For a mean over the same
     items, what a cluster adds is its surplus divided by the items; in general the sum is the difference up to terms of
     third order. For models that are only equal on average it holds with many clusters (Canay, Romano and Shaikh 2017).
-    Student's t with a cluster standard error, its rival, calls equal models different in 7 to 10 of 100 comparisons of
+    Student's t with a cluster standard error, its rival, calls equal models different in 6 to 9 of 100 comparisons of
     up to 15 unequal clusters. The price: fewer than 6 clusters cannot show anything at the 5 % level.
 
     *Interval.* ``difference ± t · standard_error``: the jackknife's standard error, each cluster left out once (Efron
@@ -122,7 +122,7 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
     >>> few_clusters(4)
     'with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125'
     >>> few_clusters(8)
-    'with 8 clusters, fewer than 20, only large differences are found, and intervals are too short'
+    'with 8 clusters, fewer than 20, only large differences are found, and intervals are somewhat too short'
     """
     if clusters >= FEW_CLUSTERS or clusters < 2:
         return None
@@ -135,5 +135,5 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
         )
     return (
         f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are found, "
-        "and intervals are too short"
+        "and intervals are somewhat too short"
     )

@@ -17,7 +17,7 @@ def detectable_difference(
 
     ``(t[1 - level/2] + t[power]) · standard_error`` with one degree of freedom less than clusters (Bloom 1995), in the
     unit of the standard error: 3.26 standard errors of 8 clusters, 2.80 of very many. The sign-flip test finds it with
-    chance 0.78 to 0.81 from 7 clusters on and 0.63 of 6 (docs/statistics.md). With a difference's standard error
+    chance 0.76 to 0.81 from 7 clusters on and 0.63 of 6 (docs/statistics.md). With a difference's standard error
     (`medtasks.stats.paired_difference`) it holds for these two models, clusters and samples; a comparison after Holm's
     correction sees less (give it ``level`` divided by the number of comparisons for its first step).
 
