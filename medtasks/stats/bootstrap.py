@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics.aggregate import totals, whole_columns
+from medtasks.metrics.aggregate import whole_columns
 from medtasks.metrics.base import Array
 
 __all__ = [
@@ -53,11 +53,9 @@ class Interval:
 class Resamples:
     """Scores of several things (models, metrics) on the same samples, in the same resamples of their clusters.
 
-    ``points`` ``(entries,)`` are the scores of all samples, ``scores`` ``(entries, resamples)`` those of the
-    resamples; a score that is undefined there is NaN, and all are for fewer than two clusters.
+    ``scores`` ``(entries, resamples)`` are NaN where they are undefined, and all are for fewer than two clusters.
     """
 
-    points: Array
     scores: Array
     clusters: int
 
@@ -126,11 +124,7 @@ def joint_resamples(
     tables = [np.asarray(statistics, dtype=np.float64) for statistics, _ in entries]
     scores = [score for _, score in entries]
     sums = [_summed(table, members) for table in tables]
-    points = [
-        float(score(totals(table))) if len(table) else math.nan for table, score in zip(tables, scores, strict=True)
-    ]
-    resampled = _resampled_scores(sums, scores, resamples, seed)
-    return Resamples(np.array(points, dtype=np.float64), resampled, len(members[1]))
+    return Resamples(_resampled_scores(sums, scores, resamples, seed), len(members[1]))
 
 
 def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) -> Interval:

@@ -102,8 +102,10 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
     added = first.score(middle + half) - first.score(middle - half)
     left_out = first.without - second.without
+    if not math.isfinite(found.difference):
+        return replace(found, reason="the score is undefined")
     undefined = int(np.count_nonzero(~(np.isfinite(added) & np.isfinite(left_out))))
-    if undefined or not math.isfinite(found.difference):
+    if undefined:
         return replace(found, reason=f"the score is undefined without {undefined} of {count} clusters")
     error = math.sqrt((count - 1) / count * float(((left_out - found.difference) ** 2).sum()))
     reach = student_quantile((1 + confidence) / 2, count - 1) * error
