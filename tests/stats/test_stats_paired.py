@@ -55,8 +55,7 @@ def test_an_oracle_against_guessing_on_four_patients_by_hand() -> None:
     guess = np.column_stack([np.arange(16) == 15, np.ones(16)]).astype(float)
     found = compared(np.ones((16, 2)), guess, clusters)
     assert (found.difference, found.clusters, found.p_value) == (15 / 16, 4, 0.125)
-    left_out = [1, 1, 1, 11 / 12]  # the oracle's lead without each patient: 1 minus 1/12, or minus 0 of 12
-    left_out = [11 / 12, 11 / 12, 11 / 12, 1]
+    left_out = [11 / 12, 11 / 12, 11 / 12, 1]  # the oracle's lead over 12 questions, without each patient
     error = math.sqrt(3 / 4 * sum((one - 15 / 16) ** 2 for one in left_out))
     assert found.standard_error == pytest.approx(error)
     assert found.low == pytest.approx(15 / 16 - 3.182446 * error)
