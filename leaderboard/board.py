@@ -118,30 +118,32 @@ class Ranked(_Frozen):
 
 
 class Pair(_Frozen):
-    """``first`` - ``second`` on the items that both have; ``p_value`` of ``test``, ``p_holm`` after Holm's correction
-    over all pairs of the ranking. ``wins`` and ``losses`` count items where only the first, or only the second, is
-    right (accuracies alone)."""
+    """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
+    test (`medtasks.stats.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
+    ``wins`` and ``losses`` count items where only the first, or only the second, is right (accuracies alone).
+    ``reason`` says why there is no interval or test, ``warning`` what so few ``clusters`` cannot show."""
 
     first: str
     second: str
     items: int
+    clusters: int
     difference: float
     low: float | None
     high: float | None
     p_value: float | None
     p_holm: float | None
-    test: Literal["McNemar, clustered", "paired cluster bootstrap"]
     wins: int | None = None
     losses: int | None = None
     reason: str | None = None
+    warning: str | None = None
 
 
 class Ranking(_Frozen):
     """The comparison of all comparable models by one headline column, best first.
 
     ``detectable`` is the smallest difference that a comparison of two of these models finds with chance 0.8 at level
-    0.05 (median over pairs), in the column's unit; None where no pair has a standard error. ``unranked`` are comparable
-    models without a value, and why.
+    0.05 (median over pairs), in the column's unit; None where models never differ, or clusters are too few to find
+    anything. ``warning`` tells of too few clusters. ``unranked`` are comparable models without a value, and why.
     """
 
     column: BoardColumn
@@ -152,6 +154,7 @@ class Ranking(_Frozen):
     ranked: tuple[Ranked, ...]
     pairs: tuple[Pair, ...]
     detectable: float | None
+    warning: str | None = None
     unranked: dict[str, str] = {}
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics.base import Array
 from medtasks.results.folder import RunRecord, read_run
+from medtasks.results.items import without_value
+from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
-from medtasks.stats import detectable_difference, holm
+from medtasks.stats import detectable_difference
 
 from .board import Pair, Unit
 from .collect import collect
 from .columns import unit_of
 from .digest import Digest, Entry
-from .pairs import Contest, Entrant, compare_models
+from .pairs import pair_of, with_holm
 from .reading import digest_record
 
 __all__ = ["Comparison", "Line", "compare_runs", "read_one"]
@@ -98,17 +99,15 @@ def compare_runs(
     *,
     task: str | None = None,
     metric: str | None = None,
-    resamples: int = 1000,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare two runs, item by item, in all that both have scored; see `medtasks.leaderboard.pairs` for the tests.
+    """Compare two runs, item by item, in all that both have scored, as `medtasks.stats.paired_difference` does.
 
     Args:
         first: digest of a run.
         second: digest of another, or of the same.
         task: this task or group alone.
         metric: this metric alone.
-        resamples: of the cluster bootstrap.
         progress: told (done, total).
 
     Raises:
@@ -117,15 +116,12 @@ def compare_runs(
     places = _places(first, second, task, metric)
     lines = []
     for number, (name, one) in enumerate(places, start=1):
-        lines.append(_line(first.entries[name], second.entries[name], one, resamples))
+        lines.append(_line(first.entries[name], second.entries[name], one))
         if progress is not None:
             progress(number, len(places))
-    adjusted = holm([None if line.pair is None else line.pair.p_value for line in lines])
-    corrected = [
-        line if line.pair is None else replace(line, pair=line.pair.model_copy(update={"p_holm": value}))
-        for line, value in zip(lines, adjusted, strict=True)
-    ]
-    return Comparison(first=first.model, second=second.model, lines=tuple(corrected))
+    corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
+    lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
+    return Comparison(first=first.model, second=second.model, lines=tuple(lines))
 
 
 def _places(first: Digest, second: Digest, task: str | None, metric: str | None) -> list[tuple[str, str]]:
@@ -155,19 +151,16 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*known[:12], *(["…"] if len(known) > 12 else [])]) or "none"
 
 
-def _line(first: Entry, second: Entry, metric: str, resamples: int) -> Line:
+def _line(first: Entry, second: Entry, metric: str) -> Line:
     shared = sorted({*first.items} & {*second.items})
     rows = [_rows(entry, shared) for entry in (first, second)]
     clusters = [first.clusters[row] for row in rows[0]]
     unlike = differences(first.signatures[metric], second.signatures[metric])
     if clusters != [second.clusters[row] for row in rows[1]]:
         unlike.append("items are in other clusters")
-    entrants = [
-        Entrant(name, entry.statistics[metric][chosen])
-        for name, entry, chosen in zip(("first", "second"), (first, second), rows, strict=True)
-    ]
-    counted = [_counted(entry.statistics[metric]) for entry in (first, second)]
-    both = np.flatnonzero(~(entrants[0].missing | entrants[1].missing))
+    one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
+    both = np.flatnonzero(~(without_value(one) | without_value(two)))
+    counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]
     line = Line(
         task=first.name,
         metric=metric,
@@ -179,26 +172,23 @@ def _line(first: Entry, second: Entry, metric: str, resamples: int) -> Line:
         detectable=None,
         unlike=tuple(unlike),
     )
-    if not len(both):
+    found = compare_statistics(metric, one[both], two[both], [clusters[row] for row in both.tolist()])
+    if not math.isfinite(found.difference):
         return replace(line, reason=_why_not(first, second, metric, shared))
-    contest = Contest(
-        metric, [clusters[row] for row in both], [Entrant(one.model, one.table[both]) for one in entrants]
+    error = found.standard_error
+    return replace(
+        line,
+        first=found.first,
+        second=found.second,
+        pair=pair_of(("first", "second"), metric, (one, two), both, found),
+        detectable=detectable_difference(error, found.clusters) if error else None,
+        reason=found.reason,
     )
-    if not all(math.isfinite(contest.value(one)) for one in contest.entrants):
-        return replace(line, reason=_why_not(first, second, metric, shared))
-    found = compare_models(contest, resamples=resamples)
-    (pair,), ((one, two),), (error,) = found.pairs, found.values, found.errors
-    seen = detectable_difference(error) if error else None
-    return replace(line, first=one, second=two, pair=pair, detectable=seen, reason=pair.reason)
 
 
 def _rows(entry: Entry, shared: Sequence[str]) -> list[int]:
     place = {name: row for row, name in enumerate(entry.items)}
     return [place[name] for name in shared]
-
-
-def _counted(table: Array) -> int:
-    return int(np.count_nonzero(~Entrant("", table).missing))
 
 
 def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:

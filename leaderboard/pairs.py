@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,20 @@ import numpy.typing as npt
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric, totals
 from medtasks.metrics.base import Array
-from medtasks.stats import PairedDifference, holm, joint_resamples, mcnemar, paired_difference
+from medtasks.results.items import without_value
+from medtasks.stats import (
+    ClusteredScore,
+    PairedDifference,
+    clustered_score,
+    few_clusters,
+    holm,
+    joint_resamples,
+    paired_difference,
+)
 
 from .board import Pair
 
-__all__ = ["CONFIDENCE", "LEVEL", "SEED", "Compared", "Contest", "Entrant", "compare_models"]
+__all__ = ["CONFIDENCE", "LEVEL", "SEED", "Compared", "Contest", "Entrant", "compare_models", "pair_of", "with_holm"]
 
 CONFIDENCE = 0.95
 SEED = 0
@@ -26,34 +36,25 @@ VERDICTS = ("accuracy", "exact_match", "judged_strict")
 """Metrics that call an answer right or wrong."""
 
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """One model's statistics ``(items, width)``.
-
-    ``missing`` marks the rows that do not count: those of NaN, which have no value, and those of a mean-type metric
-    that count nothing, because it does not apply to them.
-    """
+    """One model's statistics ``(items, width)``, with rows that do not count (`medtasks.results.items`)."""
 
     model: str
     table: Array
 
-    @property
+    @cached_property
     def missing(self) -> Mask:
         """Rows that do not count."""
-        found: Mask = np.asarray(np.isnan(self.table).any(axis=1))
-        return found | (self.table[:, 1] == 0) if self.table.shape[1] == 2 else found
-
-    def without(self, missing: Mask) -> Array:
-        """The table with zeros, which move no sum, in the rows left out."""
-        return np.where(missing[:, None], 0.0, self.table)
+        return without_value(self.table)
 
     @property
-    def verdicts(self) -> bool:
-        """Whether every row that counts is right (1) or wrong (0), once: what McNemar's test takes."""
-        rows = self.table[~self.missing]
-        return rows.shape[1] == 2 and bool((rows[:, 1] == 1).all() and np.isin(rows[:, 0], (0, 1)).all())
+    def zeroed(self) -> Array:
+        """The table with zeros, which move no sum, in the rows that do not count."""
+        return np.where(self.missing[:, None], 0.0, self.table) if self.missing.any() else self.table
 
 
 @dataclass(frozen=True)
@@ -77,119 +78,128 @@ class Contest:
 
     def value(self, entrant: Entrant) -> float:
         """The model's score over its own items, the same as a run's; NaN without any."""
-        table = entrant.without(entrant.missing)
-        return float(get_metric(self.metric).score(totals(table)))
+        return float(get_metric(self.metric).score(totals(entrant.zeroed)))
 
     def counting(self) -> Contest:
         """The contest over the items that count for at least one model: no other one, nor its cluster, is drawn."""
         counts = np.zeros(len(self.clusters), dtype=bool)
         for one in self.entrants:
             counts |= ~one.missing
+        if counts.all():
+            return self
         rows = np.flatnonzero(counts)
         clusters = [self.clusters[row] for row in rows.tolist()]
         return Contest(self.metric, clusters, [Entrant(one.model, one.table[rows]) for one in self.entrants])
 
-    @property
-    def verdicts(self) -> bool:
-        """Whether McNemar's test fits: a metric of right and wrong, and no question asked several times."""
-        return self.metric in VERDICTS and all(one.verdicts for one in self.entrants)
-
 
 @dataclass(frozen=True)
 class Compared:
-    """Scores of each entrant (in their order) in the same resamples of clusters, all pairs (the earlier entrant first),
-    the scores of the two of each pair over their common items, and the standard errors of the differences."""
+    """Scores of each entrant (in their order) in the same resamples of clusters; all pairs, the earlier entrant first,
+    and what was found of each."""
 
     resampled: Array
     pairs: tuple[Pair, ...]
-    values: tuple[tuple[float, float], ...]
-    errors: tuple[float | None, ...]
+    found: tuple[PairedDifference, ...]
 
 
 def compare_models(contest: Contest, *, resamples: int = 1000) -> Compared:
     """Every pair of entrants on the items of which both have a value; the others are left out of that pair alone.
 
-    All is scored in the same resamples of whole clusters (`medtasks.stats.joint_resamples`, seed 0). Where answers are
-    right or wrong, p-values are those of McNemar's test for clusters; else those of the paired cluster bootstrap under
-    a normal distribution, since the smallest p-value of 1,000 resamples is too coarse for Holm's correction. The
-    correction is over all pairs.
+    Differences, intervals and tests are those of `medtasks.stats.paired_difference`; Holm's correction is over all
+    pairs. The resamples, for intervals of ranks, are of whole clusters (`medtasks.stats.joint_resamples`, seed 0).
     """
     contest = contest.counting()
-    score = get_metric(contest.metric).score
-    entries = _Entries(contest)
+    sides = _Sides(contest)
     places = [(one, two) for one in range(len(contest.entrants)) for two in range(one + 1, len(contest.entrants))]
-    numbers = [entries.of(*place) for place in places]
-    tables = [(table, score) for table in entries.tables]
-    if not tables:
-        return Compared(np.zeros((0, resamples)), (), (), ())
-    drawn = joint_resamples(tables, contest.clusters, resamples=resamples, seed=SEED)
-    compared = [paired_difference(drawn, *number, CONFIDENCE) for number in numbers]
-    exact = contest.verdicts
-    pairs = [_pair(contest, entries, place, found, exact) for place, found in zip(places, compared, strict=True)]
-    adjusted = holm([pair.p_value for pair in pairs])
+    found = [paired_difference(*sides.of(*place), CONFIDENCE) for place in places]
+    pairs = [_pair(contest, place, sides.both(*place), one) for place, one in zip(places, found, strict=True)]
+    score = get_metric(contest.metric).score
+    tables = [(one.zeroed, score) for one in contest.entrants]
     return Compared(
-        resampled=drawn.scores[: len(contest.entrants)],
-        pairs=tuple(pair.model_copy(update={"p_holm": p}) for pair, p in zip(pairs, adjusted, strict=True)),
-        values=tuple((found.first, found.second) for found in compared),
-        errors=tuple(found.standard_error for found in compared),
+        resampled=joint_resamples(tables, contest.clusters, resamples=resamples, seed=SEED).scores,
+        pairs=with_holm(pairs),
+        found=tuple(found),
     )
 
 
-class _Entries:
-    """The tables to resample: every entrant's own first, then those without what only the other of a pair lacks."""
+class _Sides:
+    """Both sides of a pair: each one's own items where the two have the same ones, else their common ones."""
 
     def __init__(self, contest: Contest) -> None:
-        self._entrants = contest.entrants
-        self.missing = [one.missing for one in contest.entrants]
-        self.tables: list[Array] = []
-        self._numbers: dict[tuple[int, bytes], int] = {}
-        for number, missing in enumerate(self.missing):
-            self._number(number, missing)
+        number = {name: code for code, name in enumerate(sorted(set(contest.clusters)))}
+        self._clusters = np.array([number[name] for name in contest.clusters], dtype=np.int64)
+        self._score = get_metric(contest.metric).score
+        self._tables = [one.table for one in contest.entrants]
+        self._counts = [~one.missing for one in contest.entrants]
+        self._own = [self._side(number, np.flatnonzero(counts)) for number, counts in enumerate(self._counts)]
 
-    def of(self, first: int, second: int) -> tuple[int, int]:
-        missing = self.missing[first] | self.missing[second]
-        return self._number(first, missing), self._number(second, missing)
+    def of(self, first: int, second: int) -> tuple[ClusteredScore, ClusteredScore]:
+        if np.array_equal(self._counts[first], self._counts[second]):
+            return self._own[first], self._own[second]
+        both = self.both(first, second)
+        return self._side(first, both), self._side(second, both)
 
-    def _number(self, entrant: int, missing: Mask) -> int:
-        key = (entrant, np.packbits(missing).tobytes())
-        if key not in self._numbers:
-            self._numbers[key] = len(self.tables)
-            self.tables.append(self._entrants[entrant].without(missing))
-        return self._numbers[key]
+    def both(self, first: int, second: int) -> Rows:
+        return np.flatnonzero(self._counts[first] & self._counts[second])
+
+    def _side(self, entrant: int, rows: Rows) -> ClusteredScore:
+        return clustered_score(self._tables[entrant].take(rows, axis=0), self._clusters[rows], self._score)
 
 
-def _pair(contest: Contest, entries: _Entries, place: tuple[int, int], found: PairedDifference, exact: bool) -> Pair:
-    first, second = (contest.entrants[number] for number in place)
-    both = ~(entries.missing[place[0]] | entries.missing[place[1]])
-    if not both.any() or not math.isfinite(found.difference):
-        return Pair(
-            first=first.model,
-            second=second.model,
-            items=0,
-            difference=contest.value(first) - contest.value(second),
-            low=None,
-            high=None,
-            p_value=None,
-            p_holm=None,
-            test="McNemar, clustered" if exact else "paired cluster bootstrap",
-            reason="no item has a value from both; the difference is of each one's score over its own items",
-        )
-    pair = Pair(
-        first=first.model,
-        second=second.model,
-        items=int(np.count_nonzero(both)),
-        difference=found.difference,
-        low=found.interval.low,
-        high=found.interval.high,
-        p_value=found.p_normal,
+def _pair(contest: Contest, place: tuple[int, int], both: Rows, found: PairedDifference) -> Pair:
+    one, other = (contest.entrants[number] for number in place)
+    if len(both) and math.isfinite(found.difference):
+        return pair_of((one.model, other.model), contest.metric, (one.table, other.table), both, found)
+    return Pair(
+        first=one.model,
+        second=other.model,
+        items=0,
+        clusters=0,
+        difference=contest.value(one) - contest.value(other),
+        low=None,
+        high=None,
+        p_value=None,
         p_holm=None,
-        test="McNemar, clustered" if exact else "paired cluster bootstrap",
-        reason=found.interval.reason,
+        reason="no item has a value from both; the difference is of each one's score over its own items",
     )
-    if not exact:
-        return pair
-    one, two = first.table[:, 0] == 1, second.table[:, 0] == 1
-    differing = np.flatnonzero(both & (one != two))  # no other item enters the test
-    clusters = [contest.clusters[row] for row in differing.tolist()]
-    test = mcnemar(one[differing], two[differing], clusters=clusters)
-    return pair.model_copy(update={"p_value": test.p_value, "wins": test.first_only, "losses": test.second_only})
+
+
+def pair_of(
+    names: tuple[str, str], metric: str, tables: tuple[Array, Array], both: Rows, found: PairedDifference
+) -> Pair:
+    """What was ``found`` of two models' statistics ``(items, width)`` in the rows that count for ``both``; Holm's
+    correction comes later."""
+    wins, losses = _wins(*(table.take(both, axis=0) for table in tables)) if metric in VERDICTS else (None, None)
+    return Pair(
+        first=names[0],
+        second=names[1],
+        items=len(both),
+        clusters=found.clusters,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        p_value=found.p_value,
+        p_holm=None,
+        wins=wins,
+        losses=losses,
+        reason=found.reason,
+    )
+
+
+def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """The pairs with p-values corrected over all of them, and with what that leaves of few clusters."""
+    adjusted = holm([pair.p_value for pair in pairs])
+    tests = sum(p is not None for p in adjusted)
+    return tuple(
+        pair.model_copy(update={"p_holm": p, "warning": few_clusters(pair.clusters, tests)})
+        for pair, p in zip(pairs, adjusted, strict=True)
+    )
+
+
+def _wins(first: Array, second: Array) -> tuple[int, int] | tuple[None, None]:
+    """Items that only the first and only the second has right; None where one was asked several times."""
+    for table in (first, second):
+        if not ((table[:, 1] == 1).all() and ((table[:, 0] == 0) | (table[:, 0] == 1)).all()):
+            return None, None
+    surplus = first[:, 0] - second[:, 0]
+    return int((surplus > 0).sum()), int((surplus < 0).sum())

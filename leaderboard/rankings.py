@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from medtasks.metrics.base import Array
-from medtasks.stats import compact_letters, detectable_difference, rank_intervals
+from medtasks.stats import compact_letters, detectable_difference, few_clusters, rank_intervals
 
 from .board import BoardColumn, Pair, Ranked, Ranking
 from .pairs import CONFIDENCE, LEVEL, Contest, Entrant, compare_models
@@ -29,8 +29,8 @@ def rank_models(
 
     Args:
         column: what is ranked by; a metric of which lower is better ranks the other way.
-        tables: by model the metric's statistics ``(items, width)``; `medtasks.leaderboard.pairs.Entrant` says which
-            rows do not count. A model without any that counts is not ranked.
+        tables: by model the metric's statistics ``(items, width)``; `medtasks.results.items.without_value` says
+            which rows do not count. A model without any that counts is not ranked.
         clusters: for each item its cluster.
         cluster: what a cluster is, in a word.
         signature: of the scores.
@@ -49,7 +49,9 @@ def rank_models(
     compared = compare_models(contest, resamples=resamples)
     bounds = rank_intervals(compared.resampled, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
     letters = compact_letters(_different(compared.pairs), order)
-    seen = [error for error in compared.errors if error]  # models that never differ do not tell what could be seen
+    # models that never differ do not tell what could be seen
+    seen = [detectable_difference(one.standard_error, one.clusters) for one in compared.found if one.standard_error]
+    known = [one for one in seen if one is not None]
     return Ranking(
         column=column,
         items=len(contest.clusters),
@@ -67,7 +69,8 @@ def rank_models(
             for model, bound in zip(order, bounds, strict=True)
         ),
         pairs=compared.pairs,
-        detectable=detectable_difference(statistics.median(seen)) if seen else None,
+        detectable=statistics.median(known) if known else None,
+        warning=few_clusters(len({*contest.clusters}), len(compared.pairs)) if compared.pairs else None,
         unranked=dict(sorted({**nothing, **(unranked or {})}.items())),
     )
 

@@ -7,15 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from medtasks.benchmarks import get_benchmark
-from medtasks.benchmarks.base import Value
 from medtasks.benchmarks.streams import join_rounds
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics import get_metric
-from medtasks.metrics.base import Array
 from medtasks.results.folder import RunRecord, read_run
+from medtasks.results.items import by_name, joined_items, statistics_of
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import pooled_scores
@@ -183,60 +179,29 @@ def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, m
     spec = load_spec(name)
     benchmark = get_benchmark(spec.metadata.benchmark)
     members = [sample for task in manifest.groups.get(name, (name,)) for sample in samples[task]]
-    members.sort(key=lambda sample: (sample.sample_id, sample.task))
-    items = list(benchmark.join([sample.view() for sample in members]).items)
-    items.sort(key=lambda item: item.item_id)
-    pooled = {metric: benchmark.pooled[metric] for metric in spec.metadata.pooled}
-    ids = [view.sample_id for item in items for view in item.samples]
+    items = by_name(joined_items(members, benchmark, spec.metadata.pooled).items)
+    held = list(items.values())
+    ids = [view.sample_id for item in held for view in item.samples]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.join is join_rounds:
-        shown = timelines(model, name, items)
-    statistics = {
-        metric: _rows(metric, [pooled[metric](one) if metric in pooled else one.values.get(metric) for one in items])
-        for metric in scores.metrics
-    }
+        shown = timelines(model, name, held)
+    statistics = {metric: statistics_of(metric, held) for metric in scores.metrics}
+    for metric, rows in statistics.items():
+        require_statistics(metric, rows)
     require_scores(name, scores)
     require_timelines(shown)
     return Entry(
         name=name,
         benchmark=benchmark.name,
         scores=scores,
-        items=_distinct([item.item_id for item in items]),
-        clusters=tuple(item.cluster for item in items),
+        items=tuple(items),
+        clusters=tuple(item.cluster for item in held),
         statistics=statistics,
         signatures={
             metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
         },
         timelines=shown,
     )
-
-
-def _rows(metric: str, values: Sequence[Value | None]) -> Array:
-    """Statistics ``(items, width)``: NaN where an item has no value, zeros where the metric does not apply to it."""
-    width = get_metric(metric).width
-    rows = np.full((len(values), width), np.nan)
-    for row, value in zip(rows, values, strict=True):
-        if value is None:
-            row[:] = 0.0
-        elif value.statistics is not None:
-            if len(value.statistics) != width:
-                raise DataError(
-                    f"statistics of {metric} have {len(value.statistics)} numbers, expected {width}; score the folder "
-                    "again: medtasks score FOLDER --out NEW_FOLDER."
-                )
-            row[:] = value.statistics
-    require_statistics(metric, rows)
-    return rows
-
-
-def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
-    """Two tasks of a group may have asked the same question: the second is told apart by a number."""
-    seen: Counter[str] = Counter()
-    found = []
-    for one in ids:
-        seen[one] += 1
-        found.append(one if seen[one] == 1 else f"{one}#{seen[one]}")
-    return tuple(found)
 
 
 def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:

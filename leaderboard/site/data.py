@@ -107,8 +107,8 @@ def _rows(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[BoardRow, tupl
 def _pair(pair: Pair, unit: Unit) -> list[Any]:
     ends = ["" if end is None else difference(end, unit) for end in (pair.low, pair.high)]
     return [
-        pair.second, pair.items, difference(pair.difference, unit), *ends, _p_value(pair.p_value),
-        _p_value(pair.p_holm), pair.test, pair.wins, pair.losses, pair.reason or "",
+        pair.second, pair.items, pair.clusters, difference(pair.difference, unit), *ends, _p_value(pair.p_value),
+        _p_value(pair.p_holm), pair.wins, pair.losses, pair.reason or "", pair.warning or "",
     ]  # fmt: skip
 
 

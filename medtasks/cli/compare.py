@@ -44,7 +44,7 @@ def compare(
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     columns = (
         *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),
-        *("test", "items", "unpaired", "unseen below", "comparable"),
+        *("items", "clusters", "unpaired", "unseen below", "comparable"),
     )
     table(columns, [_row(line) for line in found.lines])
     write(_notes(found))
@@ -70,7 +70,7 @@ def _row(line: Line) -> tuple[str, ...]:
 
     comparable = "no" if line.unlike else "yes"
     if pair is None:
-        return (line.task, line.metric, *[""] * 7, "0", f"{line.unpaired:,}", "", comparable)
+        return (line.task, line.metric, *[""] * 6, "0", "0", f"{line.unpaired:,}", "", comparable)
     interval = "" if pair.low is None or pair.high is None else f"[{number(pair.low, '+')}, {number(pair.high, '+')}]"
     return (
         line.task,
@@ -81,8 +81,8 @@ def _row(line: Line) -> tuple[str, ...]:
         interval,
         chance(pair.p_value),
         chance(pair.p_holm),
-        pair.test if pair.p_value is not None else "",
         f"{pair.items:,}",
+        f"{pair.clusters:,}",
         f"{line.unpaired:,}",
         number(line.detectable),
         comparable,
@@ -93,11 +93,13 @@ def _notes(found: Comparison) -> str:
     """What the table cannot say: how to read it, and why lines are empty or not comparable."""
     tests = sum(line.pair is not None and line.pair.p_value is not None for line in found.lines)
     lines = [
-        "Scores are over the items of which both runs have a value; intervals are of a cluster bootstrap.",
-        f"p (Holm) is corrected over the {tests} tests of this table.",
+        "Scores are over the items of which both runs have a value; intervals are of Student's t over clusters.",
+        f"p is that of the cluster sign-flip test, p (Holm) is corrected over the {tests} tests of this table.",
         "Differences under the number in `unseen below` cannot be seen here (found with less than 80 % chance).",
     ]
     lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])
+    few = [(line, line.pair.warning) for line in found.lines if line.pair is not None and line.pair.warning is not None]
+    lines += _grouped("warning", few)
     unlike = [(line, reason) for line in found.lines for reason in line.unlike]
     lines += _grouped("not comparable", unlike)
     return "\n".join(f"  {printable(line)}" for line in lines)

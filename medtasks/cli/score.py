@@ -128,7 +128,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         (
             one.first,
             one.second,
-            f"{one.samples:,}",
+            f"{score.items:,}",
             metric,
             f"{score.difference:+.3f}",
             _interval(score.interval),
@@ -137,9 +137,18 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for one in paired.values()
         for metric, score in one.metrics.items()
     ]
-    if rows:
-        columns = ("run", "against", "samples", "metric", "difference", "95 % interval", "McNemar p")
-        table(columns, rows, title="\nThe same questions, asked in two ways")
+    if not rows:
+        return
+    columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
+    table(columns, rows, title="\nThe same questions, answered in two ways")
+    write("  p: cluster sign-flip test, each comparison by itself; `medtasks compare` corrects for their number")
+    said: dict[str, list[str]] = {}
+    for name, one in paired.items():
+        for told in dict.fromkeys(told for score in one.metrics.values() for told in (score.warning, score.reason)):
+            if told is not None:
+                said.setdefault(told, []).append(name)
+    for told, names in said.items():
+        write(f"  warning: {told} ({', '.join(names[:4])}{f' and {len(names) - 4} more' * (len(names) > 4)})")
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

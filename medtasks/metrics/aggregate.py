@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from medtasks.errors import DataError, UsageError
 from medtasks.metrics.base import Array, Metric
 
-__all__ = ["Aggregate", "GroupScore", "aggregate", "totals"]
+__all__ = ["Aggregate", "GroupScore", "aggregate", "totals", "whole_columns"]
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,16 @@ def totals(statistics: Array) -> Array:
     if not np.isfinite(statistics).all():
         row, column = np.argwhere(~np.isfinite(statistics))[0]
         raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
-    largest = np.abs(statistics).max(axis=0, initial=0.0) * len(statistics)
-    whole = (statistics == np.floor(statistics)).all(axis=0) & (largest < 2**53)
-    columns = zip(statistics.T, whole, strict=True)
+    columns = zip(statistics.T, whole_columns(statistics), strict=True)
     return np.array([column.sum() if exact else math.fsum(column.tolist()) for column, exact in columns])
+
+
+def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
+    """Which columns of ``(n, width)`` hold whole numbers whose sums are exact, in whatever order they are added."""
+    columns = np.ascontiguousarray(statistics.T)
+    largest = np.abs(columns).max(axis=1, initial=0.0) * len(statistics)
+    found: npt.NDArray[np.bool_] = (columns == np.floor(columns)).all(axis=1) & (largest < 2**53)
+    return found
 
 
 def _score(metric: Metric, statistics: Array) -> GroupScore:

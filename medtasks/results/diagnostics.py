@@ -8,14 +8,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks import get_benchmark
-from medtasks.metrics import get_metric
-from medtasks.metrics.aggregate import totals
-from medtasks.metrics.base import Array
-from medtasks.results.paired import Paired, compare_samples
+from medtasks.results.paired import Paired, compare_samples, compare_statistics
 from medtasks.results.samples import FAILED, Sample
 from medtasks.results.scoring import Scores
-from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats import cluster_bootstrap
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec
+from medtasks.stats import few_clusters
 
 __all__ = [
     "Diagnostics",
@@ -55,6 +52,7 @@ class LevelGap(BaseModel):
     metric: str
     difference: float
     interval: tuple[float, float] | None
+    warning: str | None = None
 
 
 _ANSWERED = ("ok", "unanswerable", "no_final_answer")
@@ -85,22 +83,17 @@ def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
 
 
 def level_gap(lower: Sequence[Sample], higher: Sequence[Sample], metric: str) -> LevelGap | None:
-    """The gap of ``metric`` between two levels, resampling images with all of their questions; None without scores."""
-    known = get_metric(metric)
+    """The gap of ``metric`` between two levels, whose clusters are images with all of their questions; None without
+    scores."""
     if not lower or not higher or any(metric not in sample.statistics for sample in (*lower, *higher)):
         return None
-    width = known.width
-    zeros = (0.0,) * width
-    rows = [(*sample.statistics[metric], *zeros) for sample in higher]
-    rows += [(*zeros, *sample.statistics[metric]) for sample in lower]
-    statistics = np.array(rows, dtype=np.float64)
-
-    def gap(sums: Array) -> Array:
-        return known.score(sums[..., :width]) - known.score(sums[..., width:])
-
-    interval = cluster_bootstrap(statistics, [sample.cluster for sample in (*higher, *lower)], gap)
-    ends = None if interval.low is None or interval.high is None else (interval.low, interval.high)
-    return LevelGap(metric=metric, difference=float(gap(totals(statistics))), interval=ends)
+    clusters = [sample.cluster for sample in (*higher, *lower)]
+    above, below = (np.array([sample.statistics[metric] for sample in level]) for level in (higher, lower))
+    found = compare_statistics(
+        metric, np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below]), clusters
+    )
+    ends = None if found.low is None or found.high is None else (found.low, found.high)
+    return LevelGap(metric=metric, difference=found.difference, interval=ends, warning=few_clusters(found.clusters))
 
 
 LEVELS = (("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"), ("kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"))
@@ -133,8 +126,7 @@ def comparisons(samples: Mapping[str, Sequence[Sample]], others: Mapping[str, Se
             continue
         ours, theirs = _of(name, samples), _of(partner, others)
         if ours and theirs:
-            benchmark = get_benchmark(spec.metadata.benchmark)
-            found[name] = compare_samples((name, ours), (partner, theirs), benchmark, spec.metadata.breakdowns)
+            found[name] = _compared((name, ours), (partner, theirs), spec)
     return found
 
 
@@ -142,11 +134,14 @@ def same_tasks(samples: Mapping[str, Sequence[Sample]], others: Mapping[str, Seq
     """Every task that two runs share, of one against the other."""
     found = {}
     for name in sorted(samples.keys() & others.keys()):
-        spec = load_spec(name)
-        benchmark = get_benchmark(spec.metadata.benchmark)
         pair = (f"{name} (this)", samples[name]), (f"{name} (other)", others[name])
-        found[f"{name} (both)"] = compare_samples(*pair, benchmark, spec.metadata.breakdowns)
+        found[f"{name} (both)"] = _compared(*pair, load_spec(name))
     return found
+
+
+def _compared(first: tuple[str, Sequence[Sample]], second: tuple[str, Sequence[Sample]], spec: TaskSpec) -> Paired:
+    facts = spec.metadata
+    return compare_samples(first, second, get_benchmark(facts.benchmark), facts.breakdowns, facts.pooled)
 
 
 def _of(name: str, samples: Mapping[str, Sequence[Sample]]) -> list[Sample]:

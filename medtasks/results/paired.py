@@ -1,29 +1,30 @@
 """Two ways of answering the same questions, compared question by question: a prompt against another, a track against
-another, a stage more against none."""
+another, a stage more against none, a run against another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
-from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
+from medtasks.results.items import by_name, joined_items, part_of, statistics_of, without_value
 from medtasks.results.samples import Sample
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats import PairedDifference, clustered_score, few_clusters, paired_difference
 
-__all__ = ["Paired", "PairedScore", "compare_samples"]
+__all__ = ["Paired", "PairedScore", "compare_samples", "compare_statistics"]
 
 
 class PairedScore(BaseModel):
-    """One metric of two runs over the same samples: ``difference`` is ``first`` - ``second``, in the metric's unit.
+    """One metric of two runs over the ``items`` of which both have a value.
 
-    ``interval`` is the 95 % cluster-bootstrap interval of the difference; ``p_value`` that of McNemar's exact test, for
-    accuracies alone.
+    ``difference`` is ``first`` - ``second``, in the metric's unit, ``interval`` its 95 % interval, ``p_value`` that of
+    the cluster sign-flip test (`medtasks.stats.paired_difference`). Where there are none, ``reason`` says why;
+    ``warning`` tells of too few clusters.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -32,21 +33,27 @@ class PairedScore(BaseModel):
     second: float
     difference: float
     interval: tuple[float, float] | None
-    p_value: float | None = None
+    p_value: float | None
+    items: int
+    clusters: int
     reason: str | None = None
+    warning: str | None = None
 
 
 class Paired(BaseModel):
-    """The comparison of two runs: over which samples, by metric, and within each breakdown's groups."""
+    """The comparison of two runs: over which items, by metric, and within each breakdown's groups."""
 
     model_config = ConfigDict(frozen=True)
 
     first: str
     second: str
-    samples: int
+    items: int
     unpaired: int
     metrics: dict[str, PairedScore]
     breakdowns: dict[str, dict[str, Paired]] = {}
+
+
+Pairs = Sequence[tuple[Item, Item]]
 
 
 def compare_samples(
@@ -54,80 +61,71 @@ def compare_samples(
     second: tuple[str, Sequence[Sample]],
     benchmark: Benchmark,
     breakdowns: Sequence[str] = (),
+    pooled: Sequence[str] = (),
 ) -> Paired:
-    """Compare two (name, samples), joined by sample id; ``unpaired`` counts the samples that only one of them has.
+    """Compare two (name, samples), joined item by item; ``unpaired`` counts the items that only one of them has.
 
-    Only metrics that both have of every pair are compared. Streaming items are compared by their rounds' items in
-    neither: they have no statistics of their own.
+    A metric is compared over the items of which both have a value of it; one without any is left out.
 
     Raises:
-        MedtasksError: no sample is in both.
+        MedtasksError: no item is in both.
     """
-    ours = {sample.sample_id: sample for sample in first[1]}
-    theirs = {sample.sample_id: sample for sample in second[1]}
+    ours, theirs = (by_name(joined_items(samples, benchmark, pooled).items) for _, samples in (first, second))
     shared = sorted(ours.keys() & theirs.keys())
     if not shared:
-        raise MedtasksError(f"{first[0]} and {second[0]} share no sample, so they cannot be compared.")
+        raise MedtasksError(f"{first[0]} and {second[0]} share no item, so they cannot be compared.")
     pairs = [(ours[name], theirs[name]) for name in shared]
-    return _compare(first[0], second[0], pairs, len(ours.keys() ^ theirs.keys()), benchmark, breakdowns)
-
-
-def _compare(
-    first: str,
-    second: str,
-    pairs: Sequence[tuple[Sample, Sample]],
-    unpaired: int,
-    benchmark: Benchmark,
-    breakdowns: Sequence[str],
-) -> Paired:
-    names = [
-        name
-        for name in pairs[0][0].scores
-        if all(name in one.statistics and name in other.statistics for one, other in pairs)
-    ]
-    groups: dict[str, dict[str, list[tuple[Sample, Sample]]]] = {name: {} for name in breakdowns}
-    for name in breakdowns:
-        for pair in pairs:
-            for key in benchmark.breakdowns[name](pair[0].view()):
-                groups[name].setdefault(key, []).append(pair)
-    return Paired(
-        first=first,
-        second=second,
-        samples=len(pairs),
-        unpaired=unpaired,
-        metrics={name: _score(name, pairs) for name in names},
-        breakdowns={
-            name: {key: _compare(first, second, members, 0, benchmark, ()) for key, members in sorted(parts.items())}
-            for name, parts in groups.items()
-        },
+    groups = {name: _groups(pairs, benchmark, name) for name in breakdowns}
+    names = (first[0], second[0])
+    return _compare(names, pairs, len(ours.keys() ^ theirs.keys())).model_copy(
+        update={
+            "breakdowns": {
+                name: {key: _compare(names, members, 0) for key, members in sorted(parts.items())}
+                for name, parts in groups.items()
+            }
+        }
     )
 
 
-def _score(name: str, pairs: Sequence[tuple[Sample, Sample]]) -> PairedScore:
-    metric = get_metric(name)
-    statistics = np.array([(*one.statistics[name], *other.statistics[name]) for one, other in pairs], dtype=np.float64)
+def _groups(pairs: Pairs, benchmark: Benchmark, name: str) -> Mapping[str, Pairs]:
+    groups: dict[str, list[tuple[Item, Item]]] = {}
+    for one, other in pairs:
+        for key in benchmark.breakdowns[name](one.view):
+            pair = (part_of(one, key), part_of(other, key)) if name == benchmark.parts else (one, other)
+            groups.setdefault(key, []).append(pair)
+    return groups
 
-    def difference(sums: Array) -> Array:
-        return metric.score(sums[..., : metric.width]) - metric.score(sums[..., metric.width :])
 
-    whole = totals(statistics)
-    interval = cluster_bootstrap(statistics, [one.cluster for one, _ in pairs], difference)
+def _compare(names: tuple[str, str], pairs: Pairs, unpaired: int) -> Paired:
+    ours, theirs = zip(*pairs, strict=True)
+    clusters = [one.cluster for one in ours]
+    found = {}
+    for metric in dict.fromkeys(name for one in ours for name in one.values):
+        tables = statistics_of(metric, ours), statistics_of(metric, theirs)
+        both = np.flatnonzero(~(without_value(tables[0]) | without_value(tables[1])))
+        if len(both):
+            compared = compare_statistics(
+                metric, tables[0][both], tables[1][both], [clusters[row] for row in both.tolist()]
+            )
+            found[metric] = _score(compared, len(both))
+    return Paired(first=names[0], second=names[1], items=len(pairs), unpaired=unpaired, metrics=found)
+
+
+def compare_statistics(metric: str, first: Array, second: Array, clusters: Sequence[str]) -> PairedDifference:
+    """The difference of two models' scores by ``metric``: statistics ``(items, width)`` of the same items."""
+    score = get_metric(metric).score
+    return paired_difference(clustered_score(first, clusters, score), clustered_score(second, clusters, score))
+
+
+def _score(found: PairedDifference, items: int) -> PairedScore:
     return PairedScore(
-        first=float(metric.score(whole[: metric.width])),
-        second=float(metric.score(whole[metric.width :])),
-        difference=float(difference(whole)),
-        interval=None if interval.low is None or interval.high is None else (interval.low, interval.high),
-        p_value=_mcnemar(statistics) if name == "accuracy" and metric.width == 2 else None,
-        reason=interval.reason,
+        first=found.first,
+        second=found.second,
+        difference=found.difference,
+        interval=None if found.low is None or found.high is None else (found.low, found.high),
+        p_value=found.p_value,
+        items=items,
+        clusters=found.clusters,
+        reason=found.reason,
+        warning=few_clusters(found.clusters),
     )
-
-
-def _mcnemar(statistics: Array) -> float | None:
-    """Exact two-sided p-value of McNemar's test; None where answers were repeated, so that there is no one verdict."""
-    from scipy.stats import binomtest
-
-    if (statistics[:, 1] != 1).any() or (statistics[:, 3] != 1).any():
-        return None
-    better = int(((statistics[:, 0] == 1) & (statistics[:, 2] == 0)).sum())
-    worse = int(((statistics[:, 0] == 0) & (statistics[:, 2] == 1)).sum())
-    return float(binomtest(better, better + worse, 0.5).pvalue) if better + worse else 1.0

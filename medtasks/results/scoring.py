@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from medtasks.benchmarks.base import FAILED, Benchmark, Item, Joined, SampleView, Value
 from medtasks.errors import MedtasksError
 from medtasks.metrics import Metric, aggregate, get_metric
+from medtasks.results.items import joined_items, part_of
 from medtasks.results.samples import Sample
 from medtasks.stats import cluster_bootstrap, student_interval
 
@@ -154,10 +155,8 @@ def score_samples(
     ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
     _check_metrics(ordered)
     names = tuple(dict.fromkeys(name for sample in ordered for name in sample.scores))
-    joined = benchmark.join([sample.view() for sample in ordered])
-    items = [_with_pooled(item, benchmark, pooled) for item in joined.items]
     how = _How(benchmark, resamples, threshold)
-    return _scores(Joined(tuple(items), joined.incomplete), (*names, *pooled), breakdowns, how)
+    return _scores(joined_items(ordered, benchmark, pooled), (*names, *pooled), breakdowns, how)
 
 
 @dataclass(frozen=True)
@@ -176,12 +175,6 @@ def _check_metrics(samples: Sequence[Sample]) -> None:
                 f"sample {sample.sample_id} of {sample.task} holds the metrics {list(sample.scores)}, "
                 f"expected {list(first.scores)} as in the others; score the folder again."
             )
-
-
-def _with_pooled(item: Item, benchmark: Benchmark, pooled: Sequence[str]) -> Item:
-    values = {name: benchmark.pooled[name](item) for name in pooled}
-    found = {name: value for name, value in values.items() if value is not None}
-    return replace(item, values={**item.values, **found}) if found else item
 
 
 def _scores(joined: Joined, names: Sequence[str], breakdowns: Sequence[str], how: _How) -> Scores:
@@ -306,17 +299,11 @@ def _members(joined: Joined, benchmark: Benchmark, name: str) -> dict[str, Joine
     incomplete: dict[str, dict[str, tuple[SampleView, ...]]] = {}
     for item in joined.items:
         for key in keys(item.view):
-            items.setdefault(key, []).append(_part(item, key) if name == benchmark.parts else item)
+            items.setdefault(key, []).append(part_of(item, key) if name == benchmark.parts else item)
     for item_id, views in joined.incomplete.items():
         for key in keys(views[0]):
             incomplete.setdefault(key, {})[item_id] = views
     return {key: Joined(tuple(items.get(key, ())), incomplete.get(key, {})) for key in sorted({*items, *incomplete})}
-
-
-def _part(item: Item, key: str) -> Item:
-    """The item with the metrics that are judged by parts cut down to one part."""
-    parts = {name: value.parts[key] for name, value in item.values.items() if key in value.parts}
-    return replace(item, values={**item.values, **parts}) if parts else item
 
 
 def _letters(items: Sequence[Item], benchmark: Benchmark) -> Letters | None:

@@ -10,6 +10,7 @@ from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord
 from medtasks.results.scoring import MetricScore, Scores, coverage_text
+from medtasks.stats import FEW_CLUSTERS
 
 __all__ = ["format_score", "summary"]
 
@@ -78,6 +79,10 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     lines += [f"  {reason}" for reason in sorted(reasons)]
     lines += [f"  {problem}" for problem in run.manifest.problems]
     lines += [f"  {note}" for note in _notes(entries.values())]
+    few = [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]
+    if few:
+        named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
+        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too short ({named})")
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())

@@ -10,29 +10,38 @@ from medtasks.stats.bootstrap import (
     clustered_standard_error,
     joint_resamples,
 )
+from medtasks.stats.flips import sign_flip_p
 from medtasks.stats.holm import holm
-from medtasks.stats.mcnemar import McNemar, mcnemar
-from medtasks.stats.paired import PairedDifference, paired_bootstrap, paired_difference
+from medtasks.stats.paired import (
+    FEW_CLUSTERS,
+    ClusteredScore,
+    PairedDifference,
+    clustered_score,
+    few_clusters,
+    paired_difference,
+)
 from medtasks.stats.power import detectable_difference
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
 from medtasks.stats.student import student_interval
 
 __all__ = [
+    "FEW_CLUSTERS",
+    "ClusteredScore",
     "Interval",
-    "McNemar",
     "PairedDifference",
     "RankInterval",
     "Resamples",
     "cluster_bootstrap",
+    "clustered_score",
     "clustered_standard_error",
     "compact_letters",
     "detectable_difference",
+    "few_clusters",
     "holm",
     "joint_resamples",
-    "mcnemar",
     "normalised_ranks",
-    "paired_bootstrap",
     "paired_difference",
     "rank_intervals",
+    "sign_flip_p",
     "student_interval",
 ]

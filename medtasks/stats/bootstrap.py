@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics.aggregate import totals
+from medtasks.metrics.aggregate import whole_columns
 from medtasks.metrics.base import Array
 
 __all__ = [
+    "Clusters",
     "Interval",
     "Resamples",
     "Score",
@@ -32,6 +33,8 @@ STACK = 256  # columns of statistics multiplied at a time: wide products are qui
 Score: TypeAlias = Callable[[Array], Array]
 """``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`."""
 Rows: TypeAlias = npt.NDArray[np.int64]
+Clusters: TypeAlias = Sequence[str] | Rows
+"""For each sample its cluster: names, or numbers from 0 in the order of names."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,9 @@ class Interval:
 class Resamples:
     """Scores of several things (models, metrics) on the same samples, in the same resamples of their clusters.
 
-    ``points`` ``(entries,)`` are the scores of all samples, ``scores`` ``(entries, resamples)`` those of the
-    resamples; a score that is undefined there is NaN, and all are for fewer than two clusters.
+    ``scores`` ``(entries, resamples)`` are NaN where they are undefined, and all are for fewer than two clusters.
     """
 
-    points: Array
     scores: Array
     clusters: int
 
@@ -123,11 +124,7 @@ def joint_resamples(
     tables = [np.asarray(statistics, dtype=np.float64) for statistics, _ in entries]
     scores = [score for _, score in entries]
     sums = [_summed(table, members) for table in tables]
-    points = [
-        float(score(totals(table))) if len(table) else math.nan for table, score in zip(tables, scores, strict=True)
-    ]
-    resampled = _resampled_scores(sums, scores, resamples, seed)
-    return Resamples(np.array(points, dtype=np.float64), resampled, len(members[1]))
+    return Resamples(_resampled_scores(sums, scores, resamples, seed), len(members[1]))
 
 
 def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) -> Interval:
@@ -160,7 +157,7 @@ def check_confidence(confidence: float) -> None:
         raise UsageError(f"confidence is {confidence}, expected above 0 and below 1")
 
 
-def cluster_totals(statistics: Array, clusters: Sequence[str]) -> Array:
+def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names.
 
     Raises:
@@ -191,12 +188,15 @@ def clustered_standard_error(statistics: Array, clusters: Sequence[str]) -> floa
     return math.sqrt(count / (count - 1) * residuals) / samples
 
 
-def _members(clusters: Sequence[str]) -> tuple[Rows, Rows]:
+def _members(clusters: Clusters) -> tuple[Rows, Rows]:
     """The rows in the order of their clusters' names, and where each cluster begins among them."""
-    number = {name: code for code, name in enumerate(sorted(set(clusters)))}
-    codes = np.array([number[name] for name in clusters], dtype=np.int64)
-    sizes = np.bincount(codes, minlength=len(number))
-    return np.argsort(codes, kind="stable"), np.cumsum(sizes) - sizes
+    if isinstance(clusters, np.ndarray):
+        codes = clusters
+    else:
+        number = {name: code for code, name in enumerate(sorted(set(clusters)))}
+        codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    order = np.argsort(codes, kind="stable")
+    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
@@ -210,10 +210,8 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
     sums = np.zeros((len(begins), statistics.shape[1]))
     if not len(begins):
         return sums
-    largest = np.abs(statistics).max(axis=0) * len(statistics)
-    whole = (statistics == np.floor(statistics)).all(axis=0) & (largest < 2**53)
     ends = [*begins[1:].tolist(), len(order)]
-    for column, exact in enumerate(whole):
+    for column, exact in enumerate(whole_columns(statistics)):
         values = statistics[order, column]
         if exact:
             sums[:, column] = np.add.reduceat(values, begins)

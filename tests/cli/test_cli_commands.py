@@ -236,6 +236,8 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     assert "letter bias" in again.stdout
     both = python(*CLI, "score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)\tmi_cxr_icr (other)" in both.stdout
+    assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
+    assert "fewer than 20 clusters: intervals are too short (mi_cxr_icr)" in both.stdout
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_robustness_is_original_minus_transformed_question_by_question(both: Run
     expected = np.mean([originals[name]["scores"]["rougeL"] - others[name]["scores"]["rougeL"] for name in originals])
 
     assert (paired["first"], paired["second"]) == ("kvasir_vqa_x1", "kvasir_vqa_x1_transformed")
-    assert (paired["samples"], paired["unpaired"]) == (53, 0)
+    assert (paired["items"], paired["unpaired"]) == (53, 0)
     assert paired["metrics"]["rougeL"]["difference"] == pytest.approx(expected, abs=1e-12)
     assert set(paired["breakdowns"]) == {"complexity", "question_class"}
     assert set(paired["breakdowns"]["complexity"]) == {"level1", "level2", "level3"}

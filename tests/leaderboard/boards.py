@@ -173,7 +173,7 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
             Pair(first=first, second=second, items=items, difference=round(difference, 6), p_value=p,
                  low=round(difference - 1.96 * error, 6), high=round(difference + 1.96 * error, 6),
                  p_holm=min(1.0, p * 10), wins=gained + 40 if clustered else None, losses=40 if clustered else None,
-                 test="McNemar, clustered" if clustered else "paired cluster bootstrap")
+                 clusters=items // 3)
         )  # fmt: skip
     same = {(one.first, one.second) for one in pairs if one.p_holm > 0.05}
     for start, (model, _) in enumerate(found):

@@ -19,7 +19,7 @@ from medtasks.cli.app import main
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric
 from medtasks.results.folder import write_run
-from medtasks.stats import detectable_difference, mcnemar, paired_bootstrap
+from medtasks.stats import clustered_score, detectable_difference, paired_difference
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)
@@ -59,11 +59,12 @@ def test_a_table_of_all_that_both_runs_have(command: Any, folders: dict[str, Pat
     columns, line, *notes = rows.splitlines()
     found = dict(zip(columns.split("\t"), line.split("\t"), strict=True))
     assert (found["task"], found["metric"], found["items"], found["unpaired"]) == ("mi_cxr_icr", "accuracy", "6", "0")
-    assert (found["test"], found["comparable"]) == ("McNemar, clustered", "yes")
+    assert (found["clusters"], found["comparable"]) == ("5", "yes")
     assert found["p"] == found["p (Holm)"]
     assert float(found["A - B"]) == pytest.approx(float(found["A"]) - float(found["B"]), abs=0.002)
     assert any("corrected over the 1 tests of this table" in note for note in notes)
     assert any("cannot be seen here" in note for note in notes)
+    assert any("warning: with 5 clusters no difference can be significant" in note for note in notes)
 
 
 def test_json_has_the_same_numbers(command: Any, folders: dict[str, Path]) -> None:
@@ -133,23 +134,23 @@ def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
     task = "mi_cxr" if [*tables] == ["accuracy"] else "kvasir_vqa_x1"
     runs = [run(name, [entry(task, {metric: two[side] for metric, two in tables.items()})])
             for side, name in enumerate(("one", "two"))]  # fmt: skip
-    return compare_runs(*runs, resamples=300)
+    return compare_runs(*runs)
 
 
-def test_accuracies_by_mcnemar_and_the_rest_by_the_bootstrap() -> None:
+def test_every_score_by_the_same_test() -> None:
     one, two = right(0.7, 1), right(0.55, 2)
     found = pair_of(accuracy=(one, two)).lines[0]
     clusters = [f"p{number // 4:03d}" for number in range(240)]
-    expected = mcnemar(one[:, 0], two[:, 0], clusters=clusters)
-    by_bootstrap = paired_bootstrap(one, two, clusters, get_metric("accuracy").score, resamples=300)
+    score = get_metric("accuracy").score
+    expected = paired_difference(*(clustered_score(each, clusters, score) for each in (one, two)))
     assert found.pair is not None
     assert (found.first, found.second) == (one[:, 0].mean(), two[:, 0].mean())
-    assert (found.pair.p_value, found.pair.low) == (expected.p_value, by_bootstrap.interval.low)
-    assert found.detectable == detectable_difference(by_bootstrap.standard_error or 0)
+    assert (found.pair.p_value, found.pair.low) == (expected.p_value, expected.low)
+    assert found.detectable == detectable_difference(expected.standard_error or 0, 60)
     half = [table * [0.5, 1] for table in (one, two)]
     rouge = pair_of(rougeL=(half[0], half[1])).lines[0].pair
     assert rouge is not None
-    assert (rouge.test, rouge.p_value) == ("paired cluster bootstrap", by_bootstrap.p_normal)
+    assert rouge.p_value == expected.p_value
 
 
 def test_holms_correction_is_over_the_printed_table() -> None:
@@ -166,7 +167,7 @@ def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
     alone = [f"c{number}" for number in range(240)]
     whole = run("one", [entry("mi_cxr", {"accuracy": one}, clusters=alone)])
     part = run("two", [entry("mi_cxr", {"accuracy": two[:200]}, clusters=alone[:200], items="200-i1")])
-    (line,) = compare_runs(whole, part, resamples=100).lines
+    (line,) = compare_runs(whole, part).lines
     assert line.pair is not None
     assert (line.pair.items, line.unpaired) == (200, 40)
     assert line.first == pytest.approx(one[:200, 0].mean())

@@ -47,7 +47,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     assert group_scores(tmp_path / "results" / "oracle", "acme_dots") == {"accuracy": 1.0}
     page = (tmp_path / "board" / "benchmark-acme_dots.html").read_text(encoding="utf-8")
     assert page.index(">oracle<") < page.index(">uniform (seed 0)<")  # two rows, the better one first
-    assert "McNemar" in done.stdout  # of the comparison
+    assert "sign-flip" in done.stdout  # of the comparison
 
 
 def group_scores(folder: Path, group: str) -> dict[str, float | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from medtasks.benchmarks import get_benchmark
 from medtasks.errors import MedtasksError
@@ -48,20 +48,33 @@ FIRST = "ABCDEABCDEABCDAAAAAA"
 SECOND = "ABCDAAAAAAABCDEABAAA"
 
 
-def test_the_difference_is_that_of_the_accuracies_and_p_is_mcnemars() -> None:
+def test_the_difference_is_that_of_the_accuracies_and_p_swaps_patients() -> None:
     paired = compare_samples(("new", run(FIRST, GOLD)), ("old", run(SECOND, GOLD)), MI_CXR, ["family"])
     score = paired.metrics["accuracy"]
     ours = [a == g for a, g in zip(FIRST, GOLD, strict=True)]
     theirs = [b == g for b, g in zip(SECOND, GOLD, strict=True)]
-    better = sum(a and not b for a, b in zip(ours, theirs, strict=True))
-    worse = sum(b and not a for a, b in zip(ours, theirs, strict=True))
+    surplus = [sum(ours[n] - theirs[n] for n in range(20) if n % 7 == patient) for patient in range(7)]
+    flips = [sum(sign * one for sign, one in zip(signs, surplus, strict=True)) for signs in product((1, -1), repeat=7)]
 
     assert (score.first, score.second) == (sum(ours) / 20, sum(theirs) / 20)
-    assert score.difference == pytest.approx((better - worse) / 20)
-    assert score.p_value == pytest.approx(stats.binomtest(better, better + worse).pvalue)
+    assert score.difference == pytest.approx(sum(surplus) / 20)
+    assert score.p_value == pytest.approx(np.mean([abs(one) >= sum(surplus) for one in flips]))
+    assert (score.items, score.clusters) == (20, 7)
+    assert "7 clusters, fewer than 20" in (score.warning or "")
     assert score.interval is not None
     assert score.interval[0] <= score.difference <= score.interval[1]
     assert paired.breakdowns["family"]["ICR"].metrics["accuracy"] == score
+
+
+def test_an_oracle_against_guessing_on_four_patients() -> None:
+    """Sixteen questions taken for independent gave p = 0.00098; four patients cannot say more than 2 of 16."""
+    gold, guess = "ABCDABCDABCDABCD", "AAAAAAAAAAAAAAAA"
+    oracle, guesser = (
+        [answered(n, letter, gold[n], patient=f"p{n // 4}") for n, letter in enumerate(said)] for said in (gold, guess)
+    )
+    score = compare_samples(("oracle", oracle), ("guess", guesser), MI_CXR).metrics["accuracy"]
+    assert (score.difference, score.p_value) == (0.75, 0.125)
+    assert "no difference can be significant" in (score.warning or "")
 
 
 def test_equal_runs_differ_by_nothing() -> None:
@@ -71,8 +84,8 @@ def test_equal_runs_differ_by_nothing() -> None:
 
 def test_only_shared_samples_are_paired_and_the_others_counted() -> None:
     paired = compare_samples(("a", run(FIRST, GOLD)[:15]), ("b", run(SECOND, GOLD)[5:]), MI_CXR)
-    assert (paired.samples, paired.unpaired) == (10, 10)
-    with pytest.raises(MedtasksError, match="a and b share no sample"):
+    assert (paired.items, paired.unpaired) == (10, 10)
+    with pytest.raises(MedtasksError, match="a and b share no item"):
         compare_samples(("a", run(FIRST, GOLD)[:5]), ("b", run(SECOND, GOLD)[5:]), MI_CXR)
 
 
@@ -86,6 +99,15 @@ def test_the_order_of_samples_changes_nothing_and_swapping_changes_the_sign(seed
     swapped = compare_samples(("b", two), ("a", one), MI_CXR).metrics["accuracy"]
     assert swapped.difference == -expected.metrics["accuracy"].difference
     assert swapped.p_value == expected.metrics["accuracy"].p_value
+
+
+def test_a_metric_is_compared_over_the_samples_that_have_it_in_both() -> None:
+    one, two = run(FIRST, GOLD), run(SECOND, GOLD)
+    two[3] = two[3].model_copy(update={"statistics": {}, "scores": {"accuracy": None}})
+    paired = compare_samples(("a", one), ("b", two), MI_CXR)
+    assert (paired.items, paired.metrics["accuracy"].items) == (20, 19)
+    alone = [[sample for sample in side if sample.sample_id != "icr-3"] for side in (one, two)]
+    assert compare_samples(("a", alone[0]), ("b", alone[1]), MI_CXR).metrics == paired.metrics
 
 
 def test_partners_are_those_that_the_task_files_name() -> None:

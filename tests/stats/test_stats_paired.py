@@ -1,9 +1,9 @@
-"""Paired and joint cluster bootstrap: against the single one, scipy and sacrebleu, and where the truth is known."""
+"""Paired comparisons against scipy, sacrebleu and computations by hand; joint resamples against single ones."""
 
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -14,26 +14,184 @@ from scipy import stats as scipy_stats
 from medtasks.errors import UsageError
 from medtasks.metrics import aggregate, get_metric, lexical_statistics
 from medtasks.stats import (
+    PairedDifference,
     cluster_bootstrap,
+    clustered_score,
+    few_clusters,
     joint_resamples,
-    paired_bootstrap,
     paired_difference,
 )
 from medtasks.stats.bootstrap import cluster_totals, percentile_interval
 
 MEAN = get_metric("accuracy").score
 CLUSTERS = [f"image{i // 5:02d}" for i in range(200)]
+WORDS = ["the", "polyp", "is", "seen", "in", "upper", "left", "right", "part", "of", "image", "and", "removed"]
 
 
-def answers(rate: float, seed: int, width: int = 1) -> np.ndarray:
+def compared(first, second, clusters, score=MEAN, confidence=0.95) -> PairedDifference:  # type: ignore[no-untyped-def]
+    return paired_difference(*(clustered_score(one, clusters, score) for one in (first, second)), confidence)
+
+
+def answers(rate: float, seed: int) -> np.ndarray:
     """Scores of 200 samples in 40 clusters, as mean-type statistics."""
     draw = np.random.default_rng(seed)
-    right = draw.random((200, width)) < np.clip(rate + draw.normal(0, 0.2, (40, width)).repeat(5, axis=0), 0, 1)
+    right = draw.random((200, 1)) < np.clip(rate + draw.normal(0, 0.2, (40, 1)).repeat(5, axis=0), 0, 1)
     return np.column_stack([right, np.ones(200)])
 
 
-def bounds(found) -> list[float]:  # type: ignore[no-untyped-def]
-    return [found.interval.low, found.interval.high]
+def texts(count: int, *shares: float) -> tuple[list[str], list[list[str]]]:
+    """References of twelve words, and for each share the same with so many words exchanged."""
+    draw = np.random.default_rng(0)
+    references = [" ".join(draw.choice(WORDS, 12)) for _ in range(count)]
+    return references, [
+        [" ".join(w if draw.random() > share else str(draw.choice(WORDS)) for w in r.split()) for r in references]
+        for share in shares
+    ]
+
+
+def test_an_oracle_against_guessing_on_four_patients_by_hand() -> None:
+    """16 of 16 against 1 of 16: surpluses of 4, 4, 4 and 3, of which 2 of 16 choices of signs reach the sum of 15."""
+    clusters = [f"p{number // 4}" for number in range(16)]
+    guess = np.column_stack([np.arange(16) == 15, np.ones(16)]).astype(float)
+    found = compared(np.ones((16, 2)), guess, clusters)
+    assert (found.difference, found.clusters, found.p_value) == (15 / 16, 4, 0.125)
+    left_out = [11 / 12, 11 / 12, 11 / 12, 1]  # the oracle's lead over 12 questions, without each patient
+    error = math.sqrt(3 / 4 * sum((one - 15 / 16) ** 2 for one in left_out))
+    assert found.standard_error == pytest.approx(error)
+    assert found.low == pytest.approx(15 / 16 - 3.182446 * error)
+    assert few_clusters(4) == "with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125"
+
+
+def swapped(first: np.ndarray, second: np.ndarray, clusters: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """All ways to give each cluster's rows to the other model."""
+    names = sorted(set(clusters))
+    found = []
+    for chosen in product((False, True), repeat=len(names)):
+        other = np.array([chosen[names.index(name)] for name in clusters])[:, None]
+        found.append((np.where(other, second, first), np.where(other, first, second)))
+    return found
+
+
+def test_a_mean_is_tested_by_swapping_the_models_answers_of_whole_clusters() -> None:
+    first, second, clusters = answers(0.7, 1)[:40], answers(0.4, 2)[:40], [f"c{i // 5}" for i in range(40)]
+    apart = [one[:, 0].mean() - two[:, 0].mean() for one, two in swapped(first, second, clusters)]
+    expected = np.mean([abs(one) >= abs(apart[0]) - 1e-12 for one in apart])
+    assert compared(first, second, clusters).p_value == pytest.approx(expected)
+    assert 0.01 < expected < 0.3
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf++", "rougeL"])
+def test_whatever_the_metric_no_more_data_sets_are_rejected_than_the_level_says(metric: str) -> None:
+    """The definition of an exact test: of all data sets that swapping clusters can make of one, at most the share p has
+    a p-value of p or less, for any p. The two models differ much, and clusters have one to eight questions."""
+    sizes = [1, 2, 3, 4, 5, 6, 8, 8]
+    clusters = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    references, said = texts(len(clusters), 0.1, 0.6)
+    first, second = (lexical_statistics(one, references, [metric])[0][metric] for one in said)
+    score = get_metric(metric).score
+    values = np.array([compared(*pair, clusters, score).p_value for pair in swapped(first, second, clusters)])
+    assert values.min() == values[0] == 2 / 256
+    for level in np.unique(values):
+        assert np.mean(values <= level + 1e-12) <= level + 1e-12
+
+
+def test_bleu_agrees_with_sacrebleus_approximate_randomization() -> None:
+    """Where each sample is a cluster: sacrebleu swaps samples at random, and scores the corpus anew."""
+    references, said = texts(150, 0.20, 0.23)
+    bleu = BLEU(smooth_method="none")
+    _, scores = PairedTest(
+        [("first", said[0]), ("second", said[1])], {"BLEU": bleu}, [references], test_type="ar", n_samples=10_000
+    )()
+    expected = scores["BLEU"][1].p_value
+    first, second = (lexical_statistics(one, references, ["bleu"])[0]["bleu"] for one in said)
+    found = compared(first, second, [str(i) for i in range(150)], get_metric("bleu").score)
+    assert [100 * found.first, 100 * found.second] == pytest.approx([one.score for one in scores["BLEU"]], abs=1e-6)
+    assert 0.02 < expected < 0.3
+    assert found.p_value == pytest.approx(expected, rel=0.06)
+
+
+def test_samples_that_are_their_own_clusters_have_the_t_interval_of_their_differences() -> None:
+    draw = np.random.default_rng(7)
+    first, second = (np.column_stack([draw.normal(mean, 1, 400), np.ones(400)]) for mean in (0.1, 0.0))
+    found = compared(first, second, [f"{i:03d}" for i in range(400)], confidence=0.9)
+    reference = scipy_stats.ttest_1samp(first[:, 0] - second[:, 0], 0)
+    low, high = reference.confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert 0.02 < reference.pvalue < 0.5
+    assert found.p_value == pytest.approx(reference.pvalue, rel=0.02)
+
+
+def test_the_standard_error_is_the_jackknifes_and_near_the_bootstraps() -> None:
+    references, said = texts(120, 0.2, 0.3)
+    clusters = [f"i{number % 17}" for number in range(120)]
+    metric = get_metric("bleu")
+    tables = [lexical_statistics(one, references, ["bleu"])[0]["bleu"] for one in said]
+
+    def difference(rows: list[int]) -> float:
+        one, two = (aggregate(metric, table[rows]).overall.score for table in tables)
+        return one - two
+
+    whole = difference(list(range(120)))
+    left_out = [difference([row for row in range(120) if clusters[row] != name]) for name in sorted(set(clusters))]
+    expected = math.sqrt(16 / 17 * sum((one - whole) ** 2 for one in left_out))
+    found = compared(*tables, clusters, metric.score)
+    assert found.difference == pytest.approx(whole)
+    assert found.standard_error == pytest.approx(expected)
+    reach = scipy_stats.t.ppf(0.975, 16) * expected
+    assert (found.low, found.high) == pytest.approx((whole - reach, whole + reach))
+    drawn = joint_resamples([(table, metric.score) for table in tables], clusters, resamples=4000)
+    assert found.standard_error == pytest.approx(np.std(drawn.scores[0] - drawn.scores[1]), rel=0.1)
+
+
+def test_neither_order_nor_who_is_first_matters() -> None:
+    first, second = answers(0.6, 1) * 0.3, answers(0.5, 2) * 0.3
+    order = np.random.default_rng(1).permutation(200)
+    expected = compared(first, second, CLUSTERS)
+    assert compared(first[order], second[order], [CLUSTERS[i] for i in order]) == expected
+    numbers = np.array([int(name[5:]) for name in CLUSTERS])
+    assert compared(first[order], second[order], numbers[order]) == expected
+    turned = compared(second, first, CLUSTERS)
+    assert (turned.difference, turned.p_value) == (-expected.difference, expected.p_value)
+    assert (turned.low, turned.high) == (-expected.high, -expected.low)  # type: ignore[operator]
+
+
+def test_equal_models_do_not_differ_and_a_constant_lead_is_sure() -> None:
+    same = compared(answers(0.5, 1), answers(0.5, 1), CLUSTERS)
+    assert (same.difference, same.low, same.high, same.p_value) == (0.0, 0.0, 0.0, 1.0)
+    ones = np.ones((200, 2))
+    constant = compared(ones * [0.3, 1], ones * [0.1, 1], CLUSTERS)
+    assert constant.p_value == pytest.approx(2.0**-39)
+    assert constant.low == pytest.approx(0.2)
+
+
+def test_there_is_no_test_where_there_is_nothing_to_swap() -> None:
+    one = compared(np.ones((2, 2)), np.array([[0.0, 1.0]] * 2), ["a", "a"])
+    assert (one.difference, one.low, one.standard_error, one.p_value) == (1.0, None, None, None)
+    assert one.reason == "found 1 cluster, a comparison needs at least 2"
+    holes = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert compared(holes, holes, ["a", "b"]).reason == "the score is undefined without 1 of 2 clusters"
+    nothing = compared(np.ones((0, 2)), np.ones((0, 2)), [])
+    assert math.isnan(nothing.difference)
+    assert nothing.p_value is None
+
+
+def test_what_is_not_of_the_same_samples_is_refused() -> None:
+    rows = np.ones((4, 2))
+    with pytest.raises(UsageError, match="2 cluster names"):
+        clustered_score(rows, ["a", "b"], MEAN)
+    with pytest.raises(UsageError, match=r"shapes \(2, 2\) and \(4, 2\)"):
+        paired_difference(clustered_score(rows, list("aabb"), MEAN), clustered_score(rows, list("abcd"), MEAN))
+    with pytest.raises(UsageError, match="confidence is 2"):
+        compared(rows, rows, list("aabb"), confidence=2)
+
+
+def test_few_clusters_are_told_and_after_holms_correction_more_are_few() -> None:
+    assert few_clusters(20) is None
+    assert "only large differences are found" in (few_clusters(19) or "")
+    assert "only large differences are found" in (few_clusters(6) or "")
+    assert "p is at least 0.0625" in (few_clusters(5) or "")
+    assert (few_clusters(8, tests=10) or "").endswith("p is at least 0.0781 after Holm's correction of 10 tests")
+    assert few_clusters(1) is None  # there is no test at all
 
 
 def test_every_entry_is_what_it_is_alone() -> None:
@@ -48,148 +206,33 @@ def test_every_entry_is_what_it_is_alone() -> None:
         for entry, table in enumerate(tables):
             alone = cluster_bootstrap(table, CLUSTERS, score, resamples=resamples, seed=3)
             assert percentile_interval(drawn.scores[entry], drawn.clusters) == alone
-            assert drawn.points[entry] == aggregate_of(table, score)
-
-
-def aggregate_of(table: np.ndarray, score) -> float:  # type: ignore[no-untyped-def]
-    return float(score(np.array([math.fsum(column) for column in table.T])))
-
-
-def test_interval_is_that_of_a_score_that_subtracts() -> None:
-    first, second = answers(0.6, 1) * 0.1, answers(0.5, 2) * 0.1
-    stacked = np.hstack([first, second])
-    expected = cluster_bootstrap(stacked, CLUSTERS, lambda sums: MEAN(sums[..., :2]) - MEAN(sums[..., 2:]))
-    assert paired_bootstrap(first, second, CLUSTERS, MEAN).interval == expected
-
-
-def test_agrees_with_scipy() -> None:
-    first, second = answers(0.6, 1), answers(0.47, 2)
-    found = paired_bootstrap(first, second, CLUSTERS, MEAN, resamples=8000)
-    apart = (first[:, 0] - second[:, 0]).reshape(40, 5).mean(axis=1)
-    expected = scipy_stats.bootstrap(
-        (apart,), np.mean, n_resamples=8000, method="percentile", random_state=np.random.default_rng(0)
-    )
-    low, high = expected.confidence_interval
-    assert found.difference == pytest.approx(apart.mean())
-    assert bounds(found) == pytest.approx([low, high], abs=0.006)
-    assert found.standard_error == pytest.approx(expected.standard_error, rel=0.03)
-    below = (expected.bootstrap_distribution <= 0).mean()
-    assert 0.01 < below < 0.2
-    assert found.p_value == pytest.approx(2 * below, abs=0.015)
-    assert found.p_normal == pytest.approx(
-        2 * scipy_stats.norm.sf(abs(apart.mean()) / expected.standard_error), abs=0.012
-    )
-
-
-def test_agrees_with_sacrebleu_where_samples_are_the_clusters() -> None:
-    words = ["the", "polyp", "is", "seen", "in", "upper", "left", "right", "part", "of", "image", "and", "removed"]
-    draw = np.random.default_rng(0)
-    references = [" ".join(draw.choice(words, 12)) for _ in range(150)]
-
-    def edited(share: float) -> list[str]:
-        return [
-            " ".join(w if draw.random() > share else str(draw.choice(words)) for w in r.split()) for r in references
-        ]
-
-    systems = {"first": edited(0.20), "second": edited(0.23)}
-    bleu = BLEU(smooth_method="none")
-    _, scores = PairedTest(list(systems.items()), {"BLEU": bleu}, [references], test_type="bs", n_samples=4000)()
-    theirs = scores["BLEU"]
-    metric = get_metric("bleu")
-    first, second = (lexical_statistics(texts, references, ["bleu"])[0]["bleu"] for texts in systems.values())
-    names = [str(i) for i in range(150)]
-    found = paired_bootstrap(first, second, names, metric.score, resamples=4000)
-    assert [100 * found.first, 100 * found.second] == pytest.approx([one.score for one in theirs], abs=1e-6)
-    for table, one in zip((first, second), theirs, strict=True):
-        alone = cluster_bootstrap(table, names, metric.score, resamples=4000)
-        assert alone.low is not None
-        assert alone.high is not None
-        assert 50 * (alone.high - alone.low) == pytest.approx(one.ci, rel=0.06)
-    # theirs is one-sided and centred, ours two-sided by inversion: the same but for skewness and the draws
-    assert 0.02 < theirs[1].p_value < 0.2
-    assert found.p_value == pytest.approx(2 * theirs[1].p_value, abs=0.02)
-
-
-def test_order_of_samples_and_of_models() -> None:
-    first, second = answers(0.6, 1) * 0.3, answers(0.5, 2) * 0.3
-    order = np.random.default_rng(1).permutation(200)
-    expected = paired_bootstrap(first, second, CLUSTERS, MEAN, seed=9)
-    assert paired_bootstrap(first[order], second[order], [CLUSTERS[i] for i in order], MEAN, seed=9) == expected
-    turned = paired_bootstrap(second, first, CLUSTERS, MEAN, seed=9)
-    assert turned.difference == -expected.difference
-    assert turned.p_value == expected.p_value
-    assert bounds(turned) == pytest.approx([-end for end in reversed(bounds(expected))], abs=1e-12)
 
 
 def test_sums_of_clusters_are_correctly_rounded() -> None:
     rows = np.array([[1e16, 1.0], [0.1, 1.0], [0.5, 1.0], [-1e16, 1.0], [0.25, 1.0]])
-    assert cluster_totals(rows, ["b", "b", "a", "b", "a"]).tolist() == [[0.75, 2.0], [0.1, 3.0]]
+    for clusters in (["b", "b", "a", "b", "a"], np.array([1, 1, 0, 1, 0])):
+        assert cluster_totals(rows, clusters).tolist() == [[0.75, 2.0], [0.1, 3.0]]
 
 
 def test_pairs_of_joint_resamples_are_what_they_are_alone() -> None:
     tables = [answers(rate, seed) * 0.7 for seed, rate in enumerate((0.4, 0.5, 0.5, 0.8))]
     drawn = joint_resamples([(table, MEAN) for table in tables], CLUSTERS, resamples=300)
     for one, two in combinations(range(4), 2):
-        compared = paired_difference(drawn, one, two)
-        assert compared.standard_error == pytest.approx(np.std(drawn.scores[one] - drawn.scores[two], ddof=1), rel=1e-9)
-        assert compared == paired_bootstrap(tables[one], tables[two], CLUSTERS, MEAN, resamples=300)
+        alone = joint_resamples([(tables[one], MEAN), (tables[two], MEAN)], CLUSTERS, resamples=300)
+        assert (alone.scores == drawn.scores[[one, two]]).all()
 
 
-def test_p_values_are_never_0() -> None:
-    far = paired_bootstrap(answers(0.9, 1), answers(0.1, 2), CLUSTERS, MEAN, resamples=99)
-    assert far.p_value == 2 / 100
-    assert 0 < far.p_normal < 1e-6  # type: ignore[operator]
-    same = paired_bootstrap(answers(0.5, 1), answers(0.5, 1), CLUSTERS, MEAN)
-    assert (same.difference, bounds(same), same.p_value, same.p_normal) == (0.0, [0.0, 0.0], 1.0, 1.0)
-    ones = np.ones((200, 2))
-    certain = paired_bootstrap(ones * [0.3, 1], ones * [0.1, 1], CLUSTERS, MEAN, resamples=99)
-    assert certain.p_normal == certain.p_value == 2 / 100
-
-
-def test_no_test_where_there_is_no_interval() -> None:
-    one = paired_bootstrap(np.ones((2, 2)), np.array([[0.0, 1.0]] * 2), ["a", "a"], MEAN)
-    assert (one.difference, one.standard_error, one.p_value, one.p_normal) == (1.0, None, None, None)
-    assert "found 1 cluster" in str(one.interval.reason)
-    holes = np.array([[0.0, 0.0], [1.0, 1.0]])
-    assert "undefined" in str(paired_bootstrap(holes, holes, ["a", "b"], MEAN).interval.reason)
-    none = joint_resamples([(np.ones((0, 2)), MEAN)], [])
-    assert math.isnan(none.points[0])
-    assert percentile_interval(none.scores[0], none.clusters).low is None
-
-
-def test_equal_models_are_told_apart_in_five_of_a_hundred() -> None:
-    """1,000 pairs of models with the same true rate, whose answers depend on the image; the same draws for all."""
-    draw = np.random.default_rng(8)
-    clusters = [f"c{i // 6:03d}" for i in range(900)]
-    tables = []
-    for _ in range(2000):
-        right = draw.random(900) < draw.beta(1, 1, 150).repeat(6)
-        tables.append((np.column_stack([right, np.ones(900)]).astype(float), MEAN))
-    drawn = joint_resamples(tables, clusters, resamples=999)
-    found = [paired_difference(drawn, pair, pair + 1) for pair in range(0, 2000, 2)]
-    for p_values in ([one.p_value for one in found], [one.p_normal for one in found]):
-        assert 0.03 <= np.mean([p <= 0.05 for p in p_values]) <= 0.07  # type: ignore[operator]
-    assert np.mean([(one.interval.low > 0) or (one.interval.high < 0) for one in found]) <= 0.07  # type: ignore[operator]
-
-
-def test_wrong_arguments_are_refused() -> None:
+def test_wrong_resamples_are_refused() -> None:
     rows = np.ones((2, 2))
-    with pytest.raises(UsageError, match="2 cluster names"):
-        paired_bootstrap(rows, rows[:1], ["a", "b"], MEAN)
-    with pytest.raises(UsageError, match="confidence is 2"):
-        paired_bootstrap(rows, rows, ["a", "b"], MEAN, confidence=2)
     with pytest.raises(UsageError, match="resamples is 0"):
         joint_resamples([(rows, MEAN)], ["a", "b"], resamples=0)
-    with pytest.raises(UsageError, match="entry 1"):
-        paired_difference(joint_resamples([(rows, MEAN)], ["a", "b"]), 0, 1)
     with pytest.raises(UsageError, match=r"shape \(2,\)"):
         joint_resamples([(np.ones(2), MEAN)], ["a", "b"])
 
 
-def test_points_are_the_scores_of_aggregate() -> None:
+def test_both_scores_are_those_of_aggregate() -> None:
     metric = get_metric("rougeL")
-    statistics = lexical_statistics(["a polyp"] * 7, ["a polyp is seen", "no polyp"] * 3 + ["a"], ["rougeL"])[0][
-        "rougeL"
-    ]
-    drawn = joint_resamples([(statistics, metric.score)], list("aabbccd"))
-    assert drawn.points[0] == aggregate(metric, statistics).overall.score
+    references = ["a polyp is seen", "no polyp"] * 3 + ["a"]
+    first, second = (lexical_statistics([said] * 7, references, ["rougeL"])[0]["rougeL"] for said in ("a polyp", "no"))
+    found = compared(first, second, list("aabbccd"), metric.score)
+    assert (found.first, found.second) == tuple(aggregate(metric, table).overall.score for table in (first, second))

@@ -53,8 +53,8 @@
     if (found) return found;
     const other = (second.pairs[key] ?? []).find((each) => each[0] === a);
     if (!other) return null;
-    const [, items, difference, low, high, p, holm, test, wins, losses, reason] = other;
-    return [a, items, turned(difference), turned(high), turned(low), p, holm, test, losses, wins, reason];
+    const [, items, clusters, difference, low, high, p, holm, wins, losses, ...said] = other;
+    return [a, items, clusters, turned(difference), turned(high), turned(low), p, holm, losses, wins, ...said];
   }
 
   const cellOf = (model, key) => {
@@ -75,14 +75,14 @@
           tested.push([...start, ["not compared", "", "no"], "", "", "", "", ""]);
           continue;
         }
-        const [, items, difference, low, high, p, holm, test, wins, losses, reason] = found;
+        const [, items, clusters, difference, low, high, p, holm, wins, losses, reason, warning] = found;
         const counts = wins === null ? "" : `${wins} : ${losses}`;
-        tested.push([...start, [difference, low && high ? `${low} to ${high}` : "", "n"], p || reason, holm, counts, String(items), test]);
+        tested.push([...start, [difference, low && high ? `${low} to ${high}` : "", "n"], p || reason, holm, counts, String(items), [String(clusters), warning]]);
       }
     }
     parts.push(make("h2", { textContent: "Tests" }), table("Tests of the headline scores",
-      [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one right", "n"], ["Items", "n"], ["Test"]], tested));
-    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} less ${names[1]}, on the items that both answered, with 95 % intervals; for fractions in percentage points. “Only one right” counts items where only the first, and only the second, is right. Holm's correction is over all pairs of the ranking.` }));
+      [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one right", "n"], ["Items", "n"], ["Clusters", "n"]], tested));
+    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} less ${names[1]}, on the items that both answered, with 95 % intervals; for fractions in percentage points. p is that of the cluster sign-flip test. “Only one right” counts items where only the first, and only the second, is right. Holm's correction is over all pairs of the ranking.` }));
     for (const benchmark of index.benchmarks) {
       for (const [model, name] of [[first, names[0]], [second, names[1]]]) {
         const reasons = model.apart[benchmark.name];

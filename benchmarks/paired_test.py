@@ -1,0 +1,136 @@
+"""Size, power and coverage of paired comparisons with few and many clusters, on simulated studies.
+
+The studies are those of ``tests/stats/simulated.py``. For each design and number of clusters: how often the cluster
+sign-flip test, Student's t with the jackknife's standard error, and a normal distribution with the same standard error
+reject at the 5 % level, and how often 95 % intervals (by t, and percentiles of the cluster bootstrap) hold the truth.
+
+    python benchmarks/paired_test.py [--studies N] [--clusters N ...] [--seed S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from medtasks.metrics import get_metric
+from medtasks.metrics.base import Array
+from medtasks.stats import cluster_bootstrap
+from medtasks.stats.flips import _exact, _saddlepoint
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
+from simulated import EVEN, HEAVY, SINGLE, UNEQUAL, Rates, Study, alike, apart, by_size, skewed, studies
+
+EQUAL: dict[str, tuple[str, str, Rates]] = {
+    "accuracy, even clusters": ("accuracy", EVEN, alike()),
+    "accuracy, unequal clusters": ("accuracy", UNEQUAL, alike()),
+    "accuracy, very unequal clusters": ("accuracy", HEAVY, alike()),
+    "accuracy, one question a cluster": ("accuracy", SINGLE, alike()),
+    "accuracy of 0.95, unequal clusters": ("accuracy", UNEQUAL, alike(0.95)),
+    "BLEU, unequal clusters": ("bleu", UNEQUAL, alike()),
+    "BLEU, very unequal clusters": ("bleu", HEAVY, alike()),
+    "chrF, unequal clusters": ("chrf", UNEQUAL, alike()),
+    "accuracy, equal on average, lead in few clusters": ("accuracy", UNEQUAL, skewed),
+    "accuracy, equal on average, lead in large clusters": ("accuracy", UNEQUAL, by_size),
+    "BLEU, equal on average, lead in large clusters": ("bleu", UNEQUAL, by_size),
+}
+DIFFERENT: dict[str, tuple[str, str, Rates]] = {
+    "accuracy, 0.75 against 0.5": ("accuracy", UNEQUAL, apart(0.75, 0.5)),
+    "BLEU, 0.75 against 0.5": ("bleu", UNEQUAL, apart(0.75, 0.5)),
+    "chrF, 0.75 against 0.5": ("chrf", UNEQUAL, apart(0.75, 0.5)),
+}
+
+
+def share(held: list[bool]) -> str:
+    return f"{np.mean(held):.3f}"
+
+
+def percentile_covers(study: Study, metric: str) -> bool:
+    """Whether the percentile interval of the resampled difference holds 0."""
+    score, width = get_metric(metric).score, get_metric(metric).width
+
+    def difference(sums: Array) -> Array:
+        return score(sums[..., :width]) - score(sums[..., width:])
+
+    names = [f"{number:03d}" for number in range(len(study.sums))]
+    found = cluster_bootstrap(study.sums, names, difference)
+    return found.low is not None and found.high is not None and found.low <= 0 <= found.high
+
+
+def single_covers(study: Study, rate: float) -> bool:
+    """Whether the percentile interval of the first model's accuracy holds its true rate."""
+    names = [f"{number:03d}" for number in range(len(study.sums))]
+    found = cluster_bootstrap(study.sums[:, :2], names, get_metric("accuracy").score)
+    return found.low is not None and found.high is not None and found.low <= rate <= found.high
+
+
+def by_t(study: Study) -> bool:
+    return not study.covers(0.0)
+
+
+def by_normal(study: Study) -> bool:
+    error = study.found.standard_error
+    return error is not None and abs(study.found.difference) > 1.959964 * error
+
+
+def approximation(seed: int) -> None:
+    """The saddlepoint approximation beside the exact test, with as many clusters as that can take."""
+    draw = np.random.default_rng(seed)
+    print("| approximate / exact p-value of 26 clusters, p < 0.2 | 5 % | median | 95 % |\n|---|---:|---:|---:|")
+    for name, tail in (("differences of normal distribution", 0.0), ("a few clusters outweigh the others", 1.2)):
+        ratios = []
+        for _ in range(500):
+            scaled = draw.normal(0.4, 1, 26) * draw.lognormal(0, tail, 26)
+            sizes, times = np.unique(np.abs(scaled), return_counts=True)
+            exact = _exact(sizes, times, abs(scaled.sum()))
+            assert exact is not None
+            if exact < 0.2:
+                ratios.append(_saddlepoint(sizes, times, abs(scaled.sum())) / exact)
+        print(f"| {name} | {' | '.join(f'{end:.3f}' for end in np.quantile(ratios, [0.05, 0.5, 0.95]))} |")
+
+
+def main() -> None:
+    """Simulate, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--studies", type=int, default=4000)
+    parser.add_argument("--clusters", type=int, nargs="+", default=[4, 6, 8, 15, 20, 30, 200])
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    begin = time.perf_counter()
+    print(f"{options.studies:,} studies each, seed {options.seed}\n")
+    print("| equal models | clusters | sign flips | t | normal | t interval covers | percentile interval covers |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, (metric, sizes, rates) in EQUAL.items():
+        for count in options.clusters:
+            made = list(studies(options.studies, count, metric=metric, sizes=sizes, rates=rates, seed=options.seed))
+            rejected = [share([rule(one) for one in made]) for rule in (lambda one: one.rejected, by_t, by_normal)]
+            some = made[: max(1, options.studies // 4)]
+            covered = [
+                share([one.covers(0.0) for one in made]),
+                share([percentile_covers(one, metric) for one in some]),
+            ]
+            print(f"| {name} | {count} | {' | '.join([*rejected, *covered])} |", flush=True)
+    print("\n| different models | clusters | sign flips | t |\n|---|---:|---:|---:|")
+    for name, (metric, sizes, rates) in DIFFERENT.items():
+        for count in options.clusters:
+            made = list(
+                studies(options.studies // 2, count, metric=metric, sizes=sizes, rates=rates, seed=options.seed + 1)
+            )
+            print(
+                f"| {name} | {count} | {share([one.rejected for one in made])} | {share([by_t(one) for one in made])} |"
+            )
+    print("\n| one accuracy of 0.6 | clusters | percentile interval covers |\n|---|---:|---:|")
+    for sizes in (EVEN, UNEQUAL, HEAVY):
+        for count in options.clusters:
+            some = studies(options.studies // 4, count, sizes=sizes, rates=alike(0.6), seed=options.seed + 2)
+            print(f"| {sizes} clusters | {count} | {share([single_covers(one, 0.6) for one in some])} |", flush=True)
+    print()
+    approximation(options.seed)
+    print(f"\n{time.perf_counter() - begin:,.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Whoever asks how two runs differ gets the same answer: ``score --against``, ``compare``, and the leaderboard."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from invented_runs import Invented, make_run
+from medtasks.leaderboard.board import BoardColumn, Pair
+from medtasks.leaderboard.columns import unit_of
+from medtasks.leaderboard.compare import Line, compare_runs
+from medtasks.leaderboard.digest import Digest
+from medtasks.leaderboard.rankings import rank_models
+from medtasks.leaderboard.reading import digest_record
+
+from medtasks.metrics import get_metric
+from medtasks.results.diagnostics import same_tasks
+from medtasks.results.folder import RunRecord
+from medtasks.results.paired import Paired, PairedScore
+
+TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
+
+
+@cache
+def records() -> tuple[RunRecord, RunRecord]:
+    models = (Invented("lab/Careful", "noisy_oracle", seed=1, accuracy=0.8), Invented("lab/Guess", "uniform", seed=3))
+    first, second = (make_run(model, list(TASKS)) for model in models)
+    return first, second
+
+
+@cache
+def digests() -> tuple[Digest, Digest]:
+    first, second = (digest_record(record, f"run{number}", "") for number, record in enumerate(records()))
+    return first, second
+
+
+@cache
+def against() -> dict[str, Paired]:
+    return same_tasks(*(record.samples for record in records()))
+
+
+@cache
+def lines() -> dict[tuple[str, str], Line]:
+    return {(line.task, line.metric): line for line in compare_runs(*digests()).lines}
+
+
+def on_the_board(task: str, metric: str) -> Pair:
+    entries = [digest.entries[task] for digest in digests()]
+    assert entries[0].items == entries[1].items
+    column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
+                         higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
+    tables = {name: entry.statistics[metric] for name, entry in zip(("first", "second"), entries, strict=True)}
+    (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
+    return pair
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_question_has_one_number(task: str) -> None:
+    found = against()[f"{task} (both)"].metrics
+    assert found
+    seen = 0
+    for metric, score in found.items():
+        line = lines()[task, metric]
+        assert line.pair is not None
+        assert same(score, line)
+        pair = on_the_board(task, metric)
+        sign = 1 if pair.first == "first" else -1
+        assert (sign * pair.difference, pair.p_value) == (score.difference, score.p_value)
+        assert (pair.items, pair.clusters, pair.warning) == (score.items, score.clusters, score.warning)
+        seen += score.p_value not in (None, 1.0)
+    assert seen
+
+
+def same(score: PairedScore, line: Line) -> bool:
+    pair = line.pair
+    assert pair is not None
+    ends = None if pair.low is None or pair.high is None else (pair.low, pair.high)
+    told = line.first, line.second, pair.difference, ends, pair.p_value, pair.items, pair.clusters
+    return told == (
+        score.first, score.second, score.difference, score.interval, score.p_value, score.items, score.clusters
+    )  # fmt: skip
+
+
+def test_metrics_that_only_compare_shows_have_no_value_from_both() -> None:
+    for (task, metric), line in lines().items():
+        if task in TASKS and line.pair is not None:
+            assert metric in against()[f"{task} (both)"].metrics
+
+
+def test_scores_of_runs_are_those_that_the_comparison_starts_from() -> None:
+    first, second = records()
+    for task in TASKS:
+        for metric, score in against()[f"{task} (both)"].metrics.items():
+            told = [record.tasks[task].metrics[metric].value for record in (first, second)]
+            if score.items == first.tasks[task].items:
+                assert np.array_equal(told, [score.first, score.second])
