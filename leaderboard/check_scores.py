@@ -83,7 +83,7 @@ def _again(task: str, manifest: RunManifest, samples: Sequence[Sample]) -> list[
     """The samples by today's rules, as `medtasks.results.rescore` makes them, without scores and intervals."""
     spec = load_spec(task)
     problems: list[str] = []
-    scored = with_learned_metrics(spec, [scored_again(spec, sample) for sample in samples], problems)
+    scored = with_learned_metrics(spec, scored_again(spec, samples), problems)
     if problems:
         raise MedtasksError(problems[0])
     return with_judged_scores(spec, scored, manifest.judge)

@@ -6,12 +6,16 @@ replaces these by the same scores with intervals, and adds the pooled ones of gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from medtasks.metrics import MetricUnavailableError, aggregate, get_metric
+from medtasks.metrics import LEXICAL, MetricUnavailableError, aggregate, get_metric, lexical_statistics
+from medtasks.metrics.base import Array, Metric
 
 __all__ = [
     "accuracy",
@@ -19,6 +23,7 @@ __all__ = [
     "chrf",
     "chrf_plus_plus",
     "cider",
+    "computed_together",
     "exact_match",
     "meteor",
     "open_total",
@@ -36,6 +41,32 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
 
 
+_TOGETHER: ContextVar[Mapping[tuple[str, str, str], Array]] = ContextVar("together", default=MappingProxyType({}))
+"""Statistics that were computed for many samples at once, by metric, prediction and reference."""
+
+
+@contextmanager
+def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Let :func:`sample_value` find the text metrics of these (prediction, reference) pairs, computed in one go.
+
+    The numbers are those of each pair by itself, bit for bit (`medtasks.metrics.batch`); a pair that is not among them
+    is computed when it is asked for.
+    """
+    distinct = list(dict.fromkeys(pairs))
+    names = [name for name in metrics if name in LEXICAL]
+    found: dict[tuple[str, str, str], Array] = {}
+    if names and len(distinct) > 1:
+        tables, _ = lexical_statistics([one for one, _ in distinct], [other for _, other in distinct], names)
+        found = {
+            (name, *pair): row for name, table in tables.items() for pair, row in zip(distinct, table, strict=True)
+        }
+    token = _TOGETHER.set(found)
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(token)
+
+
 def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference: str, cluster: str) -> dict[str, Any]:
     """One sample's entry for one metric, as the harness collects it.
 
@@ -45,7 +76,7 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     """
     known = get_metric(metric)
     try:  # asking first would look for WordNet's files once per sample
-        repeats = [known.statistics(prediction, reference) for prediction in responses_of(results)]
+        repeats = [_statistics(known, prediction, reference) for prediction in responses_of(results)]
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
     statistics = np.sum(repeats, axis=0) if len(repeats) > 1 else repeats[0]
@@ -55,6 +86,11 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     if known.width == 2:
         value["score"] = float(known.score(statistics))
     return value
+
+
+def _statistics(metric: Metric, prediction: str, reference: str) -> Array:
+    found = _TOGETHER.get().get((metric.name, prediction, reference))
+    return metric.statistics(prediction, reference) if found is None else found
 
 
 def pending_value(cluster: str) -> dict[str, Any]:

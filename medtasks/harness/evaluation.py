@@ -240,14 +240,15 @@ class _Evaluation:
         return tell
 
     def _collect(self, answered: Mapping[str, list[Any]], model: dict[str, Any], live: Any) -> CollectedRun:
-        from medtasks.results.run import AskedDocument, AskedTask, collect_run
+        from medtasks.results.run import AskedTask, collect_run
+        from medtasks.results.scored import Answered
 
         tasks = []
         for name, (spec, task) in self._ours.items():
             entries = sorted(answered[name], key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in entries]).to_list()
             asked = [
-                AskedDocument(document, prompt, replies)
+                Answered(document, replies, prompt, spec.prompt_hash or "")
                 for document, (_, prompt, replies) in zip(documents, entries, strict=True)
             ]
             tasks.append(AskedTask(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), asked))

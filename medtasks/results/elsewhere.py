@@ -17,7 +17,7 @@ from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, ve
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
-from medtasks.results.scored import scored_sample
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
 __all__ = ["Elsewhere", "score_predictions"]
@@ -70,12 +70,14 @@ def score_predictions(
     for name, members in documents.items():
         spec = load_spec(name)
         answered = [document for document in members if document["sample_id"] in joined.responses]
-        scored = [
-            scored_sample(
-                spec, document, [Reply(joined.responses[document["sample_id"]])], prompt="", prompt_hash=PROMPT
-            )
-            for document in answered
-        ]
+        replies = [Reply(joined.responses[document["sample_id"]]) for document in answered]
+        scored = scored_samples(
+            spec,
+            [
+                Answered(document, (reply,), prompt_hash=PROMPT)
+                for document, reply in zip(answered, replies, strict=True)
+            ],
+        )
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     record = _record(task, samples, documents, path, layout, model, created, problems)

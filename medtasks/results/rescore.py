@@ -61,7 +61,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec = load_spec(name)
-        scored = with_learned_metrics(spec, [scored_again(spec, sample) for sample in samples[name]], problems)
+        scored = with_learned_metrics(spec, scored_again(spec, samples[name]), problems)
         again[name] = with_judged_scores(spec, scored, manifest.judge)
         for before, after in zip(samples[name], again[name], strict=True):
             changes += _changes(name, before, after)

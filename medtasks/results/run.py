@@ -20,13 +20,12 @@ from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
 from medtasks.results.replies import ALL_BLANK, Reply, is_blank
 from medtasks.results.samples import Sample, duplicate_ids
-from medtasks.results.scored import scored_sample
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import COVERAGE, Scores, intervals, score_samples
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
 __all__ = [
-    "AskedDocument",
     "AskedTask",
     "CollectedRun",
     "collect_run",
@@ -41,22 +40,13 @@ JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 
 
 @dataclass(frozen=True)
-class AskedDocument:
-    """One document, the text of its prompt, and a reply for each time that it was asked."""
-
-    document: Mapping[str, Any]
-    prompt: str
-    replies: tuple[Reply, ...]
-
-
-@dataclass(frozen=True)
 class AskedTask:
     """What a run asked of one task: ``total`` counts the task's documents, of which a limit may leave some out."""
 
     spec: TaskSpec
     generation: dict[str, Any]
     total: int
-    documents: Sequence[AskedDocument]
+    documents: Sequence[Answered]
 
 
 @dataclass(frozen=True)
@@ -99,12 +89,7 @@ def collect_run(
     for task in tasks:
         name = task.spec.name
         try:
-            made = [
-                scored_sample(
-                    task.spec, one.document, one.replies, prompt=one.prompt, prompt_hash=task.spec.prompt_hash or ""
-                )
-                for one in task.documents
-            ]
+            made = scored_samples(task.spec, task.documents)
             _refuse_duplicates(made)
             samples[name] = with_judged_scores(task.spec, with_learned_metrics(task.spec, made, problems))
             facts[name] = task_facts(

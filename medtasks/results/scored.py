@@ -3,71 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+from medtasks.benchmarks.aggregations import computed_together
 from medtasks.filters import filter_class, status_of
 from medtasks.results.replies import Reply
 from medtasks.results.samples import FAILED, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
 
-__all__ = ["ideal_response", "scored_again", "scored_sample"]
+__all__ = ["Answered", "ideal_response", "scored_again", "scored_samples"]
 
 Values = Mapping[str, Mapping[str, Any]]
 """What a task's ``process_results`` makes of a response: an entry by metric."""
 
 
-def scored_sample(
-    spec: TaskSpec, document: Mapping[str, Any], replies: Sequence[Reply], *, prompt: str, prompt_hash: str
-) -> Sample:
-    """The sample that ``replies`` (one, or one for each repeat) to ``document`` make under the task's rules.
+@dataclass(frozen=True)
+class Answered:
+    """One document and the replies to it: one, or one for each repeat.
+
+    ``document`` is whole: sample id, cluster, media and target are in it. ``prompt`` is the text that was sent,
+    ``prompt_hash`` that of its template.
+    """
+
+    document: Mapping[str, Any]
+    replies: tuple[Reply, ...]
+    prompt: str = ""
+    prompt_hash: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a reply is missing."""
+        return any(reply.failed is not None for reply in self.replies)
+
+
+def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
+    """The samples that replies make under the task's rules; text metrics of all of them are computed together.
 
     Where a reply failed, the sample has the status ``failed`` and no statistics, only the limits between which they
     would lie: those of a blank response and of the gold answer.
-
-    Args:
-        spec: of the task.
-        document: whole: sample id, cluster, media and target are in it.
-        replies: at least one.
-        prompt: the text that was sent.
-        prompt_hash: of its template.
     """
-    replies = [reply.checked() for reply in replies]
-    failed = any(reply.failed is not None for reply in replies)
-    process = _process(spec)
-    limits: dict[str, Limits] = {}
-    if failed:
-        filtered = [f"[{FAILED}]"]
-        ideal = ideal_response(document)
-        values, best = (process(document, _filtered(spec, document, [text] * len(replies))) for text in ("", ideal))
-        limits = _limits(values, best)
-    else:
-        filtered = _filtered(spec, document, [reply.text for reply in replies])
-        values = process(document, filtered)
-    fields = dict(document)
-    return Sample(
-        sample_id=fields.pop("sample_id"),
-        task=spec.name,
-        cluster=fields.pop("cluster"),
-        media=tuple(fields.pop("media")),
-        prompt_hash=prompt_hash,
-        prompt=prompt,
-        target=fields.pop("target"),
-        responses=tuple(reply.text for reply in replies),
-        failed=tuple(reply.failed for reply in replies) if failed else (),
-        filtered=filtered[0],
-        status=FAILED if failed else status_of(spec.filters[-1], filtered[0]),
-        scores={metric: None if failed else value.get("score") for metric, value in values.items()},
-        statistics={} if failed else _statistics(values),
-        limits=limits,
-        repeats=() if failed else _repeats(spec, filtered, values),
-        pending=tuple(metric for metric, value in values.items() if value.get("pending")),
-        document=fields,
-    )
+    checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
+    said = _filtered(spec, [(one.document, _texts(one)) for one in checked])
+    pairs = [(text, str(one.document["target"])) for one, texts in zip(checked, said, strict=True) for text in texts]
+    with computed_together(spec.metrics, pairs):
+        return [_sample(spec, one, texts) for one, texts in zip(checked, said, strict=True)]
 
 
-def scored_again(spec: TaskSpec, sample: Sample) -> Sample:
-    """The sample that its responses make under today's rules; its verdicts stay."""
+def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
+    """The samples that the responses of ``samples`` make under today's rules; their verdicts stay."""
+    scored = scored_samples(spec, [_answered(sample) for sample in samples])
+    return [
+        after.model_copy(update={"verdicts": before.verdicts}) for before, after in zip(samples, scored, strict=True)
+    ]
+
+
+def _answered(sample: Sample) -> Answered:
     document = {
         **sample.document,
         "sample_id": sample.sample_id,
@@ -76,9 +68,45 @@ def scored_again(spec: TaskSpec, sample: Sample) -> Sample:
         "target": sample.target,
     }
     failed = sample.failed or (None,) * len(sample.responses)
-    replies = [Reply(text, reason) for text, reason in zip(sample.responses, failed, strict=True)]
-    scored = scored_sample(spec, document, replies, prompt=sample.prompt, prompt_hash=sample.prompt_hash)
-    return scored.model_copy(update={"verdicts": sample.verdicts})
+    replies = tuple(Reply(text, reason) for text, reason in zip(sample.responses, failed, strict=True))
+    return Answered(document, replies, sample.prompt, sample.prompt_hash)
+
+
+def _texts(answered: Answered) -> list[str]:
+    return [reply.text for reply in answered.replies]
+
+
+def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
+    process, document = _process(spec), answered.document
+    limits: dict[str, Limits] = {}
+    if answered.failed:
+        count = len(answered.replies)
+        ends = _filtered(spec, [(document, [text] * count) for text in ("", ideal_response(document))])
+        values, best = (process(document, texts) for texts in ends)
+        limits = _limits(values, best)
+        filtered = [f"[{FAILED}]"]
+    else:
+        values = process(document, filtered)
+    fields = dict(document)
+    return Sample(
+        sample_id=fields.pop("sample_id"),
+        task=spec.name,
+        cluster=fields.pop("cluster"),
+        media=tuple(fields.pop("media")),
+        prompt_hash=answered.prompt_hash,
+        prompt=answered.prompt,
+        target=fields.pop("target"),
+        responses=tuple(_texts(answered)),
+        failed=tuple(reply.failed for reply in answered.replies) if answered.failed else (),
+        filtered=filtered[0],
+        status=FAILED if answered.failed else status_of(spec.filters[-1], filtered[0]),
+        scores={metric: None if answered.failed else value.get("score") for metric, value in values.items()},
+        statistics={} if answered.failed else _statistics(values),
+        limits=limits,
+        repeats=() if answered.failed else _repeats(spec, filtered, values),
+        pending=tuple(metric for metric, value in values.items() if value.get("pending")),
+        document=fields,
+    )
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
@@ -86,9 +114,13 @@ def ideal_response(document: Mapping[str, Any]) -> str:
     return str(document.get("ideal_response") or document["target"])
 
 
-def _filtered(spec: TaskSpec, document: Mapping[str, Any], texts: list[str]) -> list[str]:
-    (filtered,) = filter_class(spec.filters[-1])().apply([texts], [document])
-    return [text.strip() for text in ([filtered] if isinstance(filtered, str) else filtered)]
+def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[str]]:
+    """What the task's filter makes of the responses to each document, without surrounding blanks."""
+    if not responses:
+        return []
+    documents, texts = zip(*responses, strict=True)
+    filtered = filter_class(spec.filters[-1])().apply(list(texts), list(documents))
+    return [[text.strip() for text in ([one] if isinstance(one, str) else one)] for one in filtered]
 
 
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:

@@ -10,7 +10,8 @@ from medtasks.errors import DataError, MedtasksError
 from medtasks.results.answers import Answer, by_document, read_answers, read_plan
 from medtasks.results.folder import RunRecord
 from medtasks.results.replies import NOT_ASKED, Reply
-from medtasks.results.run import AskedDocument, AskedTask, collect_run, finish_run
+from medtasks.results.run import AskedTask, collect_run, finish_run
+from medtasks.results.scored import Answered
 from medtasks.spec import load_spec
 
 __all__ = ["score_unfinished"]
@@ -50,5 +51,5 @@ def _asked(name: str, answers: list[Answer], numbers: tuple[int, ...], generatio
         given = found.get(number, {})
         replies = [given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(repeats)]
         prompt = next((answer.slot.prompt for answer in given.values()), "")
-        documents.append(AskedDocument(document, prompt, tuple(replies)))
+        documents.append(Answered(document, tuple(replies), prompt, spec.prompt_hash or ""))
     return AskedTask(spec, generation, len(rows), documents)

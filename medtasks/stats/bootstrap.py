@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -244,12 +245,26 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
 
 
 def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples."""
+    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples.
+
+    The counts depend on the number of clusters alone, so one block is drawn once for all metrics and groups.
+    """
+    if count * resamples <= BLOCK:
+        yield _drawn_once(count, resamples, seed).astype(np.float64)
+        return
     generator = np.random.Generator(np.random.PCG64(seed))
-    chances = np.full(count, 1 / count)
     block = max(1, BLOCK // count)
     for begin in range(0, resamples, block):
-        yield generator.multinomial(count, chances, size=min(block, resamples - begin)).astype(np.float64)
+        yield _multinomial(generator, count, min(block, resamples - begin)).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=64)
+def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.uint32]:
+    return _multinomial(np.random.Generator(np.random.PCG64(seed)), count, resamples).astype(np.uint32)
+
+
+def _multinomial(generator: np.random.Generator, count: int, size: int) -> npt.NDArray[np.int64]:
+    return generator.multinomial(count, np.full(count, 1 / count), size=size)
 
 
 def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:

@@ -14,7 +14,7 @@ from medtasks.metrics import Metric, get_metric
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
-from medtasks.results.scored import scored_sample
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import Scores, score_samples
 from medtasks.spec import TaskSpec
 from medtasks.validation.codes import found, shown
@@ -118,13 +118,13 @@ class Trials:
 
     def sample(self, document: Mapping[str, Any], response: str) -> Sample:
         """The sample that ``response``, as often as the task asks, makes; raises whatever the task's code raises."""
-        return scored_sample(self.spec, dict(document), [Reply(response)] * self._repeats, prompt="", prompt_hash="")
+        return scored_samples(self.spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
 
     def raised(self, document: Mapping[str, Any], response: str, error: Exception) -> str:
         """Which step fails with ``response``, and how."""
         step = "`process_results`"
         try:
-            (_,) = filter_class(self.spec.filters[-1])().apply([[Reply(response)] * self._repeats], [dict(document)])
+            (_,) = filter_class(self.spec.filters[-1])().apply([[response] * self._repeats], [dict(document)])
         except Exception:
             step = f"the filter {self.spec.filters[-1]}" if self.spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({sentence(error)})"

@@ -28,7 +28,7 @@ from medtasks.results.manifest import RunManifest, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
-from medtasks.results.scored import scored_sample
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
 __all__ = [
@@ -97,14 +97,14 @@ def answered(
         documents = everything[:limit]
         answers = sorted(document["target"] for document in everything)
         prompt_hash = spec.prompt_hash or ""
-        scored = []
+        answered = []
         for document in documents:
             said = policy(Question.of(document, document["sample_id"], answers))
             staged = spec.stage1_template is not None
             prompt = prompt_text(document, spec.template or "", **({"observations": said} if staged else {}))
             responses = [join_stages([said, said]) if staged else said]
-            replies = [Reply(text) for text in responses]
-            scored.append(scored_sample(spec, document, replies, prompt=prompt, prompt_hash=prompt_hash))
+            answered.append(Answered(document, tuple(map(Reply, responses)), prompt, prompt_hash))
+        scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}
         facts[task] = task_facts(spec, settings, len(everything), scored, blind=blind)

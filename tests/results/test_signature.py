@@ -23,7 +23,7 @@ from medtasks.results.judged import with_judged_scores
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts
-from medtasks.results.scored import scored_sample
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.signature import differences, format_signature, parse_signature, signature
 from medtasks.spec import TaskSpec, load_spec
 
@@ -215,7 +215,7 @@ TOTAL = "open_total|scale:0-100|unjudged:left-out"
 def judged(stub: StubJudge, store: Path, **settings: Any) -> RunManifest:
     spec = load_spec(JUDGED)
     answered = [
-        scored_sample(spec, one, [Reply("No.")], prompt="?", prompt_hash=spec.prompt_hash or "")
+        scored_samples(spec, [Answered(one, (Reply("No."),), "?", spec.prompt_hash or "")])[0]
         for one in task_documents(JUDGED)[:2]
     ]
     judge = JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", **settings})
