@@ -6,7 +6,16 @@ so that a command-line user never needs a traceback.
 
 from __future__ import annotations
 
-__all__ = ["DataError", "HarnessError", "MediaError", "MedtasksError", "NotPreparedError", "UsageError", "first_line"]
+__all__ = [
+    "DataError",
+    "HarnessError",
+    "MediaError",
+    "MedtasksError",
+    "NoRowsError",
+    "NotPreparedError",
+    "UsageError",
+    "first_line",
+]
 
 
 class MedtasksError(Exception):
@@ -23,6 +32,10 @@ class DataError(MedtasksError):
 
 class MediaError(DataError):
     """An image or video is missing, truncated or cannot be decoded."""
+
+
+class NoRowsError(DataError):
+    """The prepared data hold no row of a task: not every release has rows of all."""
 
 
 class NotPreparedError(MedtasksError):

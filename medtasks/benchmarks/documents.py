@@ -18,7 +18,7 @@ from medtasks.benchmarks.base import Document
 from medtasks.border import at_border
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.store import Prepared, open_prepared
-from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError
 from medtasks.prompts import render
 from medtasks.spec import load_spec
 
@@ -54,13 +54,16 @@ class Rows:
     change: Callable[[list[Document]], list[Document]] | None = None
     unusable: Callable[[Document], str] | None = None
 
-    def documents(self) -> list[Document]:
+    def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
+        Without ``media`` nobody is going to look at pictures: scoring needs the references alone.
+
         Raises:
-            NotPreparedError: the benchmark has not been prepared; the message holds the command.
+            NotPreparedError: the benchmark has not been prepared, or (with ``media``) its references alone; the message
+                holds the command.
             MediaError: a file that a document needs vanished or changed size since it was prepared.
-            DataError: the prepared data hold no row for this subtask.
+            NoRowsError: the prepared data hold no row for this subtask.
         """
         from medtasks.benchmarks import get_benchmark
 
@@ -76,11 +79,12 @@ class Rows:
         chosen = [document for document in everything if self.keep(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
-            raise DataError(
+            raise NoRowsError(
                 f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
                 f"some: {command}"
             )
-        _refuse_missing(prepared, chosen, command)
+        if media:
+            _refuse_missing(prepared, chosen, command)
         return chosen
 
     def excluded(self) -> dict[str, int]:
@@ -112,13 +116,13 @@ class Rows:
         return self.dataset()
 
 
-def task_documents(task: str) -> list[Document]:
+def task_documents(task: str, *, media: bool = True) -> list[Document]:
     """Documents of the task called ``task``, as the harness will see them.
 
     Raises:
         MedtasksError: as :meth:`Rows.documents`.
     """
-    return task_rows(task).documents()
+    return task_rows(task).documents(media=media)
 
 
 def task_rows(task: str) -> Rows:
@@ -222,6 +226,11 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[s
 
 
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
+    if prepared.manifest.references_only:
+        raise NotPreparedError(
+            f"{prepared.manifest.benchmark} is prepared with its references alone, which serves scoring but no model; "
+            f"prepare its media, too: {command}"
+        )
     needed = {name for document in chosen for name in document["media"]}
     missing: list[Path] = sorted(prepared.media_path(name) for name in prepared.missing_media() if name in needed)
     if missing:

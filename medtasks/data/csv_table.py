@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from medtasks.data.files import read_regular
 from medtasks.data.records import Where
 from medtasks.errors import DataError
 
@@ -44,7 +45,7 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
 
 def _text_of(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     try:

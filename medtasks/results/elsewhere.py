@@ -55,7 +55,7 @@ def score_predictions(
     leaves = leaf_tasks(task)
     if layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(f"--task {task}: the harness logs each task in a file of its own; name one of {leaves[0]}, ….")
-    documents = {name: task_documents(name) for name in leaves}
+    documents = {name: task_documents(name, media=False) for name in leaves}
     predictions = [
         one for one in read_predictions(path, layout, columns or {}) if _is_asked(one.keys.get("task"), leaves)
     ]

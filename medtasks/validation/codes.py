@@ -106,6 +106,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT323", "warning", "question holds its answer"),
     Rule("MT324", "note", "not every document was checked"),
     Rule("MT325", "warning", "gold answer is doubtful"),
+    Rule("MT326", "note", "prepared data have no row for the task"),
     Rule("MT330", "error", "temporal contract is broken"),
     # prepared data
     Rule("MT401", "error", "records cannot be read"),

@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.benchmarks import Benchmark
 from medtasks.benchmarks.documents import Rows
 from medtasks.data.store import open_prepared
-from medtasks.errors import MedtasksError, NotPreparedError
+from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.validation.documents import check_documents
 from medtasks.validation.findings import Finding
 from medtasks.validation.imported import check_functions, rows_of
@@ -94,6 +94,8 @@ class TaskChecker:
             made = _documents(rows)
         except NotPreparedError as error:
             return [], [_said(task, "MT300", str(error).rstrip("."))]
+        except NoRowsError:
+            return [], [_said(task, "MT326", "the prepared data hold no row for this task")]
         except Exception as error:  # `documents`, `keep` and `change` may be another package's
             text = str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}"
             return [], [_said(task, "MT301", " ".join(text.split()).rstrip("."))]
@@ -127,6 +129,7 @@ def _said(task: TaskText, code: str, text: str) -> Finding:
         "MT301": "mend the loader, or prepare the data again",
         "MT302": "make it one to have documents checked",
         "MT303": "check which rows it keeps",
+        "MT326": "where the release should have some, check which rows it keeps",
         "MT324": "check all before a release",
     }
     return task.finding(code, f"{text}; {fixes[code]}.", "process_docs")

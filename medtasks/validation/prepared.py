@@ -27,6 +27,7 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
         NotPreparedError: it is not prepared.
     """
     prepared = open_prepared(benchmark)
+    media = not prepared.manifest.references_only
     findings = list(_media(prepared))
     if any(finding.severity == "error" for finding in findings):
         return findings
@@ -34,19 +35,19 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
     tasks = [spec for spec in load_specs().values() if spec.kind == "task" and spec.metadata.benchmark == benchmark]
     for number, spec in enumerate(tasks, start=1):
         try:
-            documents = task_documents(spec.name)
+            documents = task_documents(spec.name, media=media)
         except DataError as error:
             findings.append(Finding("note", "documents", spec.name, str(error)))
             continue
         template = spec.template or ""
         said = {"observations": "what stage 1 said"} if spec.stage1_template else {}
-        windows = WindowCheck(prepared, template, decode=decode) if benchmark == "medstreambench" else None
+        windows = WindowCheck(prepared, template, decode=decode) if media and benchmark == "medstreambench" else None
         for document in documents:
             try:
                 prompt_text(document, template, **said)
                 if windows is not None:
                     findings += windows(document)
-                elif decode:
+                elif decode and media:
                     pictures(document)
             except MedtasksError as error:
                 findings.append(Finding("error", "documents", document["sample_id"], str(error)))
@@ -70,6 +71,8 @@ def _media(prepared: Prepared) -> Iterator[Finding]:
 
 def _notes(prepared: Prepared) -> Iterator[Finding]:
     manifest = prepared.manifest
+    if manifest.references_only:
+        yield Finding("note", "media", manifest.benchmark, "references alone were prepared: no media to check")
     for difference in manifest.differences:
         yield Finding("note", "published counts", manifest.benchmark, difference)
     for reason, number in manifest.excluded.items():

@@ -115,7 +115,7 @@ RECORD_DEFECTS = [
     _record("question is a number", "MT301", _first(question=7)),
     _record("field missing", "MT301", _without("qtype")),
     _record("field nobody knows", "MT301", _first(hint="the left one")),
-    _record("no record of the subtask", "MT301", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"]),
+    _record("no record of the subtask", "MT326", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"]),
     _record("blank question", "MT310", _first(question=" ")),
     _record("blank answer", "MT308", _first(answer=""), KVASIR),
     _record("blank cluster", "MT309", _first(cluster="")),
