@@ -40,6 +40,7 @@ _DISCREDITS = re.compile(  # takes back what follows in the same clause
 )
 _PROVIDED = re.compile(r"[^.!?\n]{0,60}?(?<!even\s)(?<!as\s)\b(?:if|unless|provided)\b", re.IGNORECASE)
 _QUALIFIES = re.compile(r"\b(?:would|seems?|appears?|looks?|at\s+first|initially)\b", re.IGNORECASE)
+_TOO = re.compile(r"[^.!?\n]{0,12}\b(?:as\s+well|too|also|equally)\b|也", re.IGNORECASE)
 _BUT = re.compile(
     rf"[^.!?\n{MARK}]{{0,80}}\b(?:but|however|although|though|yet)\b|[^。！？\n{MARK}]{{0,40}}(?:但|然而)",
     re.IGNORECASE,
@@ -50,14 +51,19 @@ _FORCED = re.compile(
     re.IGNORECASE,
 )
 _GUESSES = re.compile(
-    r"\b(?:at\s+first|initially|first\s+(?:impression|thought|guess|look|glance)|might|may|perhaps|maybe|possibly|could"
+    r"\b(?:at\s+first|initial(?:ly)?|first\s+(?:impression|thought|guess|look|glance)|might|may|perhaps|maybe|possibly|could"
     r"|tempting|lean(?:s|ing)?)\b|起初|(?<!最)(?<!最有)可能|也许|或许",
     re.IGNORECASE,
 )
 _BESIDE = re.compile(
-    rf"[^\n{MARK}{DENIED}]{{0,70}}?(?:\bor|\band|,|\(|或者?|和)\s{{0,3}}"
-    r"(?:(?:or|and|maybe|possibly|perhaps|even|option|choice)\s+){0,3}"
-    rf"[(\[]?(?P<letter>{MARK})(?=[\"')\]]{{0,2}}\s{{0,3}}(?:$|[.:,;)\n(]))",
+    rf"(?:[^\n{MARK}{DENIED}]{{0,70}}?(?:\bor|\band|[,;]|\(|或者?|和))?\s{{0,3}}"
+    r"(?:(?:or|and|so|is|are|does|it|maybe|possibly|perhaps|even|option|choice)\s+){0,4}"
+    rf"[(\[]?(?P<letter>{MARK})(?=[\"')\]]{{0,2}}\s{{0,3}}(?:$|[.:,;?)\n(]))",
+    re.IGNORECASE,
+)
+_OR_BEFORE = re.compile(
+    rf"(?P<both>\b(?:both|either)\s[^\n{MARK}]{{0,20}})?(?P<letter>{MARK})[^\n{MARK}{DENIED}]{{0,60}}"
+    r"\b(?:or|(?(both)and|or))\s[^\n\w]{0,3}\Z",
     re.IGNORECASE,
 )
 _BOTH = re.compile(r"\b(?:both|either|between)\s{1,3}\Z", re.IGNORECASE)
@@ -105,6 +111,8 @@ def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | No
         return None
     if (cue.rank <= Rank.SUGGESTED or _QUALIFIES.search(clause + said)) and _BUT.match(text, match.end()):
         return None
+    if cue.rank <= Rank.SUGGESTED and _TOO.match(text, match.end()):
+        return Rank.TENTATIVE
     if FINAL.match(said):
         return Rank.FINAL
     if CONCLUDES.search(before) and cue.rank >= Rank.SUGGESTED:
@@ -127,12 +135,17 @@ def is_discredited(text: str, position: int) -> bool:
 
 
 def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> frozenset[str]:
-    """The letters of a claim, with those that a later "or C" on the same line adds."""
+    """The letters of a claim, with those that "A … or" before or "or C" behind it adds."""
     letters = marked.mentions[position].letters
-    beside = _BESIDE.match(marked.text, position + 1)
-    while beside is not None and beside.start("letter") not in ranks:
-        if not _OR.search(beside[0]) or _CONTRAST.search(beside[0]):
+    start = max(0, position - 120)
+    earlier = _OR_BEFORE.search(marked.text[start:position])
+    if earlier:
+        letters |= marked.mentions[start + earlier.start("letter")].letters
+    while (beside := _BESIDE.match(marked.text, position + 1)) and beside.start("letter") not in ranks:
+        position = beside.start("letter")
+        between = beside[0][:-1].strip()
+        alone = between in (";", ",") or (not between and marked.mentions[position].bracketed)
+        if not alone and (not _OR.search(between) or _CONTRAST.search(between)):
             break
-        letters |= marked.mentions[beside.start("letter")].letters
-        beside = _BESIDE.match(marked.text, beside.end("letter"))
+        letters |= marked.mentions[position].letters
     return letters

@@ -7,7 +7,16 @@ import re
 from medtasks.filters.cues import SENTENCE_ENDS
 from medtasks.filters.mentions import DENIED, MARK
 
-__all__ = ["follows_sentence", "has_ended", "is_cut_off", "is_last", "is_reopened", "is_unfinished", "retractions"]
+__all__ = [
+    "follows_sentence",
+    "has_ended",
+    "is_cut_off",
+    "is_last",
+    "is_reopened",
+    "is_unfinished",
+    "retractions",
+    "sentence_of",
+]
 
 _RETRACTION = re.compile(
     r"(?:^|[.!?。！？\n,;–—-])[\s*(]{0,4}(?:(?:oh|hmm+|but|no|ah|well|so)[,.…\s]{1,4}){0,3}"
@@ -29,7 +38,7 @@ _WITHDRAWN = re.compile(
 )
 _MORE_COMES = re.compile(r"[\"')\]}]{0,3}\s{0,3}(?:[,/&]|(?:or|and|but)\b)[^.!?\n]{0,30}\Z", re.IGNORECASE)
 _UNFINISHED = re.compile(
-    r"(?:[,，、;:—–-]|\b(?:the|an?|of|in|on|at|to|and|or|but|is|are|was|were|be|with|from|by|for|as|that|which|this|these"
+    r"(?:[,，、;:—–→-]|\b(?:the|an?|of|in|on|at|to|and|or|but|is|are|was|were|be|with|from|by|for|as|that|which|this|these"
     r"|not|no|between|because|since|while|where|if|so|than|its|their|has|have|had|can|may|will|would))\Z",
     re.IGNORECASE,
 )
@@ -39,6 +48,13 @@ _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 def retractions(text: str) -> list[int]:
     """Where the text takes back what it said before: ``Wait, …``, ``Actually, …``."""
     return [match.end() for match in _RETRACTION.finditer(text)]
+
+
+def sentence_of(text: str, position: int) -> tuple[int, int]:
+    """Begin and end of the sentence around ``position``."""
+    begin = max((match.end() for match in SENTENCE_ENDS.finditer(text, 0, position)), default=0)
+    end = SENTENCE_ENDS.search(text, position)
+    return begin, end.start() if end else len(text)
 
 
 def has_ended(text: str) -> bool:

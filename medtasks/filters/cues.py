@@ -41,7 +41,7 @@ class Cue:
 
 _WORDS = {
     "qualifier": (
-        "final|correct|right|best|most|likely|appropriate|suitable|accurate|single|chosen|selected|predicted|probable"
+        "final|revised|updated|corrected|correct|right|best|most|likely|appropriate|suitable|accurate|single|chosen|selected|predicted|probable"
         "|only|remaining|plausible|proper|true|model|overall|my|our|the"
     ),
     "answer": (
@@ -172,10 +172,10 @@ _CUES: tuple[tuple[Rank, str], ...] = (
     # B is correct; B best describes it; B it is; B: correct
     (Rank.STATED, "§{aside}{seen}(?:{right}{fully}|{likely} (?:correct )?{kind})"),
     (Rank.STATED, "§{aside}{blank}(?:{bestfits}|the answer|{thebest} {kind})"),
-    (Rank.STATED, r"§{aside}{blank}(?:(?:it (?:is|must be)|wins){stop}|is(?=[.!](?:\s|$))|(?:correct|true){stop})"),
+    (Rank.STATED, "§{aside}{blank}(?:it (?:is|must be)|wins|correct|true){stop}"),
     (Rank.STATED, r"§{aside}[\"')\]]{0,2}~[:–—|-]~(?:this is )?(?:the )?(?:(?:correct|true)\b|right{stop})"),
     (Rank.STATED, r"{start}§[^\n¶¬]{0,200}[.;:–—|-]\s{0,2}(?:this (?:\w{1,12} )?is )?(?:correct|true)[^\w\n]{0,4}$"),
-    (Rank.STATED, "§{aside}(?:的?描述|的?说法)?(?:是|为|為)?最?(?:正确|正確|对的|對的|符合|合适|恰当|准确|準確|佳)"),
+    (Rank.STATED, "§{aside}(?:的?(?:描述|说法))?[也都均]?(?:是|为|為)?最?(?:正[确確]|[对對]的|符合|合适|恰当|佳)"),
     (Rank.SUGGESTED, "§{aside}{seen}{supported}"),
     (Rank.SUGGESTED, "§{aside}{blank}(?:(?:clearly|correctly|perfectly|would) )?{fits}"),
     (Rank.TENTATIVE, "§{aside}{blank}(?:{may}|{possible})"),
@@ -211,6 +211,7 @@ CUES = tuple(Cue(_compiled(cue), rank, cue.endswith("{end}")) for rank, cue in _
 """Every pattern of a claim."""
 
 TICKED = re.compile(
-    rf"^[^\w\n]{{0,8}}✓[^\w\n✗]{{0,8}}(?P<letter>{MARK})|(?P<before>{MARK})(?=[^\n✗{MARK}]{{0,160}}✓)", re.MULTILINE
+    rf"^[^\w\n{MARK}]{{0,8}}✓[^\w\n✗{MARK}]{{0,8}}(?P<letter>{MARK})|(?P<before>{MARK})(?=[^\n✗{MARK}]{{0,160}}✓)",
+    re.MULTILINE,
 )
 """An option with a tick on its line."""

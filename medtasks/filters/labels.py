@@ -22,6 +22,7 @@ _LABEL = re.compile(
     r"|\([^()\n]{0,80}\)[ \t]{0,3}(?:$|[.,:;!–—-])))?",
     re.MULTILINE,
 )
+_INLINE = re.compile(rf"(?:[,;|/(]|T\d)[^\S\n]{{0,2}}(?P<letter>{MARK})(?=[:.)=]|\s?[(→])")
 _AT_END = re.compile(
     rf"(?P<bracketed>{MARK})[ \t]{{0,2}}(?:$|[.!。](?:\s|$))"
     rf"|(?:(?<=\w[,:;])|(?<=\w [–—-]))[ \t]{{0,3}}(?P<apart>{MARK})[ \t]{{0,2}}(?P<stop>[.!。]?)[ \t]{{0,2}}$",
@@ -114,11 +115,15 @@ def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[
     for match in _LABEL.finditer(marked.text, 0, denied.start() if denied else len(marked.text)):
         at = match.start("letter")
         mention = marked.mentions[at]
-        stands = match["sign"] is not None or (mention.closed and not mention.named)
         if match["lead"].strip("\n") and at > 12 and is_last(marked.text, at):
             continue  # "1. A" at the end is the beginning of a line
-        if stands and not mention.letters <= roman and not _HEADED.search(marked.text[max(0, at - 200) : at]):
+        if match["sign"] is None and (mention.named or not mention.closed):
+            continue
+        if not mention.letters <= roman and not _HEADED.search(marked.text[max(0, at - 200) : at]):
             yield at, mention.letters
+        line = marked.text[at + 1 : at + 300].partition("\n")[0]
+        for further in _INLINE.finditer(line):  # "A. T1 → T2, B. T2 → T3" is a list
+            yield at + 1 + further.start("letter"), marked.mentions[at + 1 + further.start("letter")].letters
 
 
 def _at_ends(marked: Marked) -> Iterator[int]:

@@ -73,7 +73,7 @@ _BEHIND_LETTER = (
     "|stents?|plasty|rays?|virus|antigens?|toxins?|hooks?|bands?|rings?|sign"
 )
 _NAMED_LETTER = re.compile(
-    r"\b(?:N/A|A/P|P/A|L/R|R/L|B/L|I/O|R/O|S/P|H/O|Y/O|W/O|C/O|C/W|C/E|[a-z]/[a-z])\b"
+    r"\b(?:N/A|A/P|P/A|L/R|R/L|B/L|I/O|R/O|S/P|H/O|Y/O|W/O|C/O|C/W|[a-z]/[a-z])\b"
     rf"|\b[A-Z]\.?[ \t]?(?:{_SPECIES})\b|\b[A-Za-z](?:-(?i:{_BEHIND_LETTER})|[ \t](?:{_BEHIND_LETTER}))\b"
     r"|(?<![A-Za-z0-9_])[A-Z]\)?(?:[-–—~]|\s(?:to|through|thru)\s|\s?(?:\.{2,3}|至|到)\s?)\(?[A-Z](?![A-Za-z0-9_])"
     r"|(?:图像?|图片|圖|维生素|肝炎|[类亚]型)\s?[A-Z](?![A-Za-z])|[A-Z](?:型|族|组|线|期|级|超|细胞|淋巴|链球菌)",
@@ -192,11 +192,13 @@ def mark_letters(plain: str) -> Marked:
 
 
 def _mention(match: re.Match[str]) -> Mention | None:
-    """The mention that was found; None for the beginning of more (``Options B``)."""
+    """The mention that was found; None for the beginning of more (``Options B``) and for words (``A and a``)."""
     noun = match["noun"] or ""
     named = match["letters"].replace(noun, "", 1)
     letters = _ONE_LETTER.findall(named)
     if noun.rstrip().casefold().endswith("s") and len(letters) == 1:
+        return None
+    if len({letter.isupper() for letter in letters}) > 1:
         return None
     return Mention(
         letters=frozenset(letter.upper() for letter in letters),

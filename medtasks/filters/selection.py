@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from medtasks.filters.claims import Claim, claims
-from medtasks.filters.course import has_ended, is_cut_off, is_reopened, retractions
+from medtasks.filters.course import has_ended, is_cut_off, is_reopened, retractions, sentence_of
 from medtasks.filters.cues import Rank
 from medtasks.filters.labels import label_letters, lone_claims
 from medtasks.filters.mentions import letters_alone, mark_letters
@@ -93,10 +93,11 @@ def _claimed(plain: str, letters: str) -> frozenset[str]:
         return _deciding([*firm, *doubts]).union(*unclear)
     if found and (is_cut_off(marked.text) or is_reopened(marked.text, found[-1].position)):
         return frozenset()
-    if found and found[-1].rank == Rank.TENTATIVE:
-        return frozenset[str]().union(*(mention.letters for mention in marked.mentions.values()))
     if found:
-        return _deciding(found)
+        start, end = sentence_of(marked.text, found[-1].position)
+        whole = found[-1].rank == Rank.TENTATIVE
+        beside = [one.letters for at, one in marked.mentions.items() if whole or start <= at < end]
+        return _deciding(found).union(*beside)
     if retractions(marked.text) and not has_ended(marked.text):
         return frozenset()
     return label_letters(marked, letters)
