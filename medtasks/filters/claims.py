@@ -97,6 +97,8 @@ def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | No
     """How firm a claim is where it stands; None where a condition, a question or a negation takes it back."""
     position, said = match.start("letter"), match[0]
     before = text[max(sentence, match.start() - 200) : match.start()]
+    if _PROVIDED.match(_FORCED.sub("", text[match.end() : match.end() + 100])):
+        return None
     if "sign" in match.groupdict() and match["sign"]:
         if FINAL.search(said):
             return Rank.FINAL
@@ -106,8 +108,6 @@ def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | No
     clause = _CLAUSE_ENDS.split(before)[-1] + label
     before = _FORCED.sub("", before + label)
     if _DOUBTS.search(before) or _DISCREDITS.search(clause) or _QUESTION.match(text, position + 1):
-        return None
-    if _PROVIDED.match(_FORCED.sub("", text[match.end() : match.end() + 100])):
         return None
     if (cue.rank <= Rank.SUGGESTED or _QUALIFIES.search(clause + said)) and _BUT.match(text, match.end()):
         return None

@@ -22,7 +22,10 @@ _LABEL = re.compile(
     r"|\([^()\n]{0,80}\)[ \t]{0,3}(?:$|[.,:;!–—-])))?",
     re.MULTILINE,
 )
-_INLINE = re.compile(rf"(?:[,;|/(]|T\d)[^\S\n]{{0,2}}(?P<letter>{MARK})(?=[:.)=]|\s?[(→])")
+_INLINE = re.compile(
+    rf"(?:[,;|/(]|T\d)[^\S\n]{{0,2}}(?P<letter>{MARK})(?=[:.)=]|\s?[(→])|;[^\S\n](?P<second>{MARK})(?=,)"
+    rf"|[.;,][^\S\n](?P<bracketed>{MARK})"
+)
 _AT_END = re.compile(
     rf"(?P<bracketed>{MARK})[ \t]{{0,2}}(?:$|[.!。](?:\s|$))"
     rf"|(?:(?<=\w[,:;])|(?<=\w [–—-]))[ \t]{{0,3}}(?P<apart>{MARK})[ \t]{{0,2}}(?P<stop>[.!。]?)[ \t]{{0,2}}$",
@@ -101,8 +104,8 @@ def label_letters(marked: Marked, letters: str) -> frozenset[str]:
 
 
 def _union(found: Iterable[frozenset[str]], letters: str) -> frozenset[str]:
-    everything = frozenset[str]().union(*found)
-    return everything & frozenset(letters) or everything
+    sets = list(found)
+    return frozenset[str]().union(*([one for one in sets if one <= frozenset(letters)] or sets))
 
 
 def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[str]]]:
@@ -123,7 +126,9 @@ def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[
             yield at, mention.letters
         line = marked.text[at + 1 : at + 300].partition("\n")[0]
         for further in _INLINE.finditer(line):  # "A. T1 → T2, B. T2 → T3" is a list
-            yield at + 1 + further.start("letter"), marked.mentions[at + 1 + further.start("letter")].letters
+            beside = at + further.end()
+            if not further["bracketed"] or marked.mentions[beside].bracketed:
+                yield beside, marked.mentions[beside].letters
 
 
 def _at_ends(marked: Marked) -> Iterator[int]:

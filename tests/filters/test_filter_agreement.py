@@ -36,9 +36,9 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 ROWS = _lines("responses.jsonl")
 OPTIONS = [row for row in ROWS if row["filter"] == "option_letter"]
-DISCUSSED, HEDGED, ANSWERED = (
+DISCUSSED, HEDGED, ANSWERED, MEDICAL = (
     [row["text"] for row in _lines("undecided.jsonl") if row["kind"] == kind]
-    for kind in ("discussed", "hedged", "answered")
+    for kind in ("discussed", "hedged", "answered", "medical")
 )
 
 
@@ -98,6 +98,11 @@ def test_an_option_that_is_only_discussed_is_no_answer(text: str) -> None:
 def test_two_options_are_never_one(text: str) -> None:
     for one, other in permutations("ABCDE", 2):
         assert extract_option(text.replace("{X}", one).replace("{Y}", other)).status != "ok"
+
+
+@pytest.mark.parametrize("text", MEDICAL, ids=repr)
+def test_letters_of_medicine_are_no_options(text: str) -> None:
+    assert extract_option(text).status != "ok"
 
 
 PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
