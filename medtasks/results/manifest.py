@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import medtasks
+from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
 from medtasks.data.media import decoder
@@ -176,16 +177,17 @@ def protocol_hash(
 ) -> str:
     """Hash of everything that can move a score, model and data apart.
 
-    Covers the merged YAML, the prompt with all it includes, the filters' versions, the metrics' signatures, the
-    generation settings in force, what the back-end does otherwise than the task asks (order of text and media, a system
-    prompt) and, for videos, how frames are chosen. A run that is scored later brings the prompt
-    hash and the frame settings that it was made with.
+    Covers the merged YAML, the prompt with all it includes, the filters' versions, the benchmark's options, the
+    metrics' signatures, the generation settings in force, what the back-end does otherwise than the task asks (order
+    of text and media, a system prompt) and, for videos, how frames are chosen. A run that is scored later brings the
+    prompt hash and the frame settings that it was made with.
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
         "filters": {name: version_of(name) for name in spec.filters},
+        "options": list(get_benchmark(spec.metadata.benchmark).options),
         "metrics": {name: get_metric(name).signature for name in spec.metrics},
         "generation": generation,
         **({"blind": True} if blind else {}),
