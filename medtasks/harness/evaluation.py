@@ -272,7 +272,7 @@ class _Evaluation:
         return folder
 
     def _report(self, run: CollectedRun, kept: Path) -> None:
-        """Say what went wrong, and let the process end with exit code 1 where that is more than may fail."""
+        """Say what failed, and let the process end with exit code 1 unless it is little enough to be allowed."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
         if failed:
@@ -283,7 +283,7 @@ class _Evaluation:
                 flush=True,
             )
         too_many = failed > _failure_limit(self._lm) * asked
-        if (run.unscored or too_many) and self._asked.get("cli_args") is not None:
+        if (run.problems or too_many) and self._asked.get("cli_args") is not None:
             atexit.register(_exit_with_failure)  # the harness has its own files to write first
 
 
