@@ -32,12 +32,7 @@ def check_documents(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
         _question(document, tally)
         check_options(document, benchmark.options, tally)
         _writable(document, tally)
-        if (
-            benchmark.doubt is not None
-            and isinstance(document.get("target"), str)
-            and (doubt := benchmark.doubt(document))
-        ):
-            tally.add("MT325", document, doubt, "read scores on such documents with care", "target")
+        _doubt(document, benchmark, tally)
     _ids(documents, tally)
     _twice(documents, benchmark, tally)
     _types(documents, tally)
