@@ -75,14 +75,16 @@ def test_a_picture_that_the_second_dataset_lacks_is_missing(tmp_path: Path, monk
     assert (manifest.counts.rows, manifest.excluded) == (2, {"missing_image": 1})
 
 
-def test_a_second_dataset_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lacks the columns"):
-        hub.hub_images({"img0"}, str(write_parquet(tmp_path / "images", [{"img_id": "img0"}])))
+def test_a_second_dataset_without_pictures_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(write_parquet(tmp_path / "images", [{"img_id": "img0"}], "raw")))
+    with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
+        prepare_kvasir("hub", tmp_path / "out")
 
 
 def test_one_id_with_two_pictures_is_refused(tmp_path: Path) -> None:
     rows = [with_image(ROWS[0], drawn(0)), with_image({**ROWS[0], "question": "Else?"}, drawn(1))]
-    with pytest.raises(DataError, match=r"line 2: field `image` differs from that of an earlier row of img0"):
+    with pytest.raises(DataError, match=r"row 2: field `image` differs from that of an earlier row of img0"):
         prepare_kvasir(str(write_parquet(tmp_path / "x1", rows)), tmp_path / "out")
 
 

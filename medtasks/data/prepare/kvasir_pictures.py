@@ -186,11 +186,10 @@ class _Search:
     def from_hub(self, ids: Sequence[str]) -> None:
         """From the hub's image dataset."""
         name = hub.KVASIR_IMAGES_HUB
-        commit = hub.hub_commit(name)
-        folder, commit = hub.hub_tree(name, "*.parquet", commit)
+        folder, commit = hub.hub_tree(name, "*.parquet")
         tables = _tables(folder)
         if not tables:
-            raise DataError(f"{name}: holds no parquet file; {hub.BY_HAND}.")
+            raise DataError(f"{name}: holds no parquet file; name the folder of <img_id>.jpg with --images DIR.")
         self.from_dataset(tables, ids)
         self.origin = f"{name}@{commit}"
 

@@ -17,6 +17,7 @@ from medtasks.errors import DataError, UsageError
 __all__ = ["KvasirSource", "open_kvasir", "read_parquet", "saved_rows"]
 
 _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
+"""Where a folder, or the hub, has the test rows; the first that fits counts."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ def open_kvasir(source: str) -> KvasirSource:
         DataError: the hub cannot be reached, or a saved dataset cannot be read.
     """
     if source == "hub":
-        rows, commit = hub.hub_rows(hub.KVASIR_HUB)
-        return KvasirSource(rows, (), Source(kind="hub", name=hub.KVASIR_HUB, revision=commit), None)
+        folder, commit = hub.hub_tree(hub.KVASIR_HUB, *_PATTERNS)
+        origin = Source(kind="hub", name=hub.KVASIR_HUB, revision=commit)
+        return KvasirSource(_in_folder(folder).rows, (), origin, None)
     path = Path(source)
     if path.is_dir():
         return _in_folder(path)
@@ -116,4 +118,14 @@ def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:
         raise DataError(f"{folder}: the saved dataset has no split {split!r}; save that one, too.") from error
     except Exception as error:  # of arrow, JSON, the file system
         raise DataError(f"{folder}: not a readable saved dataset ({error}); save or fetch it again.") from error
-    return hub.dataset_rows(dataset, folder.resolve().name)
+    return _stored(dataset, folder.resolve().name)
+
+
+def _stored(dataset: Any, name: str) -> Iterator[SourceRow]:
+    """Rows of a ``datasets.Dataset``; a picture stays as it is stored: its bytes, its path, or both."""
+    from datasets import Image
+
+    if isinstance(dataset.features.get("image"), Image):
+        dataset = dataset.cast_column("image", Image(decode=False))
+    for number, row in enumerate(dataset, start=1):
+        yield SourceRow(Where(name, number, unit="row"), row)

@@ -110,8 +110,7 @@ def _listed(counts: Counter[str]) -> str:
 
 def _files(source: str) -> tuple[list[Path], Source]:
     if source == "hub":
-        commit = hub.hub_commit(hub.MEDSTREAM_HUB)
-        folder, revision = hub.hub_tree(hub.MEDSTREAM_HUB, "*.jsonl", commit)
+        folder, revision = hub.hub_tree(hub.MEDSTREAM_HUB, "*.jsonl")
         origin = Source(kind="hub", name=hub.MEDSTREAM_HUB, revision=revision)
     else:
         folder = Path(source)
