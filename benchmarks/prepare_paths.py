@@ -144,7 +144,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def med_cmr(folder: Path) -> dict[str, list[str]]:
-    stock = [picture(number, 640, 480, "PNG") for number in range(VARIETY)]
+    stock = [picture(number, 530, 400, "PNG") for number in range(VARIETY)]
     folder.mkdir(parents=True)
     count = 0
     with zipfile.ZipFile(folder / "dataset.zip", "w", zipfile.ZIP_STORED) as archive:

@@ -1,7 +1,7 @@
 """Files that users name: only regular files are read, and none beyond a stated size.
 
 A named pipe or a device in a file's place would block, or never end; and data of strangers must not fill the memory.
-The limits stand in docs/data.md.
+docs/data.md lists the limits.
 """
 
 from __future__ import annotations

@@ -179,6 +179,18 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
     assert not (tmp_path / "data" / "mi_cxr").exists()
 
 
+def test_a_release_without_rows_of_a_task_is_valid(python: Any, tmp_path: Path) -> None:
+    write_mi_cxr_source(tmp_path / "source")
+    rows = tmp_path / "source" / "micxr_test.jsonl"
+    lines = rows.read_text(encoding="utf-8").splitlines(keepends=True)
+    rows.write_text("".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
+    data = {"MEDTASKS_DATA": str(tmp_path / "data")}
+    assert python(*CLI, "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data).returncode == 0
+    done = python(*CLI, "validate", "mi_cxr", "--quick", **data)
+    assert done.returncode == 0, done.stdout
+    assert "mi_cxr_icr_variant" in done.stdout
+
+
 def test_importing_medtasks_stays_light(python: Any) -> None:
     heavy = ("torch", "transformers", "datasets", "lmms_eval")
     code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"
