@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from medtasks.leaderboard.commands import commands
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.data.records import Where
@@ -487,8 +488,10 @@ def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -
     assert run.tasks[TASK].metrics[metric].value == pytest.approx(right / len(documents))
     (other,) = imported(tmp_path, [judged(one) for one in documents], "Another judge").manifest.judge.values()
     assert other.judge_hash != facts.judge_hash
-    again = rescore(run.manifest, run.samples)
-    assert again.changes == ()
+    assert rescore(run.manifest, run.samples).changes == ()
+    lines = commands(run.manifest, "folder")
+    assert any("--verdicts-of Qwen3-30B-A3B" in line for line in lines)
+    assert not any(line.startswith("medtasks judge") for line in lines)
 
 
 def test_verdicts_that_are_none_are_counted_by_reason(tmp_path: Path) -> None:
