@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from collections.abc import Mapping
 from math import fsum
 from numbers import Real
@@ -25,7 +24,7 @@ from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
 from medtasks.judge.skeleton import Skeleton, has_slots
-from medtasks.packages import OURS, task_packages
+from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 from medtasks.prompts import HASH_LENGTH, OVERLAY, render, template_hash, template_variables
 
 __all__ = [
@@ -38,6 +37,7 @@ __all__ = [
     "read_rubric",
     "rubric_hash",
     "rubric_names",
+    "rubric_owners",
     "same_for_all",
     "total",
     "usable_rubrics",
@@ -55,8 +55,13 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
-def _files() -> dict[str, Path]:
-    return {path.stem: path for package in task_packages() for path in package.rubrics.glob("*.yaml")}
+def rubric_owners() -> dict[str, str]:
+    """Who brings each rubric: ``medtasks``, or distribution and version of another package."""
+    return {name: OURS if package.distribution == OURS else package.owner for name, (package, _) in _files().items()}
+
+
+def _files() -> dict[str, tuple[TaskPackage, Path]]:
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
 @functools.cache
@@ -67,14 +72,13 @@ def usable_rubrics() -> tuple[Rubric, ...]:
         MedtasksError: one of ours cannot be read.
     """
     found = []
-    for package in task_packages():
-        for path in sorted(package.rubrics.glob("*.yaml")):
-            try:
-                found.append(load_rubric(path.stem))
-            except MedtasksError as error:
-                if package.distribution == OURS:
-                    raise
-                print(f"medtasks: a rubric of {package.owner} is left out: {error}", file=sys.stderr, flush=True)
+    for name, (package, path) in _files().items():
+        try:
+            found.append(load_rubric(name))
+        except MedtasksError as error:
+            if package.distribution == OURS:
+                raise
+            LeftOut(package.owner, f"rubric {path.stem}", str(error)).warn()
     return tuple(found)
 
 
@@ -84,12 +88,20 @@ def load_rubric(name: str) -> Rubric:
 
     Raises:
         UsageError: there is none of that name.
-        MedtasksError: as :func:`read_rubric`.
+        MedtasksError: as :func:`read_rubric`, or one of its scores has a name that could be another package's.
     """
     files = _files()
     if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; there are {', '.join(rubric_names())}.")
-    return read_rubric(files[name])
+    package, path = files[name]
+    rubric = read_rubric(path)
+    foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
+    if foreign:
+        raise MedtasksError(
+            f"{path}: field `metrics`: {foreign[0]} does not begin with the name of the package; call it "
+            f"{package.prefix}_{foreign[0]}."
+        )
+    return rubric
 
 
 def read_rubric(path: Path) -> Rubric:
