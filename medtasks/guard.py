@@ -131,14 +131,14 @@ def _limit() -> float:
 
 def _why(module: ModuleType, error: BaseException, seconds: float) -> str:
     if isinstance(error, _TooSlowError):
-        why = f"it was not done after {seconds:g} s; mend it, or set {VARIABLE} to more seconds"
+        why = f"it was not done after {seconds:g} s; fix it, or set {VARIABLE} to more seconds"
     else:
-        why = f"{first_line(error)[:300].rstrip('.')}; mend or uninstall it"
+        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
     return f"{module.__name__} cannot be imported {raised_in(error)}: {why}."
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and last line of the code of packages through which ``error`` came: what an author of theirs can mend.
+    """File and last line of the code of packages through which ``error`` came: what its author can fix.
 
     None where there is none.
     """

@@ -5,8 +5,8 @@ A package registers under the group ``medtasks.tasks`` and keeps its files in fo
 told from these folders alone, without importing any of its code (target S6); the code, where there is any, is
 :mod:`medtasks.plugin`'s.
 
-Names of tasks are the harness's, and so anybody's: the package that comes second by its distribution's name is left out
-where it takes another one's. All else begins with the package's module, so no package can take anything from another.
+Names of tasks are the harness's, and so anybody's: where two packages have the same, the one that was installed later
+is left out. All else begins with the package's module, so no package can take anything from another.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class LeftOut:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = f" ({self.place})" if self.file else ""
+        place = f" ({self.place})" if self.file and self.file not in self.why else ""
         what = f"{self.part} of {self.owner}" if self.part else self.owner
         return f"{what} is left out: {self.why}{place}"
 
@@ -172,7 +172,7 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 
 
 def task_packages() -> tuple[TaskPackage, ...]:
-    """Ours, then every installed one that can be used, by distribution.
+    """Ours, then every installed one that can be used, in the order in which they were installed.
 
     A package that cannot be found, brings no task, or takes the name of another one's task, is left out: one sentence
     on standard error says why, and everything else works. From then on the others are imported under guard.
@@ -196,8 +196,19 @@ def _ours() -> TaskPackage:
     return TaskPackage(OURS, medtasks.__version__, "medtasks.builtin", *folders)
 
 
-def _order(point: EntryPoint) -> tuple[str, str]:
-    return (point.dist.name.lower().replace("_", "-") if point.dist else "", point.name)
+def _order(point: EntryPoint) -> tuple[float, str, str]:
+    """First come, first served: a package that is added must not disable one that is there."""
+    name = point.dist.name.lower().replace("_", "-") if point.dist else ""
+    return (_installed(point.dist) if point.dist else 0.0, name, point.name)
+
+
+def _installed(distribution: Distribution) -> float:
+    """When it was: installers write the folder of the metadata last, and nothing changes it afterwards."""
+    for file in distribution.files or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):
+                return Path(str(file.locate())).parent.stat().st_mtime
+    return 0.0
 
 
 def _read(point: EntryPoint) -> TaskPackage | LeftOut:

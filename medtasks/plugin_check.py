@@ -110,7 +110,7 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
         except AttributeError:
             yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or give it one."
         except Exception as error:  # a property of another package's
-            yield f"its `{attribute}` fails ({first_line(error)}); mend it."
+            yield f"its `{attribute}` fails ({first_line(error)}); fix it."
         else:
             if not isinstance(value, kind):
                 yield f"its `{attribute}` is {value!r}, expected a {kind.__name__}."

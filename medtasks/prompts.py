@@ -113,8 +113,9 @@ def _rendered(template: str, variables: Mapping[str, Any]) -> str:
 
 
 def _compiled(template: str) -> Template:
+    environment = _templates()
     try:
-        return _templates().get_template(template)
+        return environment.get_template(template)
     except TemplateNotFound:
         raise
     except Exception as error:
@@ -214,8 +215,9 @@ def template_variables(template: str) -> set[str]:
 
 
 def _parsed(template: str, source: str) -> nodes.Template:
+    environment = _templates()
     try:
-        return _templates().parse(source)
+        return environment.parse(source)
     except Exception as error:
         raise _malformed(template, error) from error
 
@@ -223,7 +225,7 @@ def _parsed(template: str, source: str) -> nodes.Template:
 def _malformed(template: str, error: Exception) -> MedtasksError:
     """Whatever a stranger's text may do: nested too deeply, numbers too long to read, no UTF-8."""
     said = str(error) if isinstance(error, TemplateError) else first_line(error)
-    return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); mend it.")
+    return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); fix it.")
 
 
 def template_hash(*templates: str) -> str:

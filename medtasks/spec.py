@@ -189,9 +189,11 @@ def load_spec(name: str) -> TaskSpec:
     """
     for found, kind, path in task_files():
         if found == name:
-            why = None if owner_of(path).distribution == OURS else _without_code(path)
-            if why is not None:
-                raise MedtasksError(f"task {name!r} cannot be used: {why}")
+            owner = owner_of(path)
+            if owner.distribution != OURS and _without_code(path) is not None:
+                raise MedtasksError(
+                    f"task {name!r} cannot be used: `medtasks doctor` says why {owner.owner} is left out."
+                )
             return _load(path, kind)
     raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
 

@@ -55,5 +55,5 @@ def _of_rubric(
                 judge_prompt(rubric, fields, _RESPONSE)
         except Exception as error:  # `to_judge` and template may be another package's
             message = f"rubric {rubric.name}: {first_line(error)[:300]}"
-            tally.add("MT218", document, message, "mend rubric, template or document", rubric.name)
+            tally.add("MT218", document, message, "fix rubric, template or document", rubric.name)
     yield from tally.findings()
