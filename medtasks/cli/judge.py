@@ -147,7 +147,7 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    write(f"  {lines:,} verdicts exported: {path}")
+    write(f"  {lines:,} judged or unjudged responses exported: {path}")
 
 
 def _is_export(path: Path) -> bool:

@@ -186,14 +186,14 @@ def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[
 def exported(judged: Judged, store: VerdictStore) -> Iterable[str]:
     """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
 
-    Also of rubrics under which nothing was judged: the answers tell why.
+    Of a rubric under which nothing was judged now these are the lines of this attempt: the answers tell why.
     """
-    sources = [(name, facts.tasks, judged.samples) for name, facts in sorted(judged.facts.items())]
-    for name, error in sorted(judged.failed.items()):
+    sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    for name, error in judged.failed.items():
         if isinstance(error, NothingJudged):
-            sources.append((name, error.attempt.facts.tasks, error.attempt.samples))
-    for rubric, tasks, samples in sources:
-        for task in tasks:
+            sources[name] = (error.attempt.facts, error.attempt.samples)
+    for rubric, (facts, samples) in sorted(sources.items()):
+        for task in facts.tasks:
             for sample in samples[task]:
                 yield from _exported_lines(rubric, task, sample, store)
 
