@@ -13,6 +13,7 @@ __all__ = ["problems"]
 
 SHOWN = 300  # characters of an answer
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # how endpoints answer a request without a key
 
 
 def problems(
@@ -31,7 +32,7 @@ def problems(
 
 
 def _without_key(failure: str, settings: JudgeSettings) -> str:
-    if not failure.startswith("http ") or settings.api_key() is not None:
+    if not failure.startswith(_KEY_MISSING) or settings.api_key() is not None:
         return ""
     return f" (asked without a key: the environment variable {settings.api_key_env} is not set)"
 

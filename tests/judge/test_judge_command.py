@@ -84,13 +84,14 @@ def test_problems_of_some_are_shown_beside_the_scores_of_the_others(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FaultyJudge(server_error=0.3, wrong_keys=0.5) as stub:
-        judged(folder, settings_of(stub, retries=0), store=tmp_path / "v")
+        judged(folder, settings_of(stub, retries=0, api_key_env=UNSET), store=tmp_path / "v")
         address = stub.url
     unjudged = manifest_of(folder)["judge"]["med_cmr_open"]["unjudged"]
     assert set(unjudged) == {"http 500", "invalid after one repair"}
     said = capsys.readouterr().out
     assert f"  stub-judge at {address}: http 500: " in said
     assert 'it answered: {"' in said
+    assert "is not set" not in said
 
 
 def test_a_rubric_that_fails_does_not_stop_the_next(
