@@ -71,7 +71,8 @@ def test_a_timeout_is_retried() -> None:
         return said("yes")
 
     asked = run(TinyEndpoint(respond), [question("q")], timeout=0.3)
-    assert (asked.text("q"), asked.spent.retries) == ("yes", 1)
+    assert asked.text("q") == "yes"
+    assert asked.spent.retries >= 1  # a busy machine may spoil another
 
 
 def test_nobody_listening_is_a_connection_failure() -> None:
