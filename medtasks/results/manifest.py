@@ -122,10 +122,11 @@ class RubricFacts(BaseModel):
 
 
 class RunManifest(BaseModel):
-    """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change.
+    """All facts of one run; ``created``, ``processes`` and ``usage`` are the only ones that a repetition may change.
 
-    ``scored`` are the versions that scored it later than it was run; None where that was one thing. ``problems`` are
-    sentences about what could not be scored or judged.
+    ``usage`` counts what the back-end computed, over all processes; empty where it does not count. ``scored`` are the
+    versions that scored it later than it was run; None where that was one thing. ``problems`` are sentences about what
+    could not be scored or judged.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -133,6 +134,7 @@ class RunManifest(BaseModel):
     schema_version: int = 1
     created: str
     processes: int
+    usage: dict[str, int] = {}
     versions: dict[str, str]
     model: dict[str, Any]
     settings: dict[str, Any]

@@ -156,10 +156,11 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
 def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str) -> RunRecord:
     """Add the manifest, and write the folder where there is a ``directory``."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
-    model = {key: value for key, value in run.model.items() if key != "processes"}
+    model = {key: value for key, value in run.model.items() if key not in ("processes", "usage")}
     manifest = RunManifest(
         created=created,
         processes=run.model.get("processes", 1),
+        usage=run.model.get("usage", {}),
         versions=versions(),
         model=model,
         settings=settings,
