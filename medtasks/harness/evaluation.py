@@ -413,7 +413,7 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
     """Verdicts for a run's samples."""
     from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
-    from medtasks.results.judge_report import report_lines
+    from medtasks.results.judge_report import PlainProgress, report_lines
     from medtasks.results.run import data_facts
     from medtasks.spec import load_spec
 
@@ -428,7 +428,10 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], liv
         config,
         judged_names=model_names(model, {"model_args": asked.get("model_args")}),
         fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
+        progress=PlainProgress(),
     )
+    if judged.error is not None and not judged.spent:
+        raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)
     return judged.samples, judged.facts
 
