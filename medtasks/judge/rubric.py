@@ -10,7 +10,6 @@ import functools
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Mapping
 from math import fsum
 from numbers import Real
@@ -23,7 +22,7 @@ from pydantic import ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
-from medtasks.packages import OURS, task_packages
+from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
 
 __all__ = [
@@ -36,6 +35,7 @@ __all__ = [
     "read_rubric",
     "rubric_hash",
     "rubric_names",
+    "rubric_owners",
     "total",
     "usable_rubrics",
     "verdict_schema",
@@ -52,8 +52,13 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
-def _files() -> dict[str, Path]:
-    return {path.stem: path for package in task_packages() for path in package.rubrics.glob("*.yaml")}
+def rubric_owners() -> dict[str, str]:
+    """Who brings each rubric: ``medtasks``, or distribution and version of another package."""
+    return {name: OURS if package.distribution == OURS else package.owner for name, (package, _) in _files().items()}
+
+
+def _files() -> dict[str, tuple[TaskPackage, Path]]:
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
 @functools.cache
@@ -64,14 +69,13 @@ def usable_rubrics() -> tuple[Rubric, ...]:
         MedtasksError: one of ours cannot be read.
     """
     found = []
-    for package in task_packages():
-        for path in sorted(package.rubrics.glob("*.yaml")):
-            try:
-                found.append(load_rubric(path.stem))
-            except MedtasksError as error:
-                if package.distribution == OURS:
-                    raise
-                print(f"medtasks: a rubric of {package.owner} is left out: {error}", file=sys.stderr, flush=True)
+    for name, (package, path) in _files().items():
+        try:
+            found.append(load_rubric(name))
+        except MedtasksError as error:
+            if package.distribution == OURS:
+                raise
+            LeftOut(package.owner, f"rubric {path.stem}", str(error)).warn()
     return tuple(found)
 
 
@@ -81,12 +85,20 @@ def load_rubric(name: str) -> Rubric:
 
     Raises:
         UsageError: there is none of that name.
-        MedtasksError: as :func:`read_rubric`.
+        MedtasksError: as :func:`read_rubric`, or one of its scores has a name that could be another package's.
     """
     files = _files()
     if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; there are {', '.join(rubric_names())}.")
-    return read_rubric(files[name])
+    package, path = files[name]
+    rubric = read_rubric(path)
+    foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
+    if foreign:
+        raise MedtasksError(
+            f"{path}: field `metrics`: {foreign[0]} does not begin with the name of the package; call it "
+            f"{package.prefix}_{foreign[0]}."
+        )
+    return rubric
 
 
 def read_rubric(path: Path) -> Rubric:

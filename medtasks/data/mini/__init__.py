@@ -15,7 +15,8 @@ from medtasks.data.mini.kvasir import write_kvasir_source
 from medtasks.data.mini.med_cmr import write_med_cmr_source
 from medtasks.data.mini.medstream import write_medstream_source
 from medtasks.data.mini.mi_cxr import write_mi_cxr_source
-from medtasks.errors import UsageError
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.guard import raised_in
 
 __all__ = [
     "MINI_VERSION",
@@ -72,7 +73,11 @@ def _others(benchmark: str) -> tuple[Callable[[Path, Path], None], str]:
 
     def make(source: Path, out: Path) -> None:
         source.mkdir(parents=True)
-        write(source)
+        try:
+            write(source)
+        except Exception as error:
+            told = f"fails {raised_in(error)}: {first_line(error)}"
+            raise MedtasksError(f"`mini` of benchmark {benchmark} {told}.") from error
         prepare_package(found, source, out, relative=True, mini=True)
 
     return make, _code_hash(benchmark_owner(benchmark).module)
