@@ -16,12 +16,14 @@ from medtasks.results.manifest import RunManifest
 from medtasks.validation.findings import Finding
 from medtasks.validation.report import failed
 
+from .check_documents import check_documents
 from .check_files import check_files, check_text, secret_values
 from .check_rules import problem
 from .check_run import Asked, check_run
 from .check_scores import check_samples, check_scores
 from .collect import find_runs, find_unread
 from .reading import digest_run
+from .releases import Releases
 from .strip import is_stripped
 
 __all__ = ["COVERAGE", "CheckReport", "check_results"]
@@ -62,6 +64,7 @@ def check_results(
     demonstration: bool = False,
     public: bool = True,
     rescore: bool = True,
+    documents: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
@@ -79,12 +82,15 @@ def check_results(
         demonstration: allow miniature data.
         public: whether the repository can be read by all; else rows that must not be shared are only warned of.
         rescore: score all responses again (the slowest part).
+        documents: files of document hashes, beside the data prepared here (`medtasks.leaderboard.releases`).
         environment: where keys are looked for; by default this process's.
         progress: told of folders done, and of all.
 
     Raises:
         UsageError: a path is no folder.
+        DataError: a file of document hashes cannot be read.
     """
+    releases = Releases(documents)
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_values(os.environ if environment is None else environment)
     folders = find_runs(paths)
@@ -93,7 +99,7 @@ def check_results(
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        manifest, found = _checked(folder, asked, rescore, secrets)
+        manifest, found = _checked(folder, asked, rescore, secrets, releases)
         findings += found
         for name, facts in manifest.data.items() if manifest is not None else ():
             fingerprints.setdefault(name, {}).setdefault(facts.fingerprint, []).append(str(folder))
@@ -104,13 +110,17 @@ def check_results(
 
 
 def _checked(
-    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str]
+    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str], releases: Releases
 ) -> tuple[RunManifest | None, list[Finding]]:
     """The manifest of a folder that could be read, and all findings about it; whatever it holds, others go on."""
     try:
         manifest, samples = read_run(folder)
         digest = digest_run(folder)
-        found = [*check_run(folder, manifest, samples, digest, asked), *check_scores(folder, manifest, digest)]
+        found = [
+            *check_run(folder, manifest, samples, digest, asked),
+            *check_documents(folder, manifest, samples, digest, releases),
+            *check_scores(folder, manifest, digest),
+        ]
         if rescore:
             again = [name for name in manifest.tasks if name in digest.entries and not is_stripped(samples[name])]
             found += check_samples(folder, manifest, samples, again)
