@@ -52,7 +52,9 @@ def check_documents(
     for why, tasks in absent.items():
         told = f"the documents of {_listed(tasks)} were compared with nothing ({why})"
         fix = "prepare that release here, or give --documents FILE of `medtasks leaderboard digest`"
-        yield problem("LB402", folder.name, told, "the data of the run, or their hashes", fix, file=folder / "manifest.json")
+        yield problem(
+            "LB402", folder.name, told, "the data of the run, or their hashes", fix, file=folder / "manifest.json"
+        )
 
 
 def _strange(

@@ -27,7 +27,7 @@ from .documents import TaskDocuments, View
 
 __all__ = ["DigestCache", "pack", "state_of", "unpack"]
 
-FORMAT = 3
+FORMAT = 4
 """Moves whenever the same folder gives another digest, or digests are written otherwise."""
 
 

@@ -178,7 +178,9 @@ def digest(
 
 @app.command("strip")
 def strip(
-    results: Annotated[Path, typer.Argument(help="A result folder (…_medtasks).", show_default=False)],
+    results: Annotated[
+        Path, typer.Argument(help="A result folder (…_medtasks), or one that holds it.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option("--out", help="The new folder.")],
 ) -> None:
     """Copy a result folder without the rows that must not be shared; its scores stay what they are."""
