@@ -32,6 +32,7 @@ __all__ = [
     "RubricFacts",
     "RunManifest",
     "TaskFacts",
+    "local_stamp",
     "now",
     "outcome_counts",
     "protocol_hash",
@@ -123,10 +124,11 @@ class RubricFacts(BaseModel):
 
 
 class RunManifest(BaseModel):
-    """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change.
+    """All facts of one run; only ``created``, ``processes`` and ``harness_stamp`` may differ in a repetition.
 
     ``scored`` are the versions that scored it later than it was run; None where that was one thing. ``problems`` are
-    sentences about what could not be scored or judged.
+    sentences about what could not be scored or judged. ``harness_stamp`` is how the names of the harness's own files of
+    the run begin (it stamps them in a time zone of its own).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -143,6 +145,7 @@ class RunManifest(BaseModel):
     scored: dict[str, str] | None = None
     judge: dict[str, RubricFacts] = {}
     problems: tuple[str, ...] = ()
+    harness_stamp: str = ""
 
     @field_validator("judge", mode="before")
     @classmethod
@@ -153,6 +156,11 @@ class RunManifest(BaseModel):
 def now() -> str:
     """The time in UTC, to the second, as a manifest has it."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def local_stamp() -> str:
+    """The local time to the second with its offset, as names of result folders have it: ``20261122_061500+0100``."""
+    return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
 def versions() -> dict[str, str]:

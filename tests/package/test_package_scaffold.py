@@ -92,12 +92,13 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
 TEN = """
 from medtasks.api import OptionLetterFilter
 from medtasks.benchmarks.documents import task_documents
-from medtasks.results.rescore import scored_sample
+from medtasks.results.replies import Reply
+from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import load_spec
 
 documents = task_documents("acme_letters_shape")
 print(*OptionLetterFilter().apply([["The answer is H."], ["Answer: I. Seven"], ["K"]], documents))
-sample = scored_sample(load_spec("acme_letters_shape"), documents[0], ["So it is J."], prompt="", prompt_hash="")
+(sample,) = scored_samples(load_spec("acme_letters_shape"), [Answered(documents[0], (Reply("So it is J."),))])
 print(sample.filtered, sample.status)
 """
 
