@@ -96,10 +96,14 @@ class _Evaluation:
         """The harness's results with our scores in them; None on every process but the first."""
         from medtasks.results.answers import AnswerStore, read_answers
         from medtasks.results.asking import Asker
+        from medtasks.temporary import remove_abandoned
 
         from .requests import Requests
 
         self._refuse_early()
+        directory = self._directory()
+        if self._rank == 0 and directory is not None:
+            remove_abandoned(directory)
         for spec, task in self._ours.values():
             _leave_scoring_to_us(spec, task)
         store = AnswerStore(self._checkpoint(), self._rank)
