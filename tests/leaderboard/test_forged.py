@@ -16,6 +16,7 @@ from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.publish import Choices, publish
 from medtasks.leaderboard.releases import Releases
 from medtasks.leaderboard.strip import strip_run
 
@@ -229,6 +230,14 @@ def test_a_forged_document_is_refused_and_set_apart(forge: Forge, honest: Path, 
     assert places(found) == [NAME]
     (reasons,) = apart(found).values()
     assert "documents are not those of the data" in reasons
+
+
+def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
+    publish([honest], tmp_path / "page", Choices(demonstration=True, figures=()))
+    assert "protocol.html#trust" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert "No check can see whether the named model gave the responses." in (
+        (tmp_path / "page" / "protocol.html").read_text(encoding="utf-8")
+    )
 
 
 def test_a_changed_target_is_named_without_telling_the_right_one(guessed: Path, tmp_path: Path) -> None:
