@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -37,8 +37,8 @@ MAX_FAILED = 0.01
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
 """The arguments of ``simple_evaluate``: ``evaluate`` is not told how the model was chosen."""
 _NOT_IDENTITY = frozenset(
-    {"batch_size", "max_batch_size", "device", "device_map", "api_key", "timeout", "max_retries", "retry_backoff_s",
-     "num_concurrent", "num_cpus", "max_failed"}
+    {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
+     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed"}
 )  # fmt: skip
 """Model arguments that say how fast or where a model answers, not what: a resumed run may change them."""
 
@@ -409,7 +409,7 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
     """Verdicts for a run's samples."""
     from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
-    from medtasks.results.judge_report import report_lines
+    from medtasks.results.judge_report import PlainProgress, report_lines
     from medtasks.results.run import data_facts
     from medtasks.spec import load_spec
 
@@ -424,7 +424,10 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], liv
         config,
         judged_names=model_names(model, {"model_args": asked.get("model_args")}),
         fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
+        progress=PlainProgress(),
     )
+    if judged.error is not None and not judged.spent:
+        raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)
     return judged.samples, judged.facts
 
@@ -490,8 +493,14 @@ def _model_facts(lm: Any) -> dict[str, Any]:
     if processes > 1 and torch.distributed.is_initialized():
         replicas = [None] * processes
         torch.distributed.all_gather_object(replicas, own)
-    finish: dict[str, int] = {}
-    for replica in replicas:
-        for kind, count in (replica or {}).get("finish", {}).items():
-            finish[kind] = finish.get(kind, 0) + count
-    return {**own, **({"finish": finish} if finish else {}), "processes": processes}
+    totals = {name: _total(replica.get(name, {}) for replica in replicas) for name in ("finish", "usage")}
+    return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of all replicas added up, by their names."""
+    total: dict[str, int] = {}
+    for replica in counts:
+        for kind, count in replica.items():
+            total[kind] = total.get(kind, 0) + count
+    return total

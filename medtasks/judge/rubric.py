@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -24,9 +23,8 @@ from pydantic import ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
-from medtasks.judge.skeleton import Skeleton, has_slots
 from medtasks.packages import OURS, task_packages
-from medtasks.prompts import HASH_LENGTH, OVERLAY, render, template_hash, template_variables
+from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
 
 __all__ = [
     "Aspect",
@@ -38,7 +36,6 @@ __all__ = [
     "read_rubric",
     "rubric_hash",
     "rubric_names",
-    "same_for_all",
     "total",
     "usable_rubrics",
     "verdict_schema",
@@ -224,22 +221,6 @@ def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def same_for_all(rubric: Rubric) -> bool:
-    """Whether all samples have the same aspects, and so verdicts of one schema."""
-    return rubric.aspects_from is None and rubric.texts_from is None
-
-
-def _skeleton(rubric: Rubric) -> Skeleton | None:
-    """The prompt with slots for what samples differ in; None where they differ in more than texts."""
-    overlay = os.environ.get(OVERLAY)  # decides which templates there are
-    if overlay not in rubric.skeletons:
-        slots = {*rubric.sees, "response"}
-        usable = same_for_all(rubric) and has_slots(rubric.template, slots)
-        fixed = {"aspects": rubric.shown, "form": _form(rubric, rubric.aspects)}
-        rubric.skeletons[overlay] = Skeleton(rubric.template, slots, fixed) if usable else None
-    return rubric.skeletons[overlay]
-
-
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """What the judge is asked about ``response``: the template, shown the fields that the rubric lets it see.
 
@@ -252,14 +233,9 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     """
     aspects = aspects_of(rubric, sample_fields)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
+    shown = [neutral_fields(aspect.model_dump()) for aspect in aspects]
     block = delimited(response)
-    texts = {**seen, "response": block}
-    skeleton = _skeleton(rubric) if all(type(text) is str for text in texts.values()) else None
-    if skeleton is not None:
-        prompt = skeleton.filled(texts)
-    else:
-        shown = rubric.shown if same_for_all(rubric) else [neutral_fields(aspect.model_dump()) for aspect in aspects]
-        prompt = render(rubric.template, **texts, aspects=shown, form=_form(rubric, aspects))
+    prompt = render(rubric.template, **seen, response=block, aspects=shown, form=_form(rubric, aspects))
     if prompt.count(block) != 1:
         raise MedtasksError(
             f"template {rubric.template} must show the response once and as it is; write {{{{ response }}}} once, "
