@@ -57,8 +57,11 @@ class Rows:
     change: Callable[[list[Document]], list[Document]] | None = None
     unusable: Callable[[Document], str] | None = None
 
-    def documents(self) -> list[Document]:
+    def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
+
+        Args:
+            media: whether the files that the documents show must be there, too.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared; the message holds the command.
@@ -79,7 +82,8 @@ class Rows:
                 f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
                 f"some: {command}"
             )
-        _refuse_missing(prepared, chosen, command)
+        if media:
+            _refuse_missing(prepared, chosen, command)
         return chosen
 
     def excluded(self) -> dict[str, int]:

@@ -25,7 +25,9 @@ LONGEST_LINE = 2**26  # bytes; of a file that may be an earlier export
 
 
 def judge(
-    results: Annotated[Path, typer.Argument(help="A run's folder (…_medtasks).", show_default=False)],
+    results: Annotated[
+        Path, typer.Argument(help="A run's folder (…_medtasks), or one that holds it.", show_default=False)
+    ],
     judges: Annotated[
         list[str],
         typer.Option(
@@ -70,6 +72,7 @@ def judge(
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
     from medtasks.results.adjudication import judge_run
+    from medtasks.results.find import one_run
     from medtasks.results.folder import read_run, replace_run
     from medtasks.results.judge_report import report_lines
     from medtasks.results.summary import summary
@@ -92,6 +95,7 @@ def judge(
         max_requests,
         max_tokens,
     )
+    results = one_run(results)
     manifest, samples = read_run(results)
     with bars(config) as progress:
         run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
