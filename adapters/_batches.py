@@ -17,8 +17,9 @@ def plan_batches(
 ) -> Iterator[tuple[GenerationSettings, list[ChatRequest]]]:
     """Yield (settings, requests) with one setting a batch and at most ``size`` requests (one when sampling).
 
-    Order: generation settings, then media, then item, then text length, so that samples that share images and
-    rounds of one stream stand together and a batch needs little padding. Padding requests are left out.
+    Order: generation settings, then media, then item, then text length, longest first, so that samples that share
+    images and rounds of one stream stand together, a batch needs little padding, and what does not fit into memory is
+    met at the start. Padding requests are left out.
     """
 
     def settings_key(request: ChatRequest) -> str:
@@ -29,7 +30,7 @@ def plan_batches(
             settings_key(request),
             request.media,
             request.item_id if request.item_id != request.sample_id else "",
-            len(request.prompt),
+            -len(request.prompt),
             request.task,
             request.sample_id,
             request.repeat,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from medtasks.harness.requests import REPEAT, is_padding
@@ -18,10 +18,11 @@ class ChatRequest:
 
     ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that
     only fills up a replica and whose answer nobody reads; ``media`` names the document's media, in order,
-    and ``item_id`` the streaming item that it is a round of (else the sample itself).
+    and ``item_id`` the streaming item that it is a round of (else the sample itself). Two are equal wherever they
+    stand (``position``).
     """
 
-    position: int
+    position: int = field(compare=False)
     task: str
     split: str
     doc_id: int

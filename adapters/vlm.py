@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
-import torch
-from jinja2 import TemplateError
 from lmms_eval.api.instance import TokenCounts
 from loguru import logger
 from tqdm import tqdm
-from transformers import StoppingCriteriaList
 
 from medtasks.border import at_border
-from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.errors import DataError, UsageError
 
+from ._ahead import Ahead
+from ._answering import Answering
 from ._arguments import read_flag, read_integer, read_number, read_text
 from ._base import MedtasksAdapter, Response, refuse_unknown
 from ._batches import plan_batches
 from ._checkpoint import CheckpointChoice, load_checkpoint
-from ._generation import GenerationSettings, StopAtText, cut_at_stop, sample_seed
-from ._messages import Conversation, PixelLimits, read_messages, video_inputs, without_media
+from ._decoding import Answer
+from ._generation import GenerationSettings, sample_seed
+from ._messages import Conversation, PixelLimits, read_messages, without_media
+from ._reading import Prompt
 from ._requests import ChatRequest, read_requests
 
 __all__ = ["MedtasksVLM"]
@@ -36,6 +35,8 @@ ARGUMENTS = (
     "attn_implementation",
     "peft",
     "batch_size",
+    "batch_tokens",
+    "share_prefix",
     "max_pixels",
     "min_pixels",
     "max_new_tokens",
@@ -46,21 +47,10 @@ ARGUMENTS = (
     "blind",
     "max_failed",
 )
+MOST_ROWS = 32
+"""Samples per batch by default: what is answered is kept batch by batch, so more could be lost with a killed run."""
 
-
-@dataclass(frozen=True)
-class Answer:
-    """One generated answer; ``finish`` is ``stop`` or, where the token limit cut it off, ``length``."""
-
-    text: str
-    input_tokens: int
-    output_tokens: int
-    finish: str
-
-    def response(self) -> Response:
-        """As the harness takes it."""
-        counts = TokenCounts(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
-        return Response(self.text, counts, finish=self.finish)
+Batch = tuple[GenerationSettings, list[ChatRequest]]
 
 
 class MedtasksVLM(MedtasksAdapter):
@@ -79,7 +69,14 @@ class MedtasksVLM(MedtasksAdapter):
     peft
         Directory or hub id of a PEFT adapter; LoRA weights are merged into the model.
     batch_size
-        Samples per padded batch; sampling always runs one by one so that a draw depends on its seed alone.
+        Samples per batch at most (32 when absent); sampling always runs one by one so that a draw depends on its seed
+        alone. The harness's own ``--batch_size 1`` sets no limit: it is what the harness passes by default.
+    batch_tokens
+        Tokens per batch at most, padding and the longest possible answers included; by default those whose keys and
+        values take a quarter of the device's free memory. A batch that runs out of memory is halved.
+    share_prefix
+        What prompts have in common (pictures, frames, system message) is computed once; ``false`` computes every
+        prompt from the start. A model with which sharing changes the scores of tokens falls back to that by itself.
     max_pixels, min_pixels
         Limits per image in pixels (width times height); larger images are scaled down, smaller ones up.
     max_new_tokens
@@ -111,7 +108,9 @@ class MedtasksVLM(MedtasksAdapter):
         device: str = "auto",
         attn_implementation: str | None = None,
         peft: object = None,
-        batch_size: int | str = 1,
+        batch_size: int | str | None = None,
+        batch_tokens: int | None = None,
+        share_prefix: bool = True,
         max_pixels: int | None = None,
         min_pixels: int | None = None,
         max_new_tokens: int | None = None,
@@ -129,7 +128,9 @@ class MedtasksVLM(MedtasksAdapter):
         name = read_text(pretrained)
         if name is None:
             raise UsageError("medtasks_vlm: pretrained is missing, expected a directory, a hub id or tiny.")
-        self.batch_size = read_integer("batch_size", batch_size, least=1)
+        self.batch_size = MOST_ROWS if batch_size is None else read_integer("batch_size", batch_size, least=1)
+        self._batch_tokens = None if batch_tokens is None else read_integer("batch_tokens", batch_tokens, least=1)
+        sharing = read_flag("share_prefix", share_prefix)
         self._limits = PixelLimits(
             None if min_pixels is None else read_integer("min_pixels", min_pixels, least=1),
             None if max_pixels is None else read_integer("max_pixels", max_pixels, least=1),
@@ -154,24 +155,41 @@ class MedtasksVLM(MedtasksAdapter):
         )
         own_device = self.join_replicas(device)
         loaded = load_checkpoint(choice, own_device, self._limits, progress=self.rank == 0 and name != "tiny")
-        self._model = loaded.model
-        self._processor = loaded.processor
-        if self._native_video and not hasattr(self._processor, "video_processor"):
+        if self._native_video and not hasattr(loaded.processor, "video_processor"):
             raise UsageError(f"video=native was asked for, but the processor of {name} takes no videos; leave it out.")
         self._checkpoint_facts = loaded.facts
+        self._answering = Answering(
+            loaded.model,
+            loaded.processor,
+            share_prefix=sharing,
+            batch_tokens=self._batch_tokens,
+        )
+        self._ahead: Ahead[Batch, list[tuple[Conversation, Prompt]]] = Ahead(self._read)
+        self._planned: list[Batch] = []
         self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
         self._finish_counts: Counter[str] = Counter()
         self._ignored: set[str] = set()
 
+    @classmethod
+    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> Any:
+        """As in the base class; ``--batch_size 1``, which the harness passes by default, is no limit."""
+        harness = dict(additional_config or {})
+        if str(harness.get("batch_size")) == "1":
+            del harness["batch_size"]
+        return super().create_from_arg_string(arg_string, harness)
+
     def describe(self) -> dict[str, Any]:
         """What produced the answers, as JSON: checkpoint, versions, limits, and how answers ended so far.
 
-        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``.
+        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``share_prefix``
+        is true, or the reason why every prompt is computed from the start. ``usage`` is what this replica computed.
         """
         return {
             "model": "medtasks_vlm",
             **self._checkpoint_facts,
             "batch_size": self.batch_size,
+            "batch_tokens": self._batch_tokens,
+            "share_prefix": self._answering.not_shared or True,
             "max_pixels": self._limits.most,
             "min_pixels": self._limits.least,
             "max_new_tokens": self._max_new_tokens,
@@ -181,6 +199,7 @@ class MedtasksVLM(MedtasksAdapter):
             "blind": self._blind,
             "finish": {kind: self._finish_counts[kind] for kind in ("stop", "length")},
             "ignored_generation_settings": sorted(self._ignored),
+            "usage": self._answering.usage(),
         }
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
@@ -191,26 +210,65 @@ class MedtasksVLM(MedtasksAdapter):
         UsageError
             For settings out of range.
         MedtasksError
-            For media that cannot be read, an input that the model does not take, or a batch too large for the GPU.
+            For media that cannot be read, an input that the model does not take, or a sample too large for the device.
         """
         read = read_requests(requests, self.task_dict)
         answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
         total = sum(not request.padding for request in read)
+        batches = list(plan_batches(read, self.batch_size, self._max_new_tokens))
         with tqdm(
             total=total, desc="medtasks_vlm", unit="sample", disable=self.rank != 0 or not self.show_progress
         ) as bar:
-            for settings, batch in plan_batches(read, self.batch_size, self._max_new_tokens):
-                self._note_ignored(settings)
-                for request, answer in self._answer(batch, settings):
+            for number, batch in enumerate(batches, start=1):
+                following = batches[number] if number < len(batches) else self._planned_after(batch)
+                for request, answer in self._answer(batch, following):
                     self._record(request, answer)
                     answers[request.position] = answer.response()
-                bar.update(len(batch))
+                bar.update(len(batch[1]))
         return answers
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
         """Positions of the requests of each batch, in the order of answering."""
-        planned = plan_batches(read_requests(requests, self.task_dict), self.batch_size, self._max_new_tokens)
-        return [[request.position for request in batch] for _, batch in planned]
+        read = read_requests(requests, self.task_dict)
+        self._planned = list(plan_batches(read, self.batch_size, self._max_new_tokens))
+        self._ahead.forget()
+        return [[request.position for request in batch] for _, batch in self._planned]
+
+    def clean(self) -> None:
+        """Free the model, as the harness asks for it once it has all answers."""
+        self._answering.free()
+        super().clean()
+
+    def _planned_after(self, batch: Batch) -> Batch | None:
+        """The batch that comes next according to the plan, so that it can be read meanwhile."""
+        if batch not in self._planned:
+            return None
+        del self._planned[: self._planned.index(batch) + 1]
+        return self._planned[0] if self._planned else None
+
+    def _answer(self, batch: Batch, following: Batch | None) -> list[tuple[ChatRequest, Answer]]:
+        settings, requests = batch
+        self._note_ignored(settings)
+        read = self._ahead.take(batch, following)
+        seed = sample_seed(self._seed, requests[0].sample_id, requests[0].repeat)
+        answers = self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
+        return list(zip(requests, answers, strict=True))
+
+    def _read(self, batch: Batch) -> list[tuple[Conversation, Prompt]]:
+        return [self._read_one(request) for request in batch[1]]
+
+    def _read_one(self, request: ChatRequest) -> tuple[Conversation, Prompt]:
+        messages = request.messages(self.task_dict)
+        talk = read_messages(
+            without_media(messages) if self._blind else messages,
+            self._limits,
+            self._system_prompt,
+            native_video=self._native_video,
+        )
+        try:
+            return talk, self._answering.read(talk)
+        except DataError as error:
+            raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error
 
     def _note_ignored(self, settings: GenerationSettings) -> None:
         fresh = set(settings.ignored) - self._ignored
@@ -221,91 +279,3 @@ class MedtasksVLM(MedtasksAdapter):
     def _record(self, request: ChatRequest, answer: Answer) -> None:
         self.finish[request.task].setdefault(request.sample_id, []).append(answer.finish)
         self._finish_counts[answer.finish] += 1
-
-    def _answer(self, batch: Sequence[ChatRequest], settings: GenerationSettings) -> list[tuple[ChatRequest, Answer]]:
-        conversations = [
-            read_messages(
-                without_media(request.messages(self.task_dict)) if self._blind else request.messages(self.task_dict),
-                self._limits,
-                self._system_prompt,
-                native_video=self._native_video,
-            )
-            for request in batch
-        ]
-        answered: list[tuple[ChatRequest, Answer]] = []
-        # Processors disagree about rows without images (or videos) beside rows with some: they never share a batch.
-        for kind in product((True, False), repeat=2):
-            rows = [i for i, talk in enumerate(conversations) if (bool(talk.images), bool(talk.videos)) == kind]
-            if rows:
-                seed = sample_seed(self._seed, batch[rows[0]].sample_id, batch[rows[0]].repeat)
-                try:
-                    answers = self._generate([conversations[i] for i in rows], settings, seed)
-                except (ValueError, TemplateError) as error:  # how processors and templates refuse an input
-                    named = ", ".join(batch[i].sample_id for i in rows)
-                    raise DataError(f"The model cannot take sample(s) {named}: {error}") from error
-                answered += [(batch[i], answer) for i, answer in zip(rows, answers, strict=True)]
-        return answered
-
-    def _generate(self, conversations: Sequence[Conversation], settings: GenerationSettings, seed: int) -> list[Answer]:
-        try:
-            inputs = self._encode(conversations)
-            prompt_length = inputs["input_ids"].shape[1]
-            extra: dict[str, Any] = {}
-            if settings.until and settings.num_beams == 1:
-                stop = StopAtText(self._processor.tokenizer, prompt_length, settings.until)
-                extra["stopping_criteria"] = StoppingCriteriaList([stop])
-            gpus = [self._device] if self._device.type == "cuda" else []
-            with torch.inference_mode(), torch.random.fork_rng(devices=gpus):
-                if settings.sampling:
-                    torch.manual_seed(seed)
-                output = self._model.generate(**inputs, generation_config=self._configure(settings), **extra)
-        except torch.cuda.OutOfMemoryError as error:
-            raise MedtasksError(
-                f"The GPU ran out of memory on {len(conversations)} samples; lower batch_size (now "
-                f"{self.batch_size}) or max_pixels (now {self._limits.most or 'not set'})."
-            ) from error
-        prompt_tokens = inputs["attention_mask"].sum(dim=1).tolist()
-        rows = output[:, prompt_length:].tolist()
-        return [self._read_row(row, tokens, settings) for row, tokens in zip(rows, prompt_tokens, strict=True)]
-
-    def _encode(self, conversations: Sequence[Conversation]) -> Any:
-        tokenizer = self._processor.tokenizer
-        texts = [
-            self._processor.apply_chat_template(talk.messages, tokenize=False, add_generation_prompt=True)
-            for talk in conversations
-        ]
-        images = [talk.images for talk in conversations]
-        # A template that writes the start token itself must not get a second one.
-        starts = tokenizer.bos_token is not None and texts[0].startswith(tokenizer.bos_token)
-        inputs = self._processor(
-            text=texts,
-            images=images if images[0] else None,
-            **video_inputs([video for talk in conversations for video in talk.videos]),
-            padding=True,
-            return_tensors="pt",
-            add_special_tokens=not starts,
-        )
-        return inputs.to(device=self._device, dtype=self._model.dtype)
-
-    def _configure(self, settings: GenerationSettings) -> Any:
-        config = settings.configure(self._model.generation_config)
-        tokenizer = self._processor.tokenizer
-        if config.eos_token_id is None:
-            config.eos_token_id = tokenizer.eos_token_id
-        config.pad_token_id = tokenizer.pad_token_id
-        return config
-
-    def _read_row(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Answer:
-        tokenizer = self._processor.tokenizer
-        ends = self._configure(settings).eos_token_id
-        ends = set(ends) if isinstance(ends, (list, tuple)) else {ends}
-        end = next((i for i, token in enumerate(row) if token in ends), None)
-        if end is None:
-            while row and row[-1] == tokenizer.pad_token_id:  # it met a stop string before others ended
-                row = row[:-1]
-        else:
-            row = row[: end + 1]
-        full = tokenizer.decode(row, skip_special_tokens=True)
-        text = cut_at_stop(full, settings.until)
-        finish = "stop" if end is not None or text != full else "length"
-        return Answer(text, int(prompt_tokens), len(row), finish)

@@ -30,12 +30,12 @@ class DataError(MedtasksError):
     """Source data break the format that a protocol card describes (file, line and field are named)."""
 
 
+class NoRowsError(DataError):
+    """The prepared data hold no row for a task: a release may leave out what a task asks for."""
+
+
 class MediaError(DataError):
     """An image or video is missing, truncated or cannot be decoded."""
-
-
-class NoRowsError(DataError):
-    """The prepared data hold no row of a task: not every release has rows of all."""
 
 
 class NotPreparedError(MedtasksError):

@@ -158,10 +158,11 @@ def finish_run(
 ) -> RunRecord:
     """Add the manifest, and write the folder where there is a ``directory``."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
-    model = {key: value for key, value in run.model.items() if key != "processes"}
+    model = {key: value for key, value in run.model.items() if key not in ("processes", "usage")}
     manifest = RunManifest(
         created=created,
         processes=run.model.get("processes", 1),
+        usage=run.model.get("usage", {}),
         versions=versions(),
         model=model,
         settings=settings,

@@ -87,9 +87,9 @@ def test_batches_keep_settings_apart_and_shared_images_together(bench: Bench) ->
 
     assert batches == [
         (3, [("short", "s0"), ("short", "s1")]),
-        (9, [("long", "s6"), ("long", "s3"), ("long", "s0")]),
-        (9, [("long", "s4"), ("long", "s1"), ("long", "s5")]),
-        (9, [("long", "s2")]),
+        (9, [("long", "s0"), ("long", "s3"), ("long", "s6")]),
+        (9, [("long", "s1"), ("long", "s4"), ("long", "s2")]),
+        (9, [("long", "s5")]),
         (512, [("drawn", "s0")]),
         (512, [("drawn", "s1")]),
     ]

@@ -1,0 +1,174 @@
+"""Answers for batches of prompts: with what they share computed once, or each from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from loguru import logger
+
+from medtasks.errors import first_line
+
+from ._budget import Budget, default_tokens, is_out_of_memory
+from ._decoding import Answer, Decoder
+from ._generation import GenerationSettings
+from ._messages import Conversation
+from ._plain import alike, padded
+from ._prefix import SharedPrefix, refusal
+from ._reading import Prompt, Reader
+
+__all__ = ["Answering"]
+
+TRIED = 4
+"""Tokens for which scores with and without sharing are compared, once for every kind of batch."""
+TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
+"""Largest difference of the scores, relative to the largest of them. Padding a batch alone changes them by 1e-6 in
+single precision and by nearly 0.01 in bfloat16; wrong positions or masks change them by 0.01 to 0.2."""
+
+
+class Answering:
+    """A model and its processor, answering prompts.
+
+    Prompts share what they have in common where the model's class allows it, and only after the first batch of each
+    kind (no picture, one, several; video; one row, several) has shown the same scores as without sharing.
+
+    Args:
+        model: in evaluation mode, on its device.
+        processor: with a tokenizer that pads left.
+        share_prefix: False computes every prompt from the start.
+        batch_tokens: of a batch, padding and answers included; None for a share of the free memory.
+    """
+
+    def __init__(self, model: Any, processor: Any, *, share_prefix: bool, batch_tokens: int | None) -> None:
+        self._model = model
+        self._padding = processor.tokenizer.pad_token_id
+        text = model.config.get_text_config(decoder=True)
+        self._reader = Reader(processor, getattr(text, "max_position_embeddings", None))
+        self._decoder = Decoder(model, processor.tokenizer)
+        self._shared = SharedPrefix(model)
+        self._budget = Budget(batch_tokens or default_tokens(model), self._shared.forget)
+        self.not_shared = refusal(model) if share_prefix else "switched off"
+        self._tried: set[tuple[int, bool, bool]] = set()
+        self._computed = {"media": 0, "prompt_tokens": 0}
+        self._ties = 0
+        if share_prefix and self.not_shared:
+            self._give_up(self.not_shared)
+
+    def usage(self) -> dict[str, int]:
+        """How many pictures, videos and prompt tokens the model computed, and how many reuse saved."""
+        shared, vision = self._shared, self._shared.vision
+        return {
+            "media_encoded": vision.encoded + self._computed["media"],
+            "media_reused": vision.reused,
+            "prompt_tokens_computed": shared.computed + self._computed["prompt_tokens"],
+            "prompt_tokens_reused": shared.reused,
+            "ties_decided_alone": self._ties,
+        }
+
+    def free(self) -> None:
+        """Let go of the model and of everything on its device; only :meth:`usage` can be asked afterwards."""
+        self._shared.free()
+        del self._model, self._decoder
+
+    def read(self, conversation: Conversation) -> Prompt:
+        """The prompt of a conversation; any thread may call it. Raises :class:`DataError`."""
+        prompt = self._reader.prompt(conversation)
+        return prompt if self.not_shared else prompt.without_pixels()
+
+    def answer(
+        self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
+    ) -> list[Answer]:
+        """One answer per prompt; ``talks`` are what they were read from, ``seed`` is that of a sampled answer.
+
+        Raises
+        ------
+        MedtasksError
+            Where a single prompt does not fit into memory.
+        """
+        lengths = [prompt.tokens + settings.max_new_tokens for prompt in prompts]
+
+        def compute(rows: range) -> list[Answer]:
+            some = slice(rows.start, rows.stop)
+            return self._batch(talks[some], prompts[some], settings, seed)
+
+        return list(self._budget.run(lengths, compute))
+
+    def _batch(
+        self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
+    ) -> list[Answer]:
+        sharing = settings.num_beams == 1 and self._may_share(talks, prompts)
+        answers = (
+            self._decoder.decode(self._shared.inputs(prompts, self._padding), settings, seed)
+            if sharing
+            else self._from_the_start(talks, prompts, settings, seed)
+        )
+        if not sharing and len(prompts) == 1:
+            return answers
+        return [self._settled(answer, talk, settings) for answer, talk in zip(answers, talks, strict=True)]
+
+    def _settled(self, answer: Answer, talk: Conversation, settings: GenerationSettings) -> Answer:
+        """``answer``, or where rounding may have decided it, the one to its prompt alone, computed from the start."""
+        if not answer.tied:
+            return answer
+        self._ties += 1
+        return self._from_the_start([talk], [self._reader.prompt(talk)], settings)[0]
+
+    def _from_the_start(
+        self,
+        talks: Sequence[Conversation],
+        prompts: Sequence[Prompt],
+        settings: GenerationSettings,
+        seed: int = 0,
+    ) -> list[Answer]:
+        whole = [self._with_pixels(talk, prompt) for talk, prompt in zip(talks, prompts, strict=True)]
+        answers: dict[int, Answer] = {}
+        for numbers in alike(whole):
+            inputs = self._padded([whole[number] for number in numbers])
+            answers.update(zip(numbers, self._decoder.decode(inputs, settings, seed), strict=True))
+        return [answers[number] for number in range(len(prompts))]
+
+    def _with_pixels(self, talk: Conversation, prompt: Prompt) -> Prompt:
+        """The prompt with all its inputs; it was read without pixels while prompts were shared."""
+        has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
+        return prompt if has_them else self._reader.prompt(talk)
+
+    def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
+        self._computed["media"] += sum(prompt.media for prompt in prompts)
+        self._computed["prompt_tokens"] += sum(prompt.tokens for prompt in prompts)
+        return padded(prompts, self._padding, self._model)
+
+    def _may_share(self, talks: Sequence[Conversation], prompts: Sequence[Prompt]) -> bool:
+        if self.not_shared:
+            return False
+        kind = (min(len(talks[0].images), 2), bool(talks[0].videos), len(talks) > 1)
+        if kind not in self._tried:
+            reason = self._difference(talks[:2], prompts[:2])
+            self._tried.add(kind)
+            if reason:
+                self._give_up(reason)
+        return not self.not_shared
+
+    def _difference(self, talks: Sequence[Conversation], prompts: Sequence[Prompt]) -> str | None:
+        """How answers with sharing differ from those without; None where they do not."""
+        alone = [self._decoder.scores(self._padded([self._reader.prompt(talk)]), TRIED) for talk in talks]
+        try:
+            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
+        except Exception as error:  # whatever a class that nobody tried may do
+            if is_out_of_memory(error):
+                raise
+            return first_line(error)
+        limit = TOLERANCE[self._model.dtype]
+        for row, (expected_tokens, expected) in enumerate(alone):
+            same = (
+                int((tokens[row] == expected_tokens[0]).cumprod(0).sum()) + 1
+            )  # the first other token is of equal input
+            gap = float((scores[row, :same] - expected[0, :same]).abs().max() / expected.abs().max())
+            if not gap <= limit:
+                return f"scores differ by {gap:.1%} from those of the prompt alone"
+        return None
+
+    def _give_up(self, reason: str) -> None:
+        self.not_shared = reason
+        self._shared.forget()
+        logger.warning(f"medtasks_vlm: every prompt is computed from the start: {reason}")

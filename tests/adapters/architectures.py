@@ -1,0 +1,316 @@
+"""Random-weight checkpoints of the architectures that users run, as small as their classes allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from medtasks.adapters._tokenizer import END_OF_TURN, PADDING, train_tokenizer
+from medtasks.adapters.tiny import build_tiny_vlm
+
+__all__ = ["ARCHITECTURES", "build"]
+
+ROWS = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
+
+
+def chat_template(image: str, video: str = "") -> str:
+    """Turns as the tiny checkpoint has them, with this architecture's placeholders."""
+    return (
+        "{%- for message in messages -%}{{- '<|im_start|>' + message['role'] + '\\n' -}}"
+        "{%- if message['content'] is string -%}{{- message['content'] -}}"
+        "{%- else -%}{%- for part in message['content'] -%}"
+        f"{{%- if part['type'] == 'image' -%}}{{{{- '{image}' -}}}}"
+        f"{{%- elif part['type'] == 'video' -%}}{{{{- '{video}' -}}}}"
+        "{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}"
+        "{%- endfor -%}{%- endif -%}{{- '<|im_end|>\\n' -}}{%- endfor -%}"
+        "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
+    )
+
+
+def tokenizer_with(named: dict[str, str], others: list[str] | None = None) -> Any:
+    """The tiny checkpoint's tokenizer with further special tokens, ``named`` ones as attributes."""
+    from transformers import PreTrainedTokenizerFast
+
+    trained = train_tokenizer(1024)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=trained.backend_tokenizer,
+        eos_token=END_OF_TURN,
+        pad_token=PADDING,
+        extra_special_tokens=named,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.add_tokens(others or [], special_tokens=True)
+    return tokenizer
+
+
+def fill(model: Any, seed: int, end: int) -> None:
+    """Draw every matrix from N(0, 1 / fan-in); the end of a turn is likely enough to happen."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in sorted(model.named_parameters()):
+            if weight.ndim > 1 and "embed" not in name:
+                weight.normal_(0.0, weight[0].numel() ** -0.5, generator=generator)
+            elif weight.ndim > 1:
+                weight.normal_(0.0, 0.5, generator=generator)
+            elif weight.ndim == 1 and "norm" not in name:
+                weight.normal_(0.0, 0.02, generator=generator)
+        model.get_output_embeddings().weight[end] *= 1.5
+
+
+def text_shape(**changes: Any) -> dict[str, Any]:
+    """A decoder of two layers."""
+    return {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 32768,
+        **changes,
+    }
+
+
+def vision_shape(**changes: Any) -> dict[str, Any]:
+    """A vision transformer of two layers over 56 x 56 pixels."""
+    return {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "image_size": 56,
+        "patch_size": 14,
+        **changes,
+    }
+
+
+def finish(target: Path, model_class: Any, config: Any, processor: Any, seed: int) -> Path:
+    """Write model and processor."""
+    from transformers import GenerationConfig
+
+    tokenizer = processor.tokenizer
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = model_class(config)
+    fill(model, seed, tokenizer.eos_token_id)
+    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    model.save_pretrained(target)
+    processor.save_pretrained(target)
+    return target
+
+
+def qwen2_5_vl(target: Path, seed: int) -> Path:
+    return build_tiny_vlm(target, seed=seed)
+
+
+def qwen3_vl(target: Path, seed: int) -> Path:
+    from transformers import (
+        Qwen2VLImageProcessor,
+        Qwen3VLConfig,
+        Qwen3VLForConditionalGeneration,
+        Qwen3VLProcessor,
+        Qwen3VLVideoProcessor,
+    )
+
+    tokenizer = tokenizer_with({})
+    identity = tokenizer.convert_tokens_to_ids
+    template = chat_template(
+        "<|vision_start|><|image_pad|><|vision_end|>", "<|vision_start|><|video_pad|><|vision_end|>"
+    )
+    size = {"shortest_edge": 64 * 64, "longest_edge": 128 * 128}
+    processor = Qwen3VLProcessor(
+        image_processor=Qwen2VLImageProcessor(size=size, patch_size=16),
+        tokenizer=tokenizer,
+        video_processor=Qwen3VLVideoProcessor(size={"shortest_edge": 64 * 64, "longest_edge": 8 * 128 * 128}),
+        chat_template=template,
+    )
+    config = Qwen3VLConfig(
+        text_config=text_shape(
+            vocab_size=len(tokenizer),
+            rope_parameters={"rope_type": "default", "mrope_section": [4, 2, 2], "rope_theta": 1e4},
+        ),
+        vision_config={
+            "depth": 3,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 2,
+            "out_hidden_size": 64,
+            "num_position_embeddings": 64,
+            "deepstack_visual_indexes": [0, 1],
+        },
+        image_token_id=identity("<|image_pad|>"),
+        video_token_id=identity("<|video_pad|>"),
+        vision_start_token_id=identity("<|vision_start|>"),
+        vision_end_token_id=identity("<|vision_end|>"),
+    )
+    return finish(target, Qwen3VLForConditionalGeneration, config, processor, seed)
+
+
+def gemma3(target: Path, seed: int) -> Path:
+    """MedGemma's architecture; the window of its sliding layers is shorter than a prompt."""
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessor, Gemma3Processor
+
+    named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    tokenizer = tokenizer_with(named)
+    identity = tokenizer.convert_tokens_to_ids
+    processor = Gemma3Processor(
+        image_processor=Gemma3ImageProcessor(size={"height": 56, "width": 56}),
+        tokenizer=tokenizer,
+        chat_template=chat_template("<start_of_image>"),
+        image_seq_length=16,
+    )
+    config = Gemma3Config(
+        text_config=text_shape(
+            vocab_size=len(tokenizer),
+            num_hidden_layers=3,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            sliding_window=24,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            bos_token_id=None,
+            query_pre_attn_scalar=16,
+            tie_word_embeddings=False,
+        ),
+        vision_config=vision_shape(),
+        mm_tokens_per_image=16,
+        boi_token_index=identity(named["boi_token"]),
+        eoi_token_index=identity(named["eoi_token"]),
+        image_token_index=identity(named["image_token"]),
+        tie_word_embeddings=False,
+    )
+    return finish(target, Gemma3ForConditionalGeneration, config, processor, seed)
+
+
+def internvl(target: Path, seed: int) -> Path:
+    from transformers import (
+        GotOcr2ImageProcessor,
+        InternVLConfig,
+        InternVLForConditionalGeneration,
+        InternVLProcessor,
+        InternVLVideoProcessor,
+    )
+
+    named = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer = tokenizer_with(named)
+    size = {"height": 56, "width": 56}
+    processor = InternVLProcessor(
+        image_processor=GotOcr2ImageProcessor(size=size, crop_to_patches=True, max_patches=4),
+        tokenizer=tokenizer,
+        video_processor=InternVLVideoProcessor(size=size),
+        chat_template=chat_template("<IMG_CONTEXT>\\n", "<video>\\n"),
+        image_seq_length=4,
+    )
+    config = InternVLConfig(
+        text_config={"model_type": "qwen2", **text_shape(vocab_size=len(tokenizer))},
+        vision_config=vision_shape(image_size=[56, 56], patch_size=[14, 14]),
+        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+        image_seq_length=4,
+        tie_word_embeddings=False,
+    )
+    return finish(target, InternVLForConditionalGeneration, config, processor, seed)
+
+
+def llava_onevision(target: Path, seed: int) -> Path:
+    from transformers import (
+        LlavaOnevisionConfig,
+        LlavaOnevisionForConditionalGeneration,
+        LlavaOnevisionImageProcessor,
+        LlavaOnevisionProcessor,
+        LlavaOnevisionVideoProcessor,
+    )
+
+    tokenizer = tokenizer_with({"image_token": "<image>", "video_token": "<video>"})
+    size = {"height": 56, "width": 56}
+    pinpoints = [[56, 56], [56, 112], [112, 56], [112, 112]]
+    processor = LlavaOnevisionProcessor(
+        image_processor=LlavaOnevisionImageProcessor(size=size, image_grid_pinpoints=pinpoints),
+        tokenizer=tokenizer,
+        video_processor=LlavaOnevisionVideoProcessor(size=size),
+        num_image_tokens=16,
+        vision_feature_select_strategy="full",
+        chat_template=chat_template("<image>\\n", "<video>\\n"),
+    )
+    identity = tokenizer.convert_tokens_to_ids
+    config = LlavaOnevisionConfig(
+        text_config={"model_type": "qwen2", **text_shape(vocab_size=len(tokenizer))},
+        vision_config={"model_type": "siglip_vision_model", "vision_use_head": False, **vision_shape()},
+        image_token_index=identity("<image>"),
+        video_token_index=identity("<video>"),
+        image_grid_pinpoints=pinpoints,
+    )
+    return finish(target, LlavaOnevisionForConditionalGeneration, config, processor, seed)
+
+
+def idefics3(target: Path, seed: int) -> Path:
+    from transformers import Idefics3Config, Idefics3ForConditionalGeneration, Idefics3ImageProcessor, Idefics3Processor
+
+    config, processor = idefics_parts(Idefics3Config, Idefics3ImageProcessor, Idefics3Processor, {})
+    return finish(target, Idefics3ForConditionalGeneration, config, processor, seed)
+
+
+def smolvlm(target: Path, seed: int) -> Path:
+    from transformers import (
+        SmolVLMConfig,
+        SmolVLMForConditionalGeneration,
+        SmolVLMImageProcessor,
+        SmolVLMProcessor,
+        SmolVLMVideoProcessor,
+    )
+
+    video = SmolVLMVideoProcessor(size={"longest_edge": 56}, max_image_size={"longest_edge": 56})
+    config, processor = idefics_parts(
+        SmolVLMConfig, SmolVLMImageProcessor, SmolVLMProcessor, {"video_processor": video}
+    )
+    return finish(target, SmolVLMForConditionalGeneration, config, processor, seed)
+
+
+def idefics_parts(config: Any, images: Any, processor: Any, further: dict[str, Any]) -> tuple[Any, Any]:
+    """Pictures of up to 112 pixels, cut into tiles of 56."""
+    specials = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *ROWS]
+    named = {"fake_image_token": specials[0], "image_token": specials[1], "end_of_utterance_token": specials[2],
+             "global_image_token": specials[3]}  # fmt: skip
+    tokenizer = tokenizer_with(named, specials)
+    reader = processor(
+        image_processor=images(
+            size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, return_row_col_info=True
+        ),
+        tokenizer=tokenizer,
+        image_seq_len=4,
+        chat_template=chat_template("<image>"),
+        **further,
+    )
+    shape = config(
+        text_config={
+            "model_type": "llama",
+            **text_shape(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id),
+        },
+        vision_config=vision_shape(),
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+    )
+    return shape, reader
+
+
+ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
+    "qwen2_5_vl": qwen2_5_vl,
+    "qwen3_vl": qwen3_vl,
+    "gemma3": gemma3,
+    "internvl": internvl,
+    "llava_onevision": llava_onevision,
+    "idefics3": idefics3,
+    "smolvlm": smolvlm,
+}
+
+
+def build(name: str, target: Path, seed: int = 0) -> Path:
+    """Write a checkpoint of architecture ``name`` into ``target``."""
+    target.mkdir(parents=True, exist_ok=True)
+    return ARCHITECTURES[name](target, seed)

@@ -1,0 +1,172 @@
+"""What prompts share is computed once, and answers stay what they were: architectures, streams, fall-backs, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import architectures
+import pytest
+from adapter_bench import Bench, questions, texts
+from medtasks.adapters._budget import Budget
+from medtasks.adapters.vlm import MedtasksVLM
+
+from medtasks.errors import MedtasksError
+
+Create = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A checkpoint of an architecture, built once a session."""
+    built: dict[str, Path] = {}
+
+    def of(name: str) -> Path:
+        if name not in built:
+            built[name] = architectures.build(name, tmp_path_factory.mktemp(name), seed=3)
+        return built[name]
+
+    return of
+
+
+def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
+    model = MedtasksVLM(str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
+    model.task_dict = bench.task_dict
+    return model
+
+
+def clinic(bench: Bench) -> list[Any]:
+    """Questions about one picture, about three, about none, and a stream whose prompts grow."""
+    one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(9))]
+    three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(3)]
+    none = questions(3, images=0)
+    stream = [{**doc, "media": [f"frame-{k}.png" for k in range(i + 1)]} for i, doc in enumerate(questions(3))]
+    tasks = {"one": one, "three": three, "none": none, "stream": stream}
+    return [request for name, docs in tasks.items() for request in bench.task(name, docs)]
+
+
+@pytest.mark.parametrize("name", architectures.ARCHITECTURES)
+def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable[[str], Path]) -> None:
+    requests = clinic(bench)
+    alone = texts(model_on(bench, checkpoint(name), share_prefix=False, batch_size=1).generate_until(requests))
+    model = model_on(bench, checkpoint(name))
+
+    assert texts(model.generate_until(requests)) == alone
+    assert len(set(alone)) > len(alone) // 2
+    assert model.describe()["share_prefix"] is True
+
+
+def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> None:
+    asked = [{**doc, "media": ["same.png"]} for doc in questions(12)]
+    requests = bench.task("t", asked)
+    seen: dict[bool, int] = {}
+    read: dict[bool, int] = {}
+    for share in (True, False):
+        model = vlm(share_prefix=share, batch_size=12)
+        counted = {"pictures": 0}
+
+        def look(module: Any, args: Any, kwargs: Any, counted: dict[str, int] = counted) -> None:  # noqa: ARG001
+            counted["pictures"] += len(kwargs["grid_thw"])
+
+        model._answering._model.model.visual.register_forward_pre_hook(look, with_kwargs=True)
+        model.generate_until(requests)
+        seen[share] = counted["pictures"]
+        read[share] = model.describe()["usage"]["prompt_tokens_computed"]
+
+    assert seen[False] == 12
+    assert seen[True] == 1 + 2  # and the two prompts of the comparison with computing from the start
+    assert read[True] < 0.7 * read[False]  # the pictures of the tiny checkpoint have few tokens
+
+
+def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> None:
+    rounds = [
+        {"sample_id": f"r{i}", "media": [f"frame-{k}.png" for k in range(i + 1)], "question": "Alert now?"}
+        for i in range(5)
+    ]
+    requests = bench.task("stream", rounds)
+    model = vlm(batch_size=1)
+    answers = texts(model.generate_until(requests))
+    usage = model.describe()["usage"]
+
+    assert answers == texts(vlm(batch_size=1, share_prefix=False).generate_until(requests))
+    assert usage["media_reused"] >= 0 + 1 + 2 + 3 + 4
+    assert usage["prompt_tokens_reused"] > usage["prompt_tokens_computed"]
+
+
+def test_a_class_that_takes_no_encoded_media_falls_back(
+    bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import Qwen2_5_VLForConditionalGeneration
+
+    requests = bench.task("t", questions(4))
+    expected = texts(vlm().generate_until(requests))
+    monkeypatch.setattr(Qwen2_5_VLForConditionalGeneration, "_supports_mm_encoder_outputs", lambda _: False)
+    model = vlm()
+
+    assert texts(model.generate_until(requests)) == expected
+    assert model.describe()["share_prefix"] == "its class takes no encoded media"
+
+
+def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a class does, for example, that takes positions differently once there is a cache."""
+    requests = bench.task("t", questions(4))
+    expected = texts(vlm().generate_until(requests))
+    model = vlm()
+    shared = model._answering._shared
+    right = shared.inputs
+
+    def elsewhere(prompts: Any, padding: int) -> dict[str, Any]:
+        inputs = right(prompts, padding)
+        return {**inputs, "position_ids": inputs["position_ids"] + 100}
+
+    monkeypatch.setattr(shared, "inputs", elsewhere)
+
+    assert texts(model.generate_until(requests)) == expected
+    assert model.describe()["share_prefix"].startswith("scores differ by ")
+
+
+def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on() -> None:
+    tried: list[int] = []
+
+    def compute(rows: range) -> list[int]:
+        tried.append(len(rows))
+        if len(rows) > 3:
+            raise MemoryError
+        return list(rows)
+
+    freed: list[bool] = []
+    budget = Budget(1_000, lambda: freed.append(True))
+
+    assert list(budget.run([10] * 8, compute)) == list(range(8))
+    assert tried[:3] == [8, 4, 2]
+    assert max(tried[3:]) <= 2
+    assert len(freed) == 2
+
+
+def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes() -> None:
+    batches: list[range] = []
+
+    def compute(rows: range) -> list[int]:
+        batches.append(rows)
+        return list(rows)
+
+    lengths = [50, 40, 10, 120, 10, 10, 10]
+    assert list(Budget(100, lambda: None).run(lengths, compute)) == list(range(7))
+    assert batches == [range(2), range(2, 3), range(3, 4), range(4, 7)]
+
+
+def test_a_sample_too_large_for_the_device_says_how_large_it_is() -> None:
+    def compute(_: range) -> list[int]:
+        raise MemoryError
+
+    with pytest.raises(MedtasksError, match=r"a single sample of 1,200 tokens"):
+        list(Budget(100, lambda: None).run([1_200], compute))
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+    def compute(_: range) -> list[int]:
+        raise RuntimeError("shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        list(Budget(100, lambda: None).run([10, 10], compute))
