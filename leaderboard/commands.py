@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from medtasks.benchmarks import get_benchmark
+from medtasks.results.imported import IMPORTED
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.scoring import COVERAGE
 
@@ -25,7 +26,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
     prepared = [get_benchmark(name).prepare for name, facts in manifest.data.items() if not facts.mini]
     elsewhere = "layout" in manifest.model
     lines = [*prepared, *(_scored_elsewhere(manifest) if elsewhere else [_run(manifest)])]
-    lines += [_judged(name, facts, folder) for name, facts in manifest.judge.items()]
+    lines += [_judged(name, facts, folder) for name, facts in manifest.judge.items() if not _imported(facts)]
     if manifest.scored is not None:
         lines.append(f"medtasks score {_word(folder)} --out NEW_FOLDER")
     return tuple(lines)
@@ -87,16 +88,24 @@ def _scored_elsewhere(manifest: RunManifest) -> list[str]:
     names = named_tasks(manifest) if facts["layout"] != "lmms-eval" else list(manifest.tasks)
     file, model = facts.get("predictions", HIDDEN), facts.get("model", HIDDEN)
     files = file if isinstance(file, Mapping) else {}
+    imported = [judge for one in manifest.judge.values() if _imported(one) for judge in one.judges]
     return [
         " ".join(
             [
                 *_environment(manifest),
                 f"medtasks score {_word(files.get(name, file))} --from {_word(facts['layout'])}",
-                f"--task {_word(name)} --model {_word(model)} --out NEW_FOLDER",
+                f"--task {_word(name)} --model {_word(model)}",
+                *(f"--verdicts-of {_word(judge)}" for judge in dict.fromkeys(imported)),
+                "--out NEW_FOLDER",
             ]
         )
         for name in names
     ]
+
+
+def _imported(facts: RubricFacts) -> bool:
+    """Whether the verdicts came with the predictions."""
+    return any(IMPORTED in identity for identity in facts.judges.values())
 
 
 def _judged(rubric: str, facts: RubricFacts, folder: str) -> str:

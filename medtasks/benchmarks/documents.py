@@ -18,7 +18,7 @@ from medtasks.benchmarks.base import Document
 from medtasks.border import at_border
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.store import Prepared, open_prepared
-from medtasks.errors import MediaError, MedtasksError, NoRowsError, UsageError, first_line
+from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.guard import raised_in
 from medtasks.prompts import render
 from medtasks.spec import load_spec
@@ -64,7 +64,8 @@ class Rows:
             media: whether the files that the documents show must be there, too.
 
         Raises:
-            NotPreparedError: the benchmark has not been prepared; the message holds the command.
+            NotPreparedError: the benchmark has not been prepared, or (with ``media``) its references alone; the message
+                holds the command.
             MediaError: a file that a document needs vanished or changed size since it was prepared.
             NoRowsError: the prepared data hold no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
@@ -137,13 +138,13 @@ class Rows:
         return self.dataset()
 
 
-def task_documents(task: str) -> list[Document]:
+def task_documents(task: str, *, media: bool = True) -> list[Document]:
     """Documents of the task called ``task``, as the harness will see them.
 
     Raises:
         MedtasksError: as :meth:`Rows.documents`.
     """
-    return task_rows(task).documents()
+    return task_rows(task).documents(media=media)
 
 
 def task_rows(task: str) -> Rows:
@@ -246,6 +247,11 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[s
 
 
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
+    if prepared.manifest.references_only:
+        raise NotPreparedError(
+            f"{prepared.manifest.benchmark} is prepared with its references alone, which serves scoring but no model; "
+            f"prepare its media, too: {command}"
+        )
     needed = {name for document in chosen for name in document["media"]}
     missing: list[Path] = sorted(prepared.media_path(name) for name in prepared.missing_media() if name in needed)
     if missing:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -14,6 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks.text import printable
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 __all__ = ["Layout", "fail", "progress", "table", "write"]
 
@@ -105,6 +109,17 @@ class _Bar:
 
     def __call__(self, done: int, total: int) -> None:
         self._progress.update(self._task, completed=done, total=total)
+
+    def stage(self, label: str) -> Callable[[int, int], None]:
+        """A bar of its own for a part of the work, below this one; shown once it is told something."""
+        tasks: list[TaskID] = []
+
+        def update(done: int, total: int) -> None:
+            if not tasks:
+                tasks.append(self._progress.add_task(label))
+            self._progress.update(tasks[0], completed=done, total=total)
+
+        return update
 
     def start(self) -> None:
         self._progress.start()

@@ -23,19 +23,33 @@ Out = Annotated[
 Missing = Annotated[
     bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures, counted in the manifest.")
 ]
+References = Annotated[
+    bool,
+    typer.Option(
+        "--references-only", help="Questions and answers without media: enough to score predictions, not to run models."
+    ),
+]
 Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 picks a number.", min=0)]
 
 
 @app.command("kvasir_vqa_x1")
 def kvasir_vqa_x1(
     source: Annotated[
-        str | None, typer.Option("--source", help="hub, a folder, or a JSONL or parquet file.", show_default=False)
+        str | None,
+        typer.Option(
+            "--source", help="hub, a folder, a JSONL or parquet file, or a quoted pattern of files.", show_default=False
+        ),
     ] = None,
     images: Annotated[
-        Path | None, typer.Option("--images", help="Folder of <img_id>.jpg (default: images/ beside the rows).")
+        Path | None,
+        typer.Option(
+            "--images",
+            help="Folder of <img_id>.jpg, or of the image dataset's parquet files (default: images/ beside the rows).",
+        ),
     ] = None,
     out: Out = None,
     allow_missing_media: Missing = False,
+    references_only: References = False,
     workers: Workers = 0,
     transformed: Annotated[
         bool, typer.Option("--transformed", help="Make the transformed track of the prepared data, too.")
@@ -55,7 +69,14 @@ def kvasir_vqa_x1(
     if source is not None:
         with progress("verifying pictures") as bar:
             prepared = prepare_kvasir(
-                source, out, images=images, allow_missing_media=allow_missing_media, workers=workers, progress=bar
+                source,
+                out,
+                images=images,
+                allow_missing_media=allow_missing_media,
+                references_only=references_only,
+                workers=workers,
+                progress=bar,
+                fetching=bar.stage("fetching pictures"),
             )
         report(prepared)
     if transformed:
@@ -75,9 +96,12 @@ def kvasir_vqa_x1(
 @app.command("mi_cxr")
 def mi_cxr(
     rows: Annotated[list[Path], typer.Option("--rows", help="Row file; repeat it for the ICR variant's.")],
-    images: Annotated[Path, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.")],
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
+    ] = None,
     out: Out = None,
     allow_missing_media: Missing = False,
+    references_only: References = False,
     workers: Workers = 0,
 ) -> None:
     """Prepare MI-CXR."""
@@ -85,7 +109,13 @@ def mi_cxr(
 
     with progress("verifying pictures") as bar:
         prepared = prepare_mi_cxr(
-            rows, images, out, allow_missing_media=allow_missing_media, workers=workers, progress=bar
+            rows,
+            images,
+            out,
+            allow_missing_media=allow_missing_media,
+            references_only=references_only,
+            workers=workers,
+            progress=bar,
         )
     report(prepared)
 
@@ -100,6 +130,7 @@ def med_cmr(
         bool, typer.Option("--allow-other-archive", help="Take an archive that is not the published one.")
     ] = False,
     allow_missing_media: Missing = False,
+    references_only: References = False,
     workers: Workers = 0,
 ) -> None:
     """Prepare Med-CMR."""
@@ -111,6 +142,7 @@ def med_cmr(
             out,
             allow_other_archive=allow_other_archive,
             allow_missing_media=allow_missing_media,
+            references_only=references_only,
             workers=workers,
             progress=bar,
         )
@@ -120,18 +152,30 @@ def med_cmr(
 @app.command("medstreambench")
 def medstreambench(
     source: Annotated[str, typer.Option("--source", help="hub, or the folder of the .jsonl files.")],
-    media: Annotated[Path, typer.Option("--media", help="Folder of the upstream media, which holds Stream_Bench/.")],
+    media: Annotated[
+        Path | None,
+        typer.Option("--media", help="Folder of the upstream media, which holds Stream_Bench/.", show_default=False),
+    ] = None,
     out: Out = None,
     keep_degenerate: Annotated[
         bool, typer.Option("--keep-degenerate", help="Keep records without a question, or with a placeholder answer.")
     ] = False,
+    references_only: References = False,
     workers: Workers = 0,
 ) -> None:
     """Prepare MedStreamBench; records whose media are missing or damaged are left out and counted."""
     from medtasks.data.prepare import prepare_medstream
 
     with progress("verifying media") as bar:
-        prepared = prepare_medstream(source, media, out, keep_degenerate=keep_degenerate, workers=workers, progress=bar)
+        prepared = prepare_medstream(
+            source,
+            media,
+            out,
+            keep_degenerate=keep_degenerate,
+            references_only=references_only,
+            workers=workers,
+            progress=bar,
+        )
     report(prepared)
 
 
@@ -144,6 +188,7 @@ def package(
     ] = None,
     out: Out = None,
     allow_missing_media: Missing = False,
+    references_only: References = False,
     workers: Workers = 0,
 ) -> None:
     """Prepare the data of a benchmark that another package brings."""
@@ -157,6 +202,7 @@ def package(
             out,
             media=media,
             allow_missing_media=allow_missing_media,
+            references_only=references_only,
             workers=workers,
             progress=bar,
         )
@@ -179,6 +225,8 @@ def report(prepared: Prepared) -> None:
         write(f"  differs: {difference}")
     for reason, number in manifest.excluded.items():
         write(f"  excluded: {number:,} rows ({reason})")
+    if manifest.references_only:
+        write("  references alone: predictions can be scored on them, and no model run")
     for line in coverage_lines(manifest.coverage):
         write(f"  {line}")
     for what, number in manifest.details.get("oddities", {}).items():

@@ -13,6 +13,7 @@ import typer
 from medtasks.cli.console import table, write
 
 if TYPE_CHECKING:
+    from medtasks.results.elsewhere import Elsewhere
     from medtasks.results.folder import RunRecord
     from medtasks.results.foreign import Joined, Layout
     from medtasks.results.paired import Paired
@@ -27,18 +28,27 @@ def score(
     results: Annotated[
         Path,
         typer.Argument(
-            help="A run's folder (…_medtasks), or one that holds it; with --from a file of predictions.",
+            help="A run's folder (…_medtasks), or one that holds it, or a file of predictions made elsewhere.",
             show_default=False,
         ),
     ],
     layout: Annotated[
-        str | None, typer.Option("--from", help="Layout of a prediction file: ms-swift, jsonl, csv or lmms-eval.")
+        str | None,
+        typer.Option(
+            "--from",
+            help="Layout of a prediction file: ms-swift, jsonl, json, csv, lmms-eval, vlmevalkit or inspect (default: "
+            "recognised by its content).",
+        ),
     ] = None,
     task: Annotated[str | None, typer.Option("--task", help="Task or group that the predictions answer.")] = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", help="FIELD=COLUMN, e.g. response=model_output; repeat it.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Name of the model that made the predictions.")] = "unknown",
+    verdicts_of: Annotated[
+        str | None,
+        typer.Option("--verdicts-of", help="Take over the verdicts in a prediction file, as those of this judge."),
+    ] = None,
     against: Annotated[
         Path | None, typer.Option("--against", help="Another run's folder, to compare this one with, pair by pair.")
     ] = None,
@@ -48,16 +58,14 @@ def score(
     """Score a result folder again, or predictions that were made elsewhere; no model is needed."""
     from medtasks.errors import UsageError
 
-    if layout is None:
-        if task is not None or column:
-            raise UsageError("--task and --column belong to --from; a result folder knows its tasks.")
+    if layout is None and (results.is_dir() or not results.exists()):
+        if task is not None or column or verdicts_of is not None:
+            raise UsageError("--task, --column and --verdicts-of belong to prediction files; this is none.")
         _rescore(results, against, out, as_json)
         return
     if against is not None:
         raise UsageError("--against compares result folders; write the predictions' run with --out first.")
-    if task is None:
-        raise UsageError("--from needs --task, the task or group that the predictions answer.")
-    _elsewhere(results, layout, task, column or [], model, out)
+    _elsewhere(results, layout, task, column or [], model, verdicts_of, out)
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -173,27 +181,62 @@ def _show_changes(again: Rescored) -> None:
         write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
 
 
-def _elsewhere(path: Path, layout: str, task: str, columns: list[str], model: str, out: Path | None) -> None:
+def _elsewhere(
+    path: Path,
+    layout: str | None,
+    task: str | None,
+    columns: list[str],
+    model: str,
+    verdicts_of: str | None,
+    out: Path | None,
+) -> None:
     from medtasks.errors import UsageError
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
-    from medtasks.results.foreign import LAYOUTS
+    from medtasks.results.foreign import LAYOUTS, NAMES, recognise, task_in_name
     from medtasks.results.manifest import now
     from medtasks.results.summary import summary
 
+    if layout is None:
+        layout = recognise(path)
+        write(f"{path.name}: taken for {NAMES[layout]} (--from {layout})")
     if layout not in LAYOUTS:
         raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
+    task = task or (task_in_name(path) if layout == "lmms-eval" else None)
+    if task is None:
+        raise UsageError("--task is missing; give the task or group that the predictions answer.")
     mapping: dict[str, str] = {}
     for entry in columns:
         field, equals, column = entry.partition("=")
         if not equals or not field or not column:
             raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
         mapping[field] = column
-    scored = score_predictions(path, cast("Layout", layout), task, columns=mapping, model=model, created=now())
+    scored = score_predictions(
+        path,
+        cast("Layout", layout),
+        task,
+        columns=mapping,
+        model=model,
+        verdicts_of=verdicts_of,
+        created=now(),
+    )
     if out is not None:
         write_run(out, scored.run)
     write(summary(scored.run, out, keep="--out"))
     _show_joined(scored.joined)
+    _show_verdicts(scored, verdicts_of)
+
+
+def _show_verdicts(scored: Elsewhere, judge: str | None) -> None:
+    held = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
+    if judge is None and held:
+        write(f"  {held:,} predictions come with a judge's verdict; take them over with --verdicts-of JUDGE")
+    for facts in scored.run.manifest.judge.values():
+        write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, taken over from the file")
+        for reason, count in facts.unjudged.items():
+            write(f"  unjudged: {count:,} ({reason})")
+        for warning in facts.warnings:
+            write(f"  warning: {warning}")
 
 
 def _show_joined(joined: Joined) -> None:
@@ -201,7 +244,12 @@ def _show_joined(joined: Joined) -> None:
     write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
     if joined.missing:
         write(f"  without one (in no score): {', '.join(joined.missing[:5])}{' …' if len(joined.missing) > 5 else ''}")
-    for what, members in (("fit no document", joined.unmatched), ("only repeat an earlier one", joined.duplicates)):
+    odd = {
+        "fit no document": joined.unmatched,
+        "have another reference answer than their document": joined.strange,
+        "only repeat an earlier one": joined.duplicates,
+    }
+    for what, members in odd.items():
         if members:
             places = ", ".join(str(one.where) for one in members[:5])
             write(f"  {len(members):,} predictions {what}: {places}{' …' if len(members) > 5 else ''}")

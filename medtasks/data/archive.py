@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from medtasks.data.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular
 from medtasks.errors import DataError, UsageError
 
 __all__ = ["Published", "check_published", "extract", "open_archive", "read_member"]
 
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
+"""What zipfile raises on damaged bytes, as far as tens of thousands of them have shown."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ def check_published(path: Path, published: Published, *, allow_other: bool, prog
         DataError: size or SHA-256 differ, and another archive was not allowed.
     """
     try:
-        size = path.stat().st_size
+        size = check_regular(path)
         if size != published.size and not allow_other:
             raise DataError(_other(path, f"{size:,} bytes", f"{published.size:,}"))
         digest = hashlib.sha256()
@@ -70,12 +74,14 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         DataError: it is no ZIP archive, or a member's name leads out of the folder, or is a link.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                _check_name(path, member)
-            yield archive
-    except zipfile.BadZipFile as error:
+        check_regular(path)
+        archive = zipfile.ZipFile(path)
+    except _DAMAGED as error:
         raise DataError(f"{path}: not a whole ZIP archive ({error}); fetch it again.") from error
+    with archive:
+        for member in archive.infolist():
+            _check_name(path, member)
+        yield archive
 
 
 def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
@@ -87,17 +93,33 @@ def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Content of the member ``name``.
+    """Content of the member ``name``, which has at most `MAX_JSON_BYTES`.
 
     Raises:
-        DataError: there is none, or its content does not fit its checksum.
+        DataError: there is none, it is larger, or its content does not fit its checksum.
     """
     try:
-        return archive.read(name)
+        member = archive.getinfo(name)
     except KeyError as error:
         raise DataError(f"{archive.filename}: holds no {name}; give the published archive.") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{archive.filename}: member {name} is damaged ({error}); fetch the archive again.") from error
+    return b"".join(_content(archive, member, MAX_JSON_BYTES))
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> Iterator[bytes]:
+    """A member block by block: it never takes more memory than a block, whatever it says of its size."""
+    place = f"{archive.filename}: member {member.filename}"
+    if member.file_size > most:
+        raise DataError(
+            f"{place} has {member.file_size:,} bytes, more than the {most:,} that are unpacked; do not use it."
+        )
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile unpacks others in one go
+        raise DataError(f"{place} is packed by method {member.compress_type}, expected deflate; pack it again.")
+    try:
+        with archive.open(member) as stream:
+            while block := stream.read(_BLOCK):
+                yield block
+    except _DAMAGED as error:
+        raise DataError(f"{place} is damaged ({error}); fetch the archive again.") from error
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> set[str]:
@@ -106,21 +128,34 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
     A file that is there already with the member's size and checksum is kept, so an interrupted call goes on.
 
     Raises:
-        DataError: a member is damaged, or the disk cannot hold what is left to unpack.
+        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, all together have more than
+            `MAX_UNPACKED_BYTES`, or the disk cannot hold what is left to unpack.
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
-    left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
-    needed = sum(member.file_size for member in left.values())
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise DataError(f"{folder}: {needed:,} bytes are to be unpacked, {free:,} are free; make room.")
-    for number, name in enumerate(sorted(left), start=1):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(read_member(archive, name))
-        if progress is not None:
-            progress(number, len(left))
+    whole = sum(member.file_size for member in members.values())
+    if whole > MAX_UNPACKED_BYTES:
+        raise DataError(
+            f"{archive.filename}: its pictures have {whole:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are "
+            "unpacked; unpack it yourself and give the folder."
+        )
+    try:
+        left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
+        needed = sum(member.file_size for member in left.values())
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+        if needed > free:
+            raise DataError(f"{folder}: {needed:,} bytes are to be unpacked, {free:,} are free; make room.")
+        for number, name in enumerate(sorted(left), start=1):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as stream:
+                stream.writelines(_content(archive, left[name], MAX_PICTURE_BYTES))
+            if progress is not None:
+                progress(number, len(left))
+    except OSError as error:  # a full disk, a name that the file system does not take
+        raise DataError(
+            f"{error.filename or folder}: cannot be unpacked ({error.strerror}); make that possible."
+        ) from error
     return names - set(members)
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from medtasks.data.files import read_regular
 from medtasks.data.records import Where
 from medtasks.errors import DataError
 
@@ -14,14 +15,14 @@ __all__ = ["read_csv_rows"]
 SHOWN = 60  # characters of a name in a message
 
 
-def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
+def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[str, str]]]:
     """The rows below the header, by column name (without blanks around it); lines that hold nothing are left out.
 
     Raises:
         DataError: the file cannot be read, is no UTF-8 or no CSV, has no header or no row, a name twice in its header,
             or a row with another number of cells; the message names file, line and fix.
     """
-    lines = _cells(path, _text_of(path))
+    lines = _cells(path, _text_of(path), delimiter)
     if not lines:
         raise DataError(f"{path}: the file is empty, expected a header and one row each; write or fetch it again.")
     where, header = lines[0]
@@ -44,7 +45,7 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
 
 def _text_of(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     try:
@@ -55,10 +56,10 @@ def _text_of(path: Path) -> str:
         raise DataError(f"{where}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8.") from error
 
 
-def _cells(path: Path, text: str) -> list[tuple[Where, list[str]]]:
+def _cells(path: Path, text: str, delimiter: str) -> list[tuple[Where, list[str]]]:
     """Rows that are not blank, each with the line in which it begins."""
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, start = [], 1
     try:
         for cells in reader:

@@ -81,7 +81,8 @@ class Coverage(BaseModel):
 class DataManifest(BaseModel):
     """``manifest.json``. ``created`` and ``media_root`` are the only fields that a repetition may change.
 
-    ``details`` are counts of what the release holds (vocabularies, oddities), by topic.
+    ``details`` are counts of what the release holds (vocabularies, oddities), by topic. ``references_only`` data have
+    no media: predictions can be scored on them, and no model run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,6 +99,7 @@ class DataManifest(BaseModel):
     excluded_samples: tuple[str, ...]
     details: dict[str, dict[str, int]] = {}
     coverage: tuple[Coverage, ...] = ()
+    references_only: bool = False
     mini: bool
     fingerprint: str
 

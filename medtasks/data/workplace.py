@@ -7,51 +7,99 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 import medtasks
+from medtasks.data.holding import held
 from medtasks.data.manifest import PUBLISHED, Coverage, DataManifest, Source, compare, count, fingerprint
 from medtasks.data.media import KnownMedia, KnownVideo, MediaEntry, index_media
 from medtasks.data.records import Record, is_file_name
 from medtasks.data.store import Prepared, open_directory, replaced_folder
 from medtasks.errors import DataError, MediaError, UsageError
 
-__all__ = ["Workplace"]
+__all__ = ["FetchedPicture", "Workplace"]
 
-IMAGES_LOG, VIDEOS_LOG, PERTURBED_LOG = "media.progress.jsonl", "videos.progress.jsonl", "perturbed.progress.jsonl"
+FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
+VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 
 T = TypeVar("T", bound=BaseModel)
 
 
+class FetchedPicture(BaseModel):
+    """A picture that was fetched and decoded: of which image, from where, its name among the media, its size."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    img_id: str
+    url: str
+    name: str
+    bytes: int
+
+
 class Workplace:
-    """A folder beside ``target``; what lies in it from an interrupted preparation is used again.
+    """A folder beside ``target``, as a context manager: nobody else prepares ``target`` meanwhile.
+
+    What lies in it from an interrupted preparation is used again.
+
+    Args:
+        target: where the finished data will stand.
+        references_only: whether they come without media.
 
     Raises:
-        UsageError: ``target`` holds something else than prepared data, or the folder cannot be made.
+        UsageError: on entering, where ``target`` holds something else than prepared data, or data with media that data
+            without would replace; the folder cannot be made; or another process prepares ``target`` just now.
     """
 
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.directory = partial_folder(target)
-        self._old = replaced_folder(target)
+    def __init__(self, target: Path, *, references_only: bool = False) -> None:
+        self.target = target.resolve()  # so that it has a name: it may be given as `.`
+        self.directory = partial_folder(self.target)
+        self.references_only = references_only
+        self._old = replaced_folder(self.target)
         self._images: dict[str, str] = {}
+        self._held = ExitStack()
+
+    def __enter__(self) -> Workplace:
+        with ExitStack() as stack:
+            try:
+                self.target.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(held(self.target))
+                self._make()
+            except OSError as error:
+                raise UsageError(
+                    f"{self.target}: cannot be written ({error.strerror}); name another with --out."
+                ) from error
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _make(self) -> None:
+        target = self.target
+        if self._old.exists() and not target.exists():  # killed between the two renames of `complete`
+            self._old.rename(target)
+        # it will be replaced as a whole, so it must be ours
+        foreign = target.exists() and not (target / "manifest.json").is_file()
+        if foreign and (not target.is_dir() or any(target.iterdir())):
+            raise UsageError(f"{target}: exists and holds no prepared data; name a new folder with --out.")
+        if self.references_only and self._has_media():
+            raise UsageError(
+                f"{target}: is prepared with its media, which serves scoring, too; name another folder with --out."
+            )
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def _has_media(self) -> bool:
         try:
-            if self._old.exists() and not target.exists():  # killed between the two renames of `complete`
-                self._old.rename(target)
-            # it will be replaced as a whole, so it must be ours
-            foreign = target.exists() and not (target / "manifest.json").is_file()
-            if foreign and (not target.is_dir() or any(target.iterdir())):
-                raise UsageError(f"{target}: exists and holds no prepared data; name a new folder with --out.")
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{target}: cannot be written ({error.strerror}); name another with --out.") from error
+            return not open_directory(self.target).manifest.references_only
+        except DataError:  # no data there, or none that can be read
+            return False
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store a picture that came inside the rows, as its original bytes; return its name.
@@ -72,22 +120,44 @@ class Workplace:
             path.write_bytes(data)
         return name
 
+    def fetched(self) -> list[FetchedPicture]:
+        """Pictures that were fetched before, by this command or one that was interrupted, and are still there."""
+        return [
+            one
+            for one in _read_progress(self.directory / FETCHED_LOG, FetchedPicture)
+            if is_file_name(one.name) and _size(self.directory / "media" / one.name) == one.bytes
+        ]
+
+    @contextmanager
+    def fetch_log(self) -> Iterator[Callable[[FetchedPicture], None]]:
+        """A function that writes down a fetched picture, so that it is not fetched again."""
+        with self._log(FETCHED_LOG) as write:
+            yield write
+
+    @contextmanager
+    def _log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
+        with (self.directory / name).open("a", encoding="utf-8") as stream:
+            stream.write("\n")  # ends the line that a crash may have cut off
+
+            def write(entry: BaseModel) -> None:
+                stream.write(entry.model_dump_json() + "\n")
+                stream.flush()
+
+            yield write
+
     def index(
         self, root: Path, names: set[str], workers: int, progress: Callable[[int, int], None] | None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, going on from what an interrupted pass has verified."""
-        log = self.directory / IMAGES_LOG
-        known = {media.entry.path: media for media in _read_progress(log, KnownMedia)}
+        known = {media.entry.path: media for media in _read_progress(self.directory / IMAGES_LOG, KnownMedia)}
         verified = 0
-        with log.open("a", encoding="utf-8") as stream:
-            stream.write("\n")  # ends the line that a crash may have cut off
+        with self._log(IMAGES_LOG) as write:
 
             def done(media: KnownMedia) -> None:
                 nonlocal verified
                 verified += 1
                 if known.get(media.entry.path) != media:
-                    stream.write(media.model_dump_json() + "\n")
-                    stream.flush()
+                    write(media)
                 if progress is not None:
                     progress(verified, len(names))
 
@@ -100,13 +170,7 @@ class Workplace:
     @contextmanager
     def video_log(self) -> Iterator[Callable[[KnownVideo], None]]:
         """A function that writes down a verified video, so that an interrupted pass goes on after it."""
-        with (self.directory / VIDEOS_LOG).open("a", encoding="utf-8") as stream:
-            stream.write("\n")  # ends the line that a crash may have cut off
-
-            def write(video: KnownVideo) -> None:
-                stream.write(video.model_dump_json() + "\n")
-                stream.flush()
-
+        with self._log(VIDEOS_LOG) as write:
             yield write
 
     def complete(
@@ -141,12 +205,13 @@ class Workplace:
             excluded_samples=excluded_samples,
             details=details or {},
             coverage=coverage,
+            references_only=self.references_only,
             mini=mini,
             fingerprint=fingerprint(self.directory),
         )
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
         (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
-        for name in (IMAGES_LOG, VIDEOS_LOG, PERTURBED_LOG):
+        for name in (FETCHED_LOG, IMAGES_LOG, VIDEOS_LOG, PERTURBED_LOG):
             (self.directory / name).unlink(missing_ok=True)
         if self._old.exists():
             shutil.rmtree(self._old)
@@ -155,6 +220,13 @@ class Workplace:
         self.directory.rename(self.target)
         shutil.rmtree(self._old, ignore_errors=True)
         return open_directory(self.target)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def partial_folder(target: Path) -> Path:
@@ -185,4 +257,9 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
     dumped = (item.model_dump(mode="json") for item in items)
     kept = ({key: value for key, value in item.items() if value is not None or key not in left_out} for item in dumped)
     lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in kept)
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    try:
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    except UnicodeEncodeError as error:  # ours are checked as they are read; another package's reader may not do that
+        raise DataError(
+            f"a text of the records holds {error.object[error.start]!r}, half a character; mend it in the source."
+        ) from error

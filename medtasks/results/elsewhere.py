@@ -10,10 +10,11 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, UsageError
 from medtasks.results.folder import RunRecord
-from medtasks.results.foreign import Joined, Layout, join, read_predictions
-from medtasks.results.judged import with_judged_scores
+from medtasks.results.foreign import Joined, Layout, Prediction, join, read_predictions
+from medtasks.results.imported import with_verdicts
+from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
+from medtasks.results.manifest import RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
@@ -41,11 +42,13 @@ def score_predictions(
     *,
     columns: dict[str, str] | None = None,
     model: str = "unknown",
+    verdicts_of: str | None = None,
     created: str,
 ) -> Elsewhere:
     """Score the predictions in ``path`` for ``task`` (a task or a group).
 
-    A document without a prediction is in no score: it is counted as not answered.
+    A document without a prediction is in no score: it is counted as not answered. ``verdicts_of`` names the judge whose
+    verdicts the file holds; without it they are left aside.
 
     Raises:
         UsageError: there is no such task or layout, or the layout needs a single task.
@@ -55,22 +58,22 @@ def score_predictions(
     leaves = leaf_tasks(task)
     if layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(f"--task {task}: the harness logs each task in a file of its own; name one of {leaves[0]}, ….")
-    documents = {name: task_documents(name) for name in leaves}
+    documents = {name: task_documents(name, media=False) for name in leaves}
     predictions = [
         one for one in read_predictions(path, layout, columns or {}) if _is_asked(one.keys.get("task"), leaves)
     ]
     joined = join(predictions, [document for members in documents.values() for document in members])
     if not joined.responses:
         raise DataError(
-            f"{path}: none of its {len(predictions)} predictions fits a document of {task}; check --task, or map the "
-            "columns with --column."
+            f"{path}: none of its {len(predictions)} predictions fits a document of {task}{_strange(joined)}; check "
+            "--task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
         answered = [document for document in members if document["sample_id"] in joined.responses]
-        replies = [Reply(joined.responses[document["sample_id"]]) for document in answered]
+        replies = [_reply(joined.given[document["sample_id"]][0]) for document in answered]
         scored = scored_samples(
             spec,
             [
@@ -80,8 +83,20 @@ def score_predictions(
         )
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
-    record = _record(task, samples, documents, path, layout, model, created, problems)
+    judge: dict[str, RubricFacts] = {}
+    if verdicts_of is not None:
+        samples, judge = with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
+    record = _record(task, samples, documents, path, layout, model, created, problems, judge)
     return Elsewhere(record, joined)
+
+
+def _strange(joined: Joined) -> str:
+    found = joined.strange
+    return f" ({len(found):,} fit but for another reference answer, {found[0].where} among them)" if found else ""
+
+
+def _reply(one: Prediction) -> Reply:
+    return Reply(one.response).checked() if one.failed is None else Reply.failure(one.failed)
 
 
 def _is_asked(named: str | None, leaves: Sequence[str]) -> bool:
@@ -97,9 +112,10 @@ def _record(
     model: str,
     created: str,
     problems: Sequence[str],
+    judge: dict[str, RubricFacts],
 ) -> RunRecord:
     groups = {task: tuple(samples)} if load_spec(task).kind == "group" else {}
-    tasks, pooled = pooled_scores(samples, groups)
+    tasks, pooled = pooled_scores(samples, groups, threshold=judged_threshold(judge))
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
@@ -121,6 +137,7 @@ def _record(
         tasks=facts,
         groups=groups,
         data={name: data_facts(name) for name in benchmarks},
+        judge=judge,
         problems=tuple(problems),
     )
     return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)

@@ -22,8 +22,10 @@ _FAILURE_TEXTS = (
     re.compile(r"\[(?P<reason>SAFETY_BLOCKED:.*)\]", re.DOTALL),
     re.compile(r"\[ERROR\](?P<reason>.*)", re.DOTALL),
     re.compile(r"Error: (?P<reason>can only concatenate str \(not \"NoneType\"\) to str)"),
+    re.compile(r"(?P<reason>Failed to obtain answer via API\.)"),
 )
-"""What lmms-eval's back-ends return as text where a request failed, was blocked or brought no content."""
+"""What lmms-eval's back-ends and VLMEvalKit (last) return as text where a request failed, was blocked or brought no
+content."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
 
 
 def _about_documents(spec: TaskSpec, prepared: Prepared, decode: bool) -> Iterator[Finding]:
+    if prepared.manifest.references_only:
+        return
     try:
         documents = task_documents(spec.name)
     except MedtasksError:
@@ -100,6 +102,8 @@ def _media(prepared: Prepared) -> Iterator[Finding]:
 
 def _notes(prepared: Prepared) -> Iterator[Finding]:
     manifest = prepared.manifest
+    if manifest.references_only:
+        yield Finding("note", "media", manifest.benchmark, "references alone were prepared: no media to check")
     for difference in manifest.differences:
         yield Finding("note", "published counts", manifest.benchmark, difference)
     for reason, number in manifest.excluded.items():

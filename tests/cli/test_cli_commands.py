@@ -195,6 +195,18 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
     assert not (tmp_path / "data" / "mi_cxr").exists()
 
 
+def test_a_release_without_rows_of_a_task_is_valid(python: Any, tmp_path: Path) -> None:
+    write_mi_cxr_source(tmp_path / "source")
+    rows = tmp_path / "source" / "micxr_test.jsonl"
+    lines = rows.read_text(encoding="utf-8").splitlines(keepends=True)
+    rows.write_text("".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
+    data = {"MEDTASKS_DATA": str(tmp_path / "data")}
+    assert python(*CLI, "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data).returncode == 0
+    done = python(*CLI, "validate", "mi_cxr", "--quick", **data)
+    assert done.returncode == 0, done.stdout
+    assert "mi_cxr_icr_variant" in done.stdout
+
+
 def test_importing_medtasks_stays_light(python: Any) -> None:
     heavy = ("torch", "transformers", "datasets", "lmms_eval")
     code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"
@@ -303,13 +315,36 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     assert "fewer than 20 clusters: intervals are too short (mi_cxr_icr)" in both.stdout
 
 
+def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: Any, tmp_path: Path) -> None:
+    from medtasks.benchmarks.documents import task_documents
+
+    rows = [
+        {
+            **{key: one[key] for key in ("img_id", "question", "answer")},
+            "response": one["answer"],
+            "original": "[]",
+            "eval_json": {name: {"score": 1, "reason": "It does."} for name in one["question_class"]},
+        }
+        for one in task_documents("kvasir_vqa_x1_level1")
+    ]
+    (tmp_path / "pred_eval.json").write_text(json.dumps([*rows, rows[0]]), encoding="utf-8")
+    command = (*CLI, "score", "pred_eval.json", "--task", "kvasir_vqa_x1_level1")
+    done = python(*command)
+    assert done.returncode == 0, done.stderr
+    assert "pred_eval.json: taken for a JSON array with columns (--from json)" in done.stdout
+    assert "25 predictions come with a judge's verdict; take them over with --verdicts-of JUDGE" in done.stdout
+    assert "1 predictions only repeat an earlier one: pred_eval.json, row 26" in done.stdout
+    done = python(*command, "--verdicts-of", "their judge")
+    assert "25 of 25 responses have a verdict of their judge, taken over from the file" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("score", "nowhere"), "holds no manifest.json"),
         (("score", "p", "--from", "xml", "--task", "mi_cxr"), "unknown layout; choose from"),
-        (("score", "p", "--from", "csv"), "--from needs --task"),
-        (("score", "p", "--task", "mi_cxr"), "--task and --column belong to --from"),
+        (("score", "p", "--from", "csv"), "--task is missing; give the task or group"),
+        (("score", "p", "--task", "mi_cxr"), "belong to prediction files; this is none"),
         (("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"), "expected FIELD=COLUMN"),
     ],
 )

@@ -95,7 +95,40 @@ def test_a_missing_member_is_named(tmp_path: Path) -> None:
         read_member(archive, "dataset/rows.json")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(4, 65), (6, 1), (8, 93), (8, 14), (10, 255), (26, 255), (18, 255), (22, 255)],
+    ids=["version 6.5", "encrypted", "zstd", "lzma", "time", "name length", "packed size", "size"],
+)
+@pytest.mark.parametrize("header", [b"PK\x03\x04", b"PK\x01\x02"], ids=["member", "directory"])
+def test_a_header_with_a_changed_field_is_one_clear_error_or_none(
+    tmp_path: Path, header: bytes, place: int, value: int
+) -> None:
+    path = archive_of(tmp_path / "damaged.zip", {"a/b.json": b"[1, 2, 3]" * 20})
+    data = bytearray(path.read_bytes())
+    data[data.index(header) + place + (2 if header == b"PK\x01\x02" else 0)] = value
+    path.write_bytes(bytes(data))
+    said = "damaged.zip"
+    try:
+        with open_archive(path) as archive:
+            extract(archive, {"a/b.json"}, tmp_path / "out")
+    except DataError as error:
+        said = str(error)
+    assert "damaged.zip" in said
+
+
+def test_a_member_larger_than_it_may_be_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medtasks.data.archive.MAX_PICTURE_BYTES", 1000)
+    path = archive_of(tmp_path / "a.zip", {"x.png": bytes(2000), "y.png": bytes(600)})
+    with open_archive(path) as archive:
+        with pytest.raises(DataError, match=r"member x\.png has 2,000 bytes, more than the 1,000 that are unpacked"):
+            extract(archive, {"x.png"}, tmp_path / "out")
+        monkeypatch.setattr("medtasks.data.archive.MAX_UNPACKED_BYTES", 2500)
+        with pytest.raises(DataError, match="its pictures have 2,600 bytes, more than the 2,500"):
+            extract(archive, {"x.png", "y.png"}, tmp_path / "out")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 400), flips=st.lists(st.integers(0, 10_000), max_size=6))
 def test_any_damage_is_one_clear_error_or_none(tmp_path: Path, cut: int, flips: list[int]) -> None:
     path = archive_of(tmp_path / "whole.zip", {"a/b.json": b"[1, 2, 3]" * 20, "a/c.png": bytes(range(256))})

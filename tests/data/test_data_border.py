@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from medtasks.data.records import Where, parse_kvasir_row, parse_mi_cxr_row
@@ -115,7 +115,7 @@ def mutated(row: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(mutated(kvasir_row()) | mutated(mi_cxr_row()), st.sampled_from([parse_kvasir_row, parse_mi_cxr_row]))
 def test_a_mutated_row_is_a_record_or_a_refusal(row: dict[str, Any], parse: Any) -> None:
     try:

@@ -12,7 +12,7 @@ import pytest
 from data_sources import kvasir_row, write_kvasir
 from PIL import Image
 
-from medtasks.data import sources
+from medtasks.data import hub
 from medtasks.data.prepare import prepare_kvasir
 from medtasks.errors import DataError, MediaError
 
@@ -49,7 +49,7 @@ def image_rows(numbers: list[int]) -> list[dict[str, Any]]:
 def test_hub_and_folder_of_one_layout_give_one_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [with_image(ROWS[0], drawn(0)), with_image(ROWS[1], drawn(1, "PNG"))]
     folder = str(write_parquet(tmp_path / "x1", rows))
-    monkeypatch.setattr(sources, "KVASIR_HUB", folder)
+    monkeypatch.setattr(hub, "KVASIR_HUB", folder)
     from_hub = prepare_kvasir("hub", tmp_path / "hub")
     assert from_hub.manifest.fingerprint == prepare_kvasir(folder, tmp_path / "folder").manifest.fingerprint
     assert [entry.path for entry in from_hub.media()] == ["img0.jpg", "img1.png"]
@@ -57,32 +57,34 @@ def test_hub_and_folder_of_one_layout_give_one_fingerprint(tmp_path: Path, monke
 
 
 def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
     images = write_parquet(tmp_path / "images", image_rows([2, 1, 0, 1]), "raw")
-    monkeypatch.setattr(sources, "KVASIR_IMAGES_HUB", str(images))
+    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(images))
     prepared = prepare_kvasir("hub", tmp_path / "out")
     assert [entry.path for entry in prepared.media()] == ["img0.jpg", "img1.jpg", "img2.jpg"]
     assert prepared.media_path("img1.jpg").read_bytes() == drawn(1)
 
 
 def test_a_picture_that_the_second_dataset_lacks_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
     images = write_parquet(tmp_path / "images", image_rows([0, 1]), "raw")
-    monkeypatch.setattr(sources, "KVASIR_IMAGES_HUB", str(images))
+    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(images))
     with pytest.raises(MediaError, match=r"img2\.jpg"):
         prepare_kvasir("hub", tmp_path / "out")
     manifest = prepare_kvasir("hub", tmp_path / "out", allow_missing_media=True).manifest
     assert (manifest.counts.rows, manifest.excluded) == (2, {"missing_image": 1})
 
 
-def test_a_second_dataset_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lacks the columns"):
-        sources.hub_images({"img0"}, str(write_parquet(tmp_path / "images", [{"img_id": "img0"}])))
+def test_a_second_dataset_without_pictures_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(write_parquet(tmp_path / "images", [{"img_id": "img0"}], "raw")))
+    with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
+        prepare_kvasir("hub", tmp_path / "out")
 
 
 def test_one_id_with_two_pictures_is_refused(tmp_path: Path) -> None:
     rows = [with_image(ROWS[0], drawn(0)), with_image({**ROWS[0], "question": "Else?"}, drawn(1))]
-    with pytest.raises(DataError, match=r"line 2: field `image` differs from that of an earlier row of img0"):
+    with pytest.raises(DataError, match=r"row 2: field `image` differs from that of an earlier row of img0"):
         prepare_kvasir(str(write_parquet(tmp_path / "x1", rows)), tmp_path / "out")
 
 

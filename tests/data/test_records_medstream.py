@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
@@ -222,3 +222,36 @@ def test_any_value_is_a_record_or_one_sentence(streaming: bool, data: st.DataObj
         assert said.startswith("cholec80.jsonl, line 41")
     else:
         assert MedStreamRecord.model_validate_json(record.model_dump_json()) == record
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from(["", ".", "a/b.mp4", "\ud800", "\0", 10**400, "open", "streaming", "proactive", [0, 1], 1e308]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    row=st.sampled_from([single_turn_row(), streaming_row(), streaming_row("proactive")]),
+    data=st.data(),
+)
+def test_a_damaged_record_is_a_record_or_a_refusal(row: dict[str, Any], data: st.DataObject) -> None:
+    changes = data.draw(st.dictionaries(st.sampled_from(sorted({*row, "judge_rubric", "reference_answer"})), JUNK))
+    changed = {**row, **changes}
+    if isinstance(changed.get("rounds"), list) and changed["rounds"] and data.draw(st.booleans()):
+        first = changed["rounds"][0]
+        if isinstance(first, dict) and first:
+            field = data.draw(st.sampled_from(sorted(first)))
+            changed["rounds"] = [{**first, field: data.draw(JUNK)}, *changed["rounds"][1:]]
+    said = str(HERE)
+    try:
+        parsed(changed).model_dump_json()
+    except DataError as error:
+        said = str(error)
+    assert said.startswith(str(HERE))

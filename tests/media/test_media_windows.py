@@ -15,7 +15,6 @@ from medtasks.data.media.windows import (
     frame_cap,
     frame_numbers,
     frames_shown,
-    sample_times,
     thin,
 )
 from medtasks.errors import UsageError
@@ -34,18 +33,39 @@ def test_exact_takes_the_decimal_that_was_written() -> None:
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        ("0", "4", ["0", "2", "4"]),
-        ("0", "5", ["0", "2", "4", "5"]),
-        ("198.84", "200.84", ["198.84", "200.84"]),
-        ("0.001", "5", ["0.001", "2.001", "4.001", "5"]),
-        ("3", "3", ["3"]),
-        ("3", "3.5", ["3", "3.5"]),
+        ("0", "4", [0, 2, 4]),
+        ("0", "5", [0, 2, 4, 5]),
+        ("0.001", "5", [0, 2, 4, 5]),
+        ("3", "3", [3]),
+        ("3", "3.5", [3]),
+        ("3", "4", [3, 4]),
     ],
 )
 def test_one_frame_every_two_seconds_from_the_start_and_one_at_the_end(
-    start: str, end: str, expected: list[str]
+    start: str, end: str, expected: list[int]
 ) -> None:
-    assert sample_times(Fraction(start), Fraction(end)) == [Fraction(time) for time in expected]
+    every_second = [Fraction(number) for number in range(60)]
+    assert frames_shown(every_second, Fraction(start), Fraction(end)) == expected
+
+
+def sampled(times: list[Fraction], start: Fraction, end: Fraction) -> list[int]:
+    """The definition, sample by sample."""
+    samples = [start + 2 * number for number in range(int((end - start) / 2) + 1)]
+    shown = {sum(time <= sample for time in times) - 1 for sample in [*samples, end]}
+    return sorted(shown - {-1})
+
+
+@given(times=frame_times, offset=decimals, start=decimals, length=decimals)
+def test_frames_are_those_of_the_definition(
+    times: list[Fraction], offset: Fraction, start: Fraction, length: Fraction
+) -> None:
+    later = [offset / 10 + time for time in times]
+    assert frames_shown(later, start, start + length) == sampled(later, start, start + length)
+
+
+def test_a_long_window_over_far_apart_frames_is_no_more_work() -> None:
+    times = [Fraction(0), Fraction(10**17)]  # indices that are dates: frame_20240101120000123.png
+    assert frames_shown(times, Fraction(0), Fraction(10**18)) == [0, 1]
 
 
 def test_the_frame_at_a_time_is_the_one_on_the_screen_then() -> None:

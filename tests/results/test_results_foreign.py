@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from medtasks.leaderboard.commands import commands
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.data.records import Where
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.results.foreign import LAYOUTS, Joined, Prediction, join, read_predictions
+from medtasks.results.elsewhere import score_predictions
+from medtasks.results.foreign import LAYOUTS, Joined, Prediction, join, read_predictions, recognise
+from medtasks.results.rescore import rescore
 
 TASK = "kvasir_vqa_x1_level1"
 ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'
@@ -80,11 +84,102 @@ def write_harness(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
     return folder / "model" / f"20260101_000000_samples_{TASK}.jsonl"
 
 
+def write_json(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """As the authors of Kvasir-VQA-x1 publish judged predictions."""
+    (folder / "p_eval.json").write_text(json.dumps([judged(one) for one in documents]), encoding="utf-8")
+    return folder / "p_eval.json"
+
+
+def judged(document: Mapping[str, Any], score: int = 1, **changes: Any) -> dict[str, Any]:
+    fields = ("img_id", "question", "complexity", "answer", "question_class")
+    verdict = {name: {"score": score, "reason": f"About {name}."} for name in document["question_class"]}
+    told = {name: document[name] for name in fields} | {"original": json.dumps(document["original"])}
+    return {"response": said(document), **told, "eval_json": verdict, **changes}
+
+
+def vlmevalkit_rows(documents: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    names = ["index", "image_path", "question", "answer", "prediction"]
+    rows = [
+        [number, f"LMUData/images/{one['img_id']}.jpg", one["question"], one["answer"], said(one)]
+        for number, one in enumerate(documents)
+    ]
+    return [names, *rows]
+
+
+def write_vlmevalkit(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in vlmevalkit_rows(documents):
+        book.worksheets[0].append(row)
+    book.save(folder / "model_dataset.xlsx")
+    return folder / "model_dataset.xlsx"
+
+
+def write_vlmevalkit_tsv(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    with (folder / "model_dataset.tsv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(vlmevalkit_rows(documents))
+    return folder / "model_dataset.tsv"
+
+
+def inspect_sample(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": document["question"]}, {"type": "image", "image": "data:image/png;base64,"}]
+    message = {"role": "assistant", "content": said(document)}
+    return {
+        "id": document["sample_id"],
+        "epoch": 1,
+        "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}],
+        "target": document["target"],
+        "output": {"model": "m", "choices": [{"message": message, "stop_reason": "stop"}]},
+        "scores": {"match": {"value": "C"}},
+        **changes,
+    }
+
+
+def write_inspect(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    log = {"version": 2, "status": "success", "eval": {"model": "m"}, "samples": list(map(inspect_sample, documents))}
+    (folder / "log.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
+    return folder / "log.json"
+
+
+def write_inspect_archive(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    with zipfile.ZipFile(folder / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        for one in map(inspect_sample, documents):
+            archive.writestr(f"samples/{one['id']}_epoch_1.json", json.dumps(one))
+    return folder / "log.eval"
+
+
+def write_inspect_zstandard(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """As newer versions pack: each member Zstandard (method 93), here put together by hand."""
+    import pyarrow as pa
+
+    path = folder / "log.eval"
+    packed = {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in map(inspect_sample, documents)}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in packed.items():
+            archive.writestr(name, pa.compress(data, "zstd", asbytes=True))
+    raw = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        place = raw.find(signature)
+        while place >= 0:
+            raw[place + offset : place + offset + 2] = (93).to_bytes(2, "little")
+            place = raw.find(signature, place + 4)
+    path.write_bytes(bytes(raw))
+    return path
+
+
 WRITERS: dict[str, Callable[[Path, Sequence[dict[str, Any]]], Path]] = {
     "ms-swift": write_swift,
     "jsonl": write_jsonl,
+    "json": write_json,
     "csv": write_csv,
     "lmms-eval": write_harness,
+    "vlmevalkit": write_vlmevalkit,
+    "vlmevalkit tsv": write_vlmevalkit_tsv,
+    "inspect": write_inspect,
+    "inspect eval": write_inspect_archive,
+    "inspect zstandard": write_inspect_zstandard,
 }
 
 
@@ -97,10 +192,13 @@ def one_line(folder: Path, layout: str, row: object, **columns: str) -> Predicti
     return found
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_each_layout_joins_completely_in_any_order(layout: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", WRITERS)
+def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: str, tmp_path: Path) -> None:
     documents = task_documents(TASK)
-    joined = join(read(WRITERS[layout](tmp_path, documents[::-1]), layout), documents, TASK)
+    path = WRITERS[written](tmp_path, documents[::-1])
+    layout = recognise(path)
+    assert layout == written.partition(" ")[0]
+    joined = join(read(path, layout), documents, TASK)
     assert joined == Joined({one["sample_id"]: said(one) for one in documents}, [], [], [], [], [])
     assert list(joined.responses) == [one["sample_id"] for one in documents]
     assert (joined.coverage, joined.match_rate) == (1.0, 1.0)
@@ -265,6 +363,172 @@ def test_a_harness_line_beyond_the_documents_fits_none(tmp_path: Path) -> None:
     assert join([found], task_documents(TASK)).unmatched == [found]
 
 
+# ------------------------------------------------------------------------------- JSON arrays, as *_eval.json
+
+
+def eval_json(folder: Path, rows: Sequence[object]) -> list[Prediction]:
+    (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
+    return read(folder / "p_eval.json", "json")
+
+
+def test_rows_of_the_authors_merge_are_told_apart_by_their_reference(tmp_path: Path) -> None:
+    one, other = ({**task_documents(TASK)[0], "sample_id": name, "target": name, "answer": name} for name in "ab")
+    rows = [judged(document, response=f"to {document['target']}") for document in (one, one, other, other)]
+    joined = join(eval_json(tmp_path, rows), [one, other])
+    assert joined.responses == {"a": "to a", "b": "to b"}
+    assert [one.where.line for one in joined.duplicates] == [2, 4]
+    assert (joined.ambiguous, joined.match_rate) == ([], 1.0)
+
+
+def test_a_row_of_another_reference_is_counted_and_not_scored(tmp_path: Path) -> None:
+    documents = task_documents(TASK)[:2]
+    rows = [judged(documents[0]), judged(documents[1], answer="Another reference.")]
+    joined = join(eval_json(tmp_path, rows), documents)
+    assert list(joined.responses) == [documents[0]["sample_id"]]
+    assert [one.where.line for one in joined.strange] == [2]
+    assert joined.match_rate == 0.5
+
+
+def test_contradicting_rows_of_one_sample_are_refused_with_both_rows(tmp_path: Path) -> None:
+    document = task_documents(TASK)[0]
+    with pytest.raises(DataError, match=r"p_eval\.json, row 2: another response .* than in p_eval\.json, row 1;"):
+        join(eval_json(tmp_path, [judged(document), judged(document, response="Else.")]), [document])
+
+
+# --------------------------------------------------------------------------------------- VLMEvalKit and Inspect
+
+
+def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    path = tmp_path / "p.tsv"
+    lines_ = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents]
+    path.write_text(
+        "img_id\tquestion\tprediction\n" + "\n".join([*lines_[:-1], lines_[-1].rpartition("\t")[0] + f"\t{FAILED}"])
+    )
+    scored = score_predictions(path, "vlmevalkit", TASK, created="2026-01-01T00:00:00+00:00")
+    facts = scored.run.manifest.tasks[TASK]
+    assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {FAILED: 1})
+
+
+FAILED = "Failed to obtain answer via API."
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("index\tquestion\n1\tWhy?", "`prediction` is missing, expected it beside 'index', 'question'"),
+        ("prediction\tcategory\nx\ty", "`index` is missing, expected it, or `sample_id`"),
+    ],
+)
+def test_vlmevalkit_errors_name_the_field(row: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text(row)
+    with pytest.raises(DataError, match=f"p.tsv, line 2: .*{message}"):
+        read(tmp_path / "p.tsv", "vlmevalkit")
+
+
+def test_a_question_of_several_samples_needs_more_than_its_text() -> None:
+    documents = [document("tel-1", "a"), document("tel-2", "b")]
+    known, unknown = (Prediction(Where("p", 1), None, {"id": id_, "question": "Why?"}, "x") for id_ in ("2", "7"))
+    assert join([known], documents).responses == {"tel-2": "x"}
+    with pytest.raises(DataError, match=r"its question is that of 2 samples \(tel-1, tel-2, …\)"):
+        join([unknown], documents)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epoch": 2}, "`epoch` is 2, expected 1"),
+        ({"output": {"choices": []}}, "`output` is .* expected the model's message"),
+        ({"output": None}, "`output` is missing"),
+    ],
+)
+def test_inspect_errors_name_the_field(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    sample = inspect_sample(task_documents(TASK)[0], **changes)
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
+    with pytest.raises(DataError, match=rf"log\.json, row 1: .*{message}"):
+        read(tmp_path / "log.json", "inspect")
+
+
+def test_a_sample_that_ended_in_an_error_has_failed(tmp_path: Path) -> None:
+    sample = inspect_sample(task_documents(TASK)[0], error={"message": "Timed out."}, output={"choices": []})
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
+    (found,) = read(tmp_path / "log.json", "inspect")
+    assert (found.response, found.failed) == ("", "Timed out.")
+
+
+@pytest.mark.parametrize("written", ["vlmevalkit", "inspect eval", "inspect zstandard"])
+def test_a_damaged_archive_is_one_error(written: str, tmp_path: Path) -> None:
+    path = WRITERS[written](tmp_path, task_documents(TASK)[:3])
+    whole = path.read_bytes()
+    for place in range(30, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        found = outcome(path, written.partition(" ")[0])
+        assert path.name in found if isinstance(found, str) else len(found) <= 3
+
+
+# ------------------------------------------------------------------------------------------------- verdicts
+
+
+def imported(folder: Path, rows: Sequence[object], judge: str = "Qwen3-30B-A3B") -> Any:
+    (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
+    scored = score_predictions(
+        folder / "p_eval.json", "json", TASK, verdicts_of=judge, model="m", created="2026-01-01T00:00:00+00:00"
+    )
+    return scored.run
+
+
+def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    run = imported(tmp_path, [judged(one, score=number % 2) for number, one in enumerate(documents)])
+    (facts,) = run.manifest.judge.values()
+    assert facts.judges == {"Qwen3-30B-A3B": {"model": "Qwen3-30B-A3B", "imported": "json"}}
+    assert (facts.asked, facts.judged, facts.rubric_hash) == (len(documents), len(documents), "imported")
+    right = sum(number % 2 for number in range(len(documents)))
+    metric = next(name for name, key in facts.rubric.metrics.items() if key == "strict")
+    assert run.tasks[TASK].metrics[metric].value == pytest.approx(right / len(documents))
+    (other,) = imported(tmp_path, [judged(one) for one in documents], "Another judge").manifest.judge.values()
+    assert other.judge_hash != facts.judge_hash
+    assert rescore(run.manifest, run.samples).changes == ()
+    lines = commands(run.manifest, "folder")
+    assert any("--verdicts-of Qwen3-30B-A3B" in line for line in lines)
+    assert not any(line.startswith("medtasks judge") for line in lines)
+
+
+def test_verdicts_that_are_none_are_counted_by_reason(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    several = {name: {"score": 2, "reason": ""} for name in documents[1]["question_class"]}
+    without = judged(documents[0], error="no JSON")
+    del without["eval_json"]
+    rows = [without, judged(documents[1], eval_json=several), *map(judged, documents[2:])]
+    rows.append(judged(documents[2], score=0))  # contradicts the row before
+    (facts,) = imported(tmp_path, rows).manifest.judge.values()
+    assert facts.unjudged == {
+        "the file holds contradicting verdicts": 1,
+        "the file holds no valid verdict": 1,
+        "the file holds no verdict": 1,
+    }
+    assert facts.judged == len(documents) - 3
+
+
+def test_a_file_without_verdicts_or_a_task_without_a_judge_is_wrong_usage(tmp_path: Path) -> None:
+    rows = [{"sample_id": one["sample_id"], "response": "x"} for one in task_documents(TASK)]
+    with pytest.raises(UsageError, match="no prediction of the file has a verdict"):
+        imported(tmp_path, rows)
+
+
+# -------------------------------------------------------------------------------------------- what a file is
+
+
+def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
+    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>"}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UsageError, match="name its layout with --from"):
+            recognise(tmp_path / name)
+    (tmp_path / "empty").write_bytes(b"\n\n")
+    with pytest.raises(DataError, match="the file is empty"):
+        recognise(tmp_path / "empty")
+
+
 # -------------------------------------------------------------------------------------------------- any layout
 
 
@@ -279,7 +543,10 @@ def test_a_file_that_holds_no_predictions_is_one_error(layout: str, content: byt
 
 
 def test_layouts_and_columns_must_be_known(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="layout 'xml' is unknown; choose one of ms-swift, jsonl, csv, lmms-eval"):
+    with pytest.raises(
+        UsageError,
+        match="layout 'xml' is unknown; choose one of ms-swift, jsonl, json, csv, lmms-eval, vlmevalkit, inspect",
+    ):
         read(tmp_path, "xml")
     with pytest.raises(UsageError, match="column 'answer' is unknown"):
         read(tmp_path, "csv", answer="x")
@@ -402,7 +669,12 @@ def test_samples_that_share_a_key_are_answered_in_order() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_shared_key_with_another_number_of_predictions_is_refused(count: int) -> None:
     with pytest.raises(DataError, match=rf"line 1: {count} prediction\(s\) .* expected 2, .*\(s1, s2\)"):
-        join([keyed(line, "a", "Why?") for line in range(1, count + 1)], [document("s1"), document("s2")])
+        join([keyed(line, "a", "Why?", f"x{line}") for line in range(1, count + 1)], [document("s1"), document("s2")])
+
+
+def test_a_response_that_a_merge_repeated_is_collapsed_and_counted() -> None:
+    joined = join([keyed(line, "a", "Why?") for line in range(1, 5)], [document("s1"), document("s2")])
+    assert (joined.responses, len(joined.duplicates)) == ({"s1": "x", "s2": "x"}, 2)
 
 
 def test_predictions_of_another_task_are_left_out_and_kept_apart() -> None:

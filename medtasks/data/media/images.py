@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.data.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 from medtasks.errors import MediaError
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class KnownMedia(BaseModel):
     mtime_ns: int
 
 
+_FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+"""Formats that Pillow itself decodes; others start programs (EPS), or hold pictures of a size of their own (ICO)."""
+
+
 @dataclass
 class _Strictness:
     """How many threads decode strictly now, and what Pillow's switch was before the first of them came."""
@@ -110,7 +115,8 @@ def decode_image(data: bytes, name: str) -> Image:
     radiograph must not pass for a radiograph. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
-        MediaError: the bytes are no whole image; names the file.
+        MediaError: the bytes are no whole image of a known format, or it has more than `MAX_PIXELS` pixels; names the
+            file.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -118,12 +124,19 @@ def decode_image(data: bytes, name: str) -> Image:
         raise MediaError(f"{name}: not a whole image (the file is empty); fetch or copy the file again.")
     try:
         with _strict_decoding():
-            opened = Image.open(io.BytesIO(data))
+            opened = Image.open(io.BytesIO(data), formats=_FORMATS)
+            if opened.width * opened.height > MAX_PIXELS:
+                raise MediaError(
+                    f"{name}: {opened.width:,} × {opened.height:,} pixels are more than the {MAX_PIXELS:,} that are "
+                    "decoded; make it smaller."
+                )
             opened.load()
         image = ImageOps.exif_transpose(opened)
         if image.mode.startswith("I") or image.mode == "F":
             return _eight_bits(image).convert("RGB")
         return image.convert("RGB")
+    except MediaError:
+        raise
     except UnidentifiedImageError as error:
         raise MediaError(f"{name}: not a whole image (of no known format); fetch or copy the file again.") from error
     except Exception as error:  # on damaged bytes, Pillow's decoders raise from many families
@@ -134,8 +147,8 @@ def _eight_bits(image: Image) -> Image:
     import numpy as np
     from PIL import Image
 
-    values = np.asarray(image, dtype=np.float64) / 257
-    return Image.fromarray(np.clip(np.floor(values), 0, 255).astype(np.uint8))
+    values = np.asarray(image) // 257  # whole numbers stay whole: a large picture as floats would take 8 bytes a pixel
+    return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
 def load_image(path: Path) -> Image:
@@ -149,7 +162,7 @@ def load_image(path: Path) -> Image:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path, MAX_PICTURE_BYTES)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
         raise MediaError(f"{path}: cannot be read ({reason}); restore the file.") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.data.files import check_regular
 from medtasks.data.media.images import MediaEntry, VideoFacts
 from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
@@ -65,6 +66,7 @@ def scan_video(
 
 
 def _sha256(file: Path) -> str:
+    check_regular(file)
     digest = hashlib.sha256()
     with file.open("rb") as stream:
         while block := stream.read(2**20):

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from medtasks.data.files import MAX_PIXELS, check_regular
 from medtasks.errors import MediaError
 
 if TYPE_CHECKING:
@@ -46,16 +47,45 @@ class VideoIndex:
         return [(pts - self.pts[0]) * self.time_base for pts in self.pts]
 
 
+_FORMATS = "asf,avi,flv,gif,ivf,m4v,matroska,mov,mpeg,mpegts,mpegvideo,mxf,nut,ogg,webm,wtv"
+"""Containers that hold their own frames. Playlists and scripts, which FFmpeg would follow to other files or into the
+network, are not among them."""
+
+
+_LARGEST = {"max_pixels": str(MAX_PIXELS)}
+
+
+def _container(path: Path) -> Any:
+    """The file as PyAV's container, its metadata in whatever encoding.
+
+    Raises:
+        OSError, av.FFmpegError: the file cannot be read, or something else stands in its place.
+    """
+    import av
+
+    check_regular(path)
+    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS, **_LARGEST}
+    return av.open(str(path.absolute()), metadata_errors="replace", options=options)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     """The container and its first video stream; what FFmpeg refuses is one sentence."""
     import av
 
     try:
-        with av.open(str(path)) as container:
+        with _container(path) as container:
             if not container.streams.video:
                 raise MediaError(f"{path}: holds no video stream; fetch or copy the file again.")
-            yield container, container.streams.video[0]
+            stream = container.streams.video[0]
+            if stream.codec_context is None:
+                raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
+            if stream.width * stream.height > MAX_PIXELS:
+                raise MediaError(
+                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels are more than the {MAX_PIXELS:,} "
+                    "that are decoded; make them smaller."
+                )
+            yield container, stream
     except (av.FFmpegError, OSError) as error:
         raise MediaError(f"{path}: not a whole video ({error}); fetch or copy the file again.") from error
 
@@ -180,11 +210,10 @@ class VideoReader:
         return keyframe is not None and keyframe > self._position
 
     def _open(self) -> None:
-        import av
-
         self.close()
-        self._container = av.open(str(self.path))
+        self._container = _container(self.path)
         stream = self._container.streams.video[0]
+        stream.codec_context.options = _LARGEST
         stream.thread_type = self._threads
         self._frames = self._container.decode(stream)
 

@@ -12,11 +12,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import count, takewhile
+from math import ceil
 
 from medtasks.errors import UsageError
 
-__all__ = ["STEP", "beyond_end", "exact", "frame_cap", "frame_numbers", "frames_shown", "sample_times", "thin"]
+__all__ = ["STEP", "beyond_end", "exact", "frame_cap", "frame_numbers", "frames_shown", "thin"]
 
 STEP = 2
 """Seconds (or frame indices of an image sequence) between two sampled frames."""
@@ -33,32 +33,30 @@ def exact(seconds: float) -> Fraction:
     return Fraction(repr(seconds))
 
 
-def sample_times(start: Fraction, end: Fraction, step: int = STEP) -> list[Fraction]:
-    """``start``, ``start + step``, … as far as ``end``, and ``end`` itself.
-
-    >>> [float(time) for time in sample_times(Fraction(1), Fraction(6))]
-    [1.0, 3.0, 5.0, 6.0]
-    """
-    grid = list(takewhile(lambda time: time <= end, (start + step * number for number in count())))
-    return grid if grid and grid[-1] == end else [*grid, end]
-
-
 def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step: int = STEP) -> list[int]:
-    """Positions in ``times`` (increasing) of the frames that are shown at :func:`sample_times`, each once.
+    """Positions in ``times`` (increasing) of the frames that a window shows, each once.
 
-    A window of no length has one frame; where the video ends before the window, its last frame stands still.
+    Sampled are ``start``, ``start + step``, … as far as ``end``, and ``end`` itself. A window of no length has one
+    frame; where the video ends before the window, its last frame stands still.
     A time before the first frame shows nothing; empty where the whole window lies there.
+
+    Takes time in proportion to the frames shown, not to the window: a window may be 1e9 seconds long.
 
     >>> frames_shown([Fraction(0), Fraction(1), Fraction(3)], Fraction(0), Fraction(9))
     [0, 1, 2]
     """
-    positions = (bisect_right(times, time) - 1 for time in sample_times(start, _last_useful(times, end), step))
-    return sorted({position for position in positions if position >= 0})
-
-
-def _last_useful(times: Sequence[Fraction], end: Fraction) -> Fraction:
-    """``end``, or a moment that shows the same where the video ended long before: windows may say 1e9 seconds."""
-    return min(end, times[-1] + STEP) if times else end
+    shown: list[int] = []
+    time = start
+    while time <= end:
+        following = bisect_right(times, time)  # position of the first frame that is later
+        if following:
+            shown.append(following - 1)
+        if following == len(times):
+            return shown
+        steps = ceil((times[following] - start) / step)  # before that frame, the samples show the same as this one
+        time = start + steps * step
+    last = bisect_right(times, end) - 1
+    return shown if last < 0 or shown[-1:] == [last] else [*shown, last]
 
 
 def beyond_end(times: Sequence[Fraction], start: Fraction) -> bool:

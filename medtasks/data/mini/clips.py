@@ -114,6 +114,7 @@ def _stream(
     if codec == "libx264":
         # Matroska shifts all times when the first decoding time is negative, so B-frames are for MP4 with its edit list
         options |= {"preset": "veryfast", "crf": "28", "sc_threshold": "0", "bf": "2" if b_frames else "0"}
+        options["x264-params"] = "asm=0"  # its assembly chooses other B-frames from one run to the next
     elif codec == "mpeg4":
         options |= {"qmin": "5", "qmax": "9"}
     stream = container.add_stream(codec, rate=rate, options=options)

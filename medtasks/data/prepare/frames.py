@@ -38,7 +38,14 @@ def find_medium(root: Path, path: str) -> str | None:
     """Name below ``root`` of the file or folder that a record calls ``path``; None where it is not there."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
-    return next((name for name in names if (root / name).exists()), None)
+    return next((name for name in names if _is_there(root / name)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no file system takes, a folder that cannot be searched
+        return False
 
 
 def choose_in_video(
@@ -91,7 +98,10 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
     sequence in its folder.
     """
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
-    names, numbers = _sequence(root, folder)
+    try:
+        names, numbers = _sequence(root, folder)
+    except OSError:  # a folder that cannot be read
+        return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
     times = [Fraction(number) for number in numbers]
     chosen = {
         record.sample_id: _one_image(record, name)

@@ -38,9 +38,11 @@ class PrepareJob:
     excluded: Counter[str] = field(default_factory=Counter)
     excluded_samples: list[str] = field(default_factory=list)
     details: dict[str, dict[str, int]] = field(default_factory=dict)
+    unavailable: dict[str, MediaError] = field(default_factory=dict)
+    """Why media that were to be brought in are not there."""
 
     def finish(self, records: Sequence[Record]) -> Prepared:
-        """Verify the media of ``records``, and write what is left.
+        """Verify the media of ``records``, where they shall have some, and write what is left.
 
         Raises:
             DataError: there is no record, or none is left.
@@ -50,9 +52,11 @@ class PrepareJob:
             raise DataError(f"{self.source.name}: holds no row, expected at least one; fetch it again.")
         root = self._media_root()
         files = self.place.directory / root
-        entries, errors = self.place.index(
-            files, {name for record in records for name in record.media}, self.workers, self.progress
-        )
+        names = {name for record in records for name in record.media}
+        if self.place.references_only:
+            names.clear()
+        entries, errors = self.place.index(files, names - self.unavailable.keys(), self.workers, self.progress)
+        errors |= {name: error for name, error in self.unavailable.items() if name in names}
         if errors and not self.allow_missing_media:
             raise _refusal(list(errors.values()))
         kept = [record for record in records if self._keep(record, files, errors)]

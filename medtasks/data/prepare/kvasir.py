@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from medtasks.data import sources
+from medtasks.data.fetch import Pace
 from medtasks.data.prepare.job import PrepareJob, Progress
-from medtasks.data.records import Record, parse_kvasir_row
-from medtasks.data.sources import RowSource, open_kvasir
+from medtasks.data.prepare.kvasir_pictures import Given, find_pictures
+from medtasks.data.prepare.kvasir_source import open_kvasir
+from medtasks.data.records import KvasirRecord, parse_kvasir_row
+from medtasks.data.sources import SourceRow
 from medtasks.data.store import Prepared, data_root
 from medtasks.data.workplace import Workplace
-from medtasks.errors import UsageError
 
 __all__ = ["prepare_kvasir"]
 
@@ -22,59 +24,60 @@ def prepare_kvasir(
     *,
     images: Path | None = None,
     allow_missing_media: bool = False,
+    references_only: bool = False,
     workers: int = 0,
+    pace: Pace | None = None,
     progress: Progress | None = None,
+    fetching: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare Kvasir-VQA-x1 from ``hub``, a folder or a file, into ``out`` (default: under the data root).
+    """Prepare Kvasir-VQA-x1 from ``hub``, a folder, a file or a pattern of files, into ``out`` (default: under the data
+    root).
 
-    With ``relative`` the manifest names the pictures' folder relative to ``out``, so that both can move together.
+    Pictures come with the rows, from a folder, by URL, or from the hub's image dataset (`find_pictures`); ``fetching``
+    is told of those that are fetched by URL. With ``references_only`` there are none, and no model can be run. With
+    ``relative`` the manifest names the pictures' folder relative to ``out``, so that both can move together.
 
     Raises:
-        UsageError: there is no such source.
-        DataError: a row breaks the format (file, line and field are named), or the hub cannot be reached.
+        UsageError: there is no such source, or nothing says where its pictures are.
+        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
         MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
             their rows are excluded, and counted in the manifest, instead.
     """
-    opened = open_kvasir(source, images)
-    place = Workplace(out or data_root() / "kvasir_vqa_x1")
-    records, embedded = _kvasir_records(opened, place)
-    origin = opened.source
-    if opened.by_image_id and opened.images is None:
-        records, commit = _with_hub_images(records, place)
-        embedded, origin = True, origin.model_copy(update={"images": f"{sources.KVASIR_IMAGES_HUB}@{commit}"})
-    root = Path("media") if embedded else opened.images
-    if root is None:
-        raise UsageError("the rows hold no pictures; name their folder with --images DIR.")
-    job = PrepareJob("kvasir_vqa_x1", place, origin, root, allow_missing_media, workers, progress, relative, mini)
-    return job.finish(records)
+    opened = open_kvasir(source)
+    with Workplace(out or data_root() / "kvasir_vqa_x1", references_only=references_only) as place:
+        given = Given(place)
+        records = _distinct(_record(item, None if references_only else given) for item in opened.rows)
+        job = PrepareJob(
+            "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, relative, mini
+        )
+        if references_only or not records:
+            return job.finish(records)
+        names = {record.img_id: record.media[0] for record in records}
+        found = find_pictures(list(names), given, opened, images, pace=pace, progress=fetching)
+        names |= found.names
+        job.root = found.root
+        job.unavailable = {names[img_id]: error for img_id, error in found.failed.items()}
+        job.source = opened.source.model_copy(update={"images": found.origin})
+        return job.finish([record.model_copy(update={"media": (names[record.img_id],)}) for record in records])
 
 
-def _kvasir_records(opened: RowSource, place: Workplace) -> tuple[list[Record], bool]:
-    """Records, and whether their pictures came with the rows and now lie in the workplace."""
+def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
+    """The record of a row; ``given`` takes its picture, where there shall be one."""
+    record = parse_kvasir_row(item.row, item.where)
+    if given is not None:
+        given.add(record.img_id, item.row.get("image"), item.where)
+    return record
+
+
+def _distinct(records: Iterable[KvasirRecord]) -> list[KvasirRecord]:
+    """Records with ids of their own: a repeated one gets ``#2``, ``#3``."""
     repeats: Counter[str] = Counter()
-    records: list[Record] = []
-    embedded = False
-    for item in opened.rows:
-        name = None
-        if item.image is not None:
-            embedded = True
-            name = place.keep_image(str(item.row.get("img_id")), item.image, item.where)
-        record = parse_kvasir_row(item.row, item.where, name)
+    distinct = []
+    for record in records:
         repeats[record.sample_id] += 1
         number = repeats[record.sample_id]
-        if number > 1:
-            record = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
-        records.append(record)
-    return records, embedded
-
-
-def _with_hub_images(records: list[Record], place: Workplace) -> tuple[list[Record], str | None]:
-    """Records whose pictures were fetched from the second hub dataset, and that dataset's commit."""
-    hub = sources.KVASIR_IMAGES_HUB
-    commit = sources.hub_commit(hub)
-    images = sources.hub_images({record.cluster for record in records}, hub, commit=commit)
-    names = {img_id: place.keep_image(img_id, data, hub) for img_id, data in images}
-    found = [record.model_copy(update={"media": (names.get(record.cluster, record.media[0]),)}) for record in records]
-    return found, commit
+        again = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
+        distinct.append(again if number > 1 else record)
+    return distinct

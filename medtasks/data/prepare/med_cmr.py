@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from medtasks.data import sources
+from medtasks.data import hub
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
+from medtasks.data.files import read_regular
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
 from medtasks.data.records import MedCmrRecord, Where, parse_med_cmr_row
@@ -39,12 +40,15 @@ def prepare_med_cmr(
     *,
     allow_other_archive: bool = False,
     allow_missing_media: bool = False,
+    references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the folder it was unpacked into.
+
+    With ``references_only`` the images are left aside, and no model can be run.
 
     Raises:
         UsageError: there is no such source.
@@ -53,26 +57,27 @@ def prepare_med_cmr(
         MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
             their rows are excluded, and counted in the manifest, instead.
     """
-    place = Workplace(out or data_root() / "med_cmr")
     if source == "hub":
-        path, revision = sources.hub_file(sources.MED_CMR_HUB, "dataset.zip", sources.MED_CMR_REVISION)
-        origin = Source(kind="hub", name=sources.MED_CMR_HUB, revision=revision)
+        path, revision = hub.hub_file(hub.MED_CMR_HUB, "dataset.zip", hub.MED_CMR_REVISION)
+        origin = Source(kind="hub", name=hub.MED_CMR_HUB, revision=revision)
     else:
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
-    if path.is_dir():
-        root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
-        records = _records({kind: _rows(_read(root / name), name) for kind, name in FILES.items()})
-    else:
-        digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
-        origin = origin.model_copy(update={"sha256": digest})
-        root = Path("media")
-        with open_archive(path) as archive:
-            records = _records({kind: _rows(read_member(archive, name), name) for kind, name in FILES.items()})
-            _unpack(archive, records, place, progress)
-    job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, relative, mini)
-    job.details = _details(records)
-    return job.finish(records)
+    with Workplace(out or data_root() / "med_cmr", references_only=references_only) as place:
+        if path.is_dir():
+            root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
+            records = _records({kind: _rows(_read(root / name), name) for kind, name in FILES.items()})
+        else:
+            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
+            origin = origin.model_copy(update={"sha256": digest})
+            root = Path("media")
+            with open_archive(path) as archive:
+                records = _records({kind: _rows(read_member(archive, name), name) for kind, name in FILES.items()})
+                if not references_only:
+                    _unpack(archive, records, place, progress)
+        job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, relative, mini)
+        job.details = _details(records)
+        return job.finish(records)
 
 
 def _unpack(
@@ -85,7 +90,7 @@ def _unpack(
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the folder that holds dataset/."

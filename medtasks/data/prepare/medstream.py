@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from medtasks.data import sources
+from medtasks.data import hub
+from medtasks.data.files import read_regular
 from medtasks.data.manifest import Coverage, Source
 from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.prepare.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
@@ -28,10 +29,11 @@ __all__ = ["prepare_medstream"]
 
 def prepare_medstream(
     source: str,
-    media: Path,
+    media: Path | None,
     out: Path | None = None,
     *,
     keep_degenerate: bool = False,
+    references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
     relative: bool = False,
@@ -41,20 +43,53 @@ def prepare_medstream(
 
     ``media`` holds ``Stream_Bench/`` (or what lies in it), as the records' ``media_path`` says. Records whose media
     are missing, damaged where they look, or end before their window are excluded and counted; so are degenerate
-    records (no question, or a placeholder for an answer) unless ``keep_degenerate``.
+    records (no question, or a placeholder for an answer) unless ``keep_degenerate``. With ``references_only`` there are
+    no media, no record is excluded for want of them, and no model can be run.
 
     Raises:
         UsageError: there is no such source or media folder, or the source holds no record file.
         DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
             no record is left.
     """
-    if not media.is_dir():
-        raise UsageError(f"--media {media}: no such folder; give the one that holds Stream_Bench/.")
+    if not references_only and (media is None or not media.is_dir()):
+        found = "is missing" if media is None else f"{media}: no such folder"
+        raise UsageError(
+            f"--media {found}; give the one that holds Stream_Bench/ (or --references-only, which serves scoring)."
+        )
     files, origin = _files(source)
-    place = Workplace(out or data_root() / "medstreambench")
     records = _distinct(_multi_select(record for path in files for record in _parsed(path)))
-    media = media.resolve()
-    chosen, entries = _frames(records, media, place, workers, progress)
+    entries: list[MediaEntry] = []
+    with Workplace(out or data_root() / "medstreambench", references_only=references_only) as place:
+        if references_only or media is None:
+            root = Path("media")
+            chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
+        else:
+            media = media.resolve()
+            root = Path(os.path.relpath(media, place.directory)) if relative else media
+            chosen, entries = _frames(records, media, place, workers, progress)
+        kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
+        if not kept:
+            fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
+            raise DataError(f"{origin.name}: no record is left: {_listed(excluded)}; {fix}.")
+        used = {name for record in kept for name in record.media}
+        return place.complete(
+            benchmark="medstreambench",
+            source=origin,
+            root=root,
+            records=kept,
+            media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
+            excluded=dict(sorted(excluded.items())),
+            excluded_samples=tuple(excluded_samples),
+            mini=mini,
+            details=_details(records),
+            coverage=_coverage(records, kept),
+        )
+
+
+def _asked(
+    records: Sequence[MedStreamRecord], chosen: Mapping[str, ChosenFrames], keep_degenerate: bool
+) -> tuple[list[MedStreamRecord], Counter[str], list[str]]:
+    """The records that can be asked, with their frames; the others by reason, and their ids."""
     excluded: Counter[str] = Counter()
     excluded_samples: list[str] = []
     kept: list[MedStreamRecord] = []
@@ -66,21 +101,7 @@ def prepare_medstream(
             excluded_samples.append(record.sample_id)
         else:
             kept.append(record.model_copy(update={"rounds": result.rounds, "media": result.media}))
-    if not kept:
-        raise DataError(f"{origin.name}: no record is left: {_listed(excluded)}; check --media {media}.")
-    used = {name for record in kept for name in record.media}
-    return place.complete(
-        benchmark="medstreambench",
-        source=origin,
-        root=Path(os.path.relpath(media, place.directory)) if relative else media,
-        records=kept,
-        media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
-        excluded=dict(sorted(excluded.items())),
-        excluded_samples=tuple(excluded_samples),
-        mini=mini,
-        details=_details(records),
-        coverage=_coverage(records, kept),
-    )
+    return kept, excluded, excluded_samples
 
 
 def _listed(counts: Counter[str]) -> str:
@@ -89,9 +110,8 @@ def _listed(counts: Counter[str]) -> str:
 
 def _files(source: str) -> tuple[list[Path], Source]:
     if source == "hub":
-        commit = sources.hub_commit(sources.MEDSTREAM_HUB)
-        folder, revision = sources.hub_tree(sources.MEDSTREAM_HUB, "*.jsonl", commit)
-        origin = Source(kind="hub", name=sources.MEDSTREAM_HUB, revision=revision)
+        folder, revision = hub.hub_tree(hub.MEDSTREAM_HUB, "*.jsonl")
+        origin = Source(kind="hub", name=hub.MEDSTREAM_HUB, revision=revision)
     else:
         folder = Path(source)
         origin = Source(kind="directory", name=folder.resolve().name)
@@ -105,7 +125,7 @@ def _files(source: str) -> tuple[list[Path], Source]:
 
 def _parsed(path: Path) -> Iterable[MedStreamRecord]:
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the file.") from error
     rows: Iterable[SourceRow] = read_json_stream(data, path.name)

@@ -18,16 +18,19 @@ __all__ = ["prepare_mi_cxr"]
 
 def prepare_mi_cxr(
     rows: Sequence[Path],
-    images: Path,
+    images: Path | None,
     out: Path | None = None,
     *,
     allow_missing_media: bool = False,
+    references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
+
+    With ``references_only`` there are no images, and no model can be run; the root is not needed then.
 
     Raises:
         UsageError: there is no row file, or ``images`` is no folder.
@@ -36,7 +39,12 @@ def prepare_mi_cxr(
     """
     if not rows:
         raise UsageError("--rows names no file; give micxr_test.jsonl.")
-    if not images.is_dir():
+    if images is None and not references_only:
+        raise UsageError(
+            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which serves "
+            "scoring)."
+        )
+    if images is not None and not images.is_dir():
         raise UsageError(f"--images {images}: no such folder; give the MIMIC-CXR-JPG root that holds files/.")
     seen: dict[str, str] = {}
     records: list[Record] = []
@@ -50,9 +58,9 @@ def prepare_mi_cxr(
                 )
             seen[record.sample_id] = str(item.where)
             records.append(record)
-    place = Workplace(out or data_root() / "mi_cxr")
     names = "+".join(path.name for path in rows)
     source = Source(kind="file", name=names)
-    return PrepareJob(
-        "mi_cxr", place, source, images.resolve(), allow_missing_media, workers, progress, relative, mini
-    ).finish(records)
+    root = Path("media") if images is None else images.resolve()
+    with Workplace(out or data_root() / "mi_cxr", references_only=references_only) as place:
+        job = PrepareJob("mi_cxr", place, source, root, allow_missing_media, workers, progress, relative, mini)
+        return job.finish(records)

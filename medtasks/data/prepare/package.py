@@ -26,6 +26,7 @@ def prepare_package(
     *,
     media: Path | None = None,
     allow_missing_media: bool = False,
+    references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
     relative: bool = False,
@@ -61,8 +62,8 @@ def prepare_package(
         raise DataError(
             f"{source}: {len(twice)} sample ids occur more than once, {twice[0]!r} among them; make them unique."
         )
-    place = Workplace(out or data_root() / benchmark.name)
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
-    job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, relative, mini)
-    return job.finish(records)
+    with Workplace(out or data_root() / benchmark.name, references_only=references_only) as place:
+        job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, relative, mini)
+        return job.finish(records)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from medtasks.data.files import MAX_PICTURE_BYTES, read_regular
 from medtasks.data.manifest import Source
+from medtasks.data.media import MediaEntry
 from medtasks.data.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import KvasirRecord
@@ -33,6 +35,8 @@ def prepare_transformed(
 ) -> Prepared:
     """Perturb every picture of the prepared Kvasir-VQA-x1; variant 0 is what the questions are asked about.
 
+    Where the original data have no pictures (references alone), these have none either.
+
     The media index holds the SHA-256 of every variant. Pictures do not depend on order or number of workers, and a
     call that was interrupted goes on with those that are missing.
 
@@ -44,8 +48,32 @@ def prepare_transformed(
     if not 1 <= variants <= VARIANTS:
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
     source = original or open_prepared("kvasir_vqa_x1")
-    place = Workplace(out or data_root() / "kvasir_vqa_x1_transformed")
     records = [record for record in source.records() if isinstance(record, KvasirRecord)]
+    references_only = source.manifest.references_only
+    with Workplace(out or data_root() / "kvasir_vqa_x1_transformed", references_only=references_only) as place:
+        entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
+        return place.complete(
+            benchmark="kvasir_vqa_x1_transformed",
+            source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
+            root=Path("media"),
+            records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
+            media=entries,
+            excluded=dict(source.manifest.excluded),
+            excluded_samples=source.manifest.excluded_samples,
+            mini=mini,
+            details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
+        )
+
+
+def _variants(
+    place: Workplace,
+    source: Prepared,
+    records: Sequence[KvasirRecord],
+    variants: int,
+    workers: int,
+    progress: Progress | None,
+) -> list[MediaEntry]:
+    """Make the variants that are missing, and verify all."""
     files = {record.img_id: record.media[0] for record in records}
     checksums = {entry.path: entry.sha256 for entry in source.media()}
     wanted = [(img_id, number, checksums[name]) for img_id, name in sorted(files.items()) for number in range(variants)]
@@ -54,17 +82,7 @@ def prepare_transformed(
     entries, errors = place.index(place.directory / "media", names, workers, None)
     if errors:
         raise next(iter(errors.values()))
-    return place.complete(
-        benchmark="kvasir_vqa_x1_transformed",
-        source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
-        root=Path("media"),
-        records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
-        media=entries,
-        excluded=dict(source.manifest.excluded),
-        excluded_samples=source.manifest.excluded_samples,
-        mini=mini,
-        details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
-    )
+    return entries
 
 
 def _name(img_id: str, variant: int) -> str:
@@ -88,7 +106,7 @@ def _make(
         img_id, variant, _ = one
         original = source.media_path(files[img_id])
         try:
-            data = original.read_bytes()
+            data = read_regular(original, MAX_PICTURE_BYTES)
         except OSError as error:
             raise MediaError(f"{original}: cannot be read ({error.strerror}); restore the file.") from error
         path = folder / _name(img_id, variant)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from math import isfinite
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -286,7 +285,7 @@ def _number(row: Mapping[str, Any], field: str, where: Where) -> float:
 
 
 def _as_number(value: Any, where: Where, field: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or not 0 <= value < 1e9:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:  # nor NaN
         raise wrong(where, field, value, "a number from 0")
     return float(value)
 
@@ -311,7 +310,8 @@ def _one_of(row: Mapping[str, Any], field: str, known: tuple[str, ...], where: W
 
 def _media_path(row: Mapping[str, Any], where: Where) -> str:
     path = text_field(row, "media_path", where)
-    if "\\" in path or "\0" in path or path.startswith("/") or ".." in PurePosixPath(path).parts:
+    parts = PurePosixPath(path).parts
+    if "\\" in path or "\0" in path or path.startswith("/") or ".." in parts or not parts:
         raise wrong(where, "media_path", path, "a relative path below the media folder")
     return str(PurePosixPath(path))
 
@@ -348,7 +348,11 @@ def _rubric(row: Mapping[str, Any], where: Where) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping) or not all(is_text(key) for key in value):
         raise wrong(where, "judge_rubric", value, "an object of texts")
-    return {key: str(value[key]) for key in sorted(value)}
+    texts = {key: str(value[key]) for key in sorted(value)}
+    for key, text in texts.items():
+        if not is_text(text):
+            raise wrong(where, f"judge_rubric.{key}", text, "a text")
+    return texts
 
 
 def _text_or_empty(row: Mapping[str, Any], field: str, where: Where) -> str:

@@ -16,6 +16,8 @@ from medtasks.results.foreign.prediction import Prediction, one_response, option
 __all__ = ["Columns", "column_names", "parse_row", "read_csv"]
 
 _MEANINGS = ("sample_id", "response", "task", "img_id", "question")
+_JUDGED = frozenset({"eval_json", "original"})
+"""Fields of Kvasir-VQA-x1's ``*_eval.json``: there ``answer`` is the reference, elsewhere it may be anything."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,17 @@ def parse_row(row: Mapping[str, Any], columns: Columns, where: Where) -> Predict
     if sample_id is None and not {"img_id", "question"} <= set(keys):
         expected = f"a sample id, or both `{columns.names['img_id']}` and `{columns.names['question']}`"
         raise wrong(where, columns.names["sample_id"], None, expected)
+    if _JUDGED & row.keys():
+        keys |= {"target": target} if (target := optional_text(row, "answer", where)) is not None else {}
     name = columns.names["response"]
-    return Prediction(where, sample_id, keys, one_response(where, name, row[name]))
+    return Prediction(where, sample_id, keys, one_response(where, name, row[name]), _verdict(row, where))
+
+
+def _verdict(row: Mapping[str, Any], where: Where) -> Mapping[str, Any] | None:
+    verdict = row.get("eval_json")
+    if verdict is not None and not isinstance(verdict, dict):
+        raise wrong(where, "eval_json", verdict, "a judge's verdict as an object")
+    return verdict
 
 
 def read_csv(path: Path, columns: Columns) -> list[Prediction]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from medtasks.errors import DataError, UsageError
@@ -20,7 +21,8 @@ class Joined:
 
     ``responses`` by sample id; ``missing`` are samples without one. ``unmatched`` predictions fit no document.
     ``duplicates`` only repeat an earlier response to their sample. ``ambiguous`` are samples whose key other
-    samples share: they got their predictions by the order of both. ``others`` name another task.
+    samples share: they got their predictions by the order of both. ``others`` name another task. ``strange`` fit a
+    sample but for its reference answer, which is another one here. ``given`` are the predictions of each sample.
     """
 
     responses: dict[str, str]
@@ -29,6 +31,8 @@ class Joined:
     duplicates: list[Prediction]
     ambiguous: list[str]
     others: list[Prediction]
+    strange: list[Prediction] = field(default_factory=list)
+    given: dict[str, list[Prediction]] = field(default_factory=dict, compare=False)
 
     @property
     def coverage(self) -> float:
@@ -39,7 +43,7 @@ class Joined:
     def match_rate(self) -> float | None:
         """The fraction of the predictions that fit a document, 0..1; None where all name another task."""
         matched = len(self.responses) + len(self.duplicates)
-        asked = matched + len(self.unmatched)
+        asked = matched + len(self.unmatched) + len(self.strange)
         return matched / asked if asked else None
 
 
@@ -47,7 +51,9 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     """Give each document its response.
 
     A prediction fits by its sample id if it has one, else by ``img_id`` and ``question`` (white space collapsed,
-    NFC, case kept), else by ``doc_id``, the position in ``documents``, which is checked against the target.
+    NFC, case kept), else by ``doc_id``, the position in ``documents``, which is checked against the target, else by
+    ``id``, where that is a sample id, or by its ``question``. Where the file names the reference answer, too, that
+    must be the document's.
 
     Args:
         predictions: in the order of their file. The order matters only for ``ambiguous`` samples.
@@ -62,14 +68,17 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.sample_ids}
     shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched, others = [], []
+    unmatched, others, strange = [], [], []
     for one in predictions:
         if task is not None and one.keys.get("task", task) != task:
             others.append(one)
             continue
-        fitting = index.fitting(one)
-        if not fitting:
+        asked = index.fitting(one)
+        fitting = index.of_reference(asked, one)
+        if not asked:
             unmatched.append(one)
+        elif not fitting:
+            strange.append(one)
         elif len(fitting) == 1:
             given[fitting[0]].append(one)
         else:
@@ -85,11 +94,17 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
         duplicates=sorted(duplicates, key=lambda one: place[id(one)]),
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
         others=others,
+        strange=strange,
+        given={sample_id: found for sample_id, found in given.items() if found},
     )
 
 
 def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: dict[str, list[Prediction]]) -> None:
     for fitting, several in shared.items():
+        if len(several) > len(fitting) and len({one.response for one in several}) == 1:
+            for number, one in enumerate(several):  # a merge of rows with equal keys repeated them
+                given[fitting[min(number, len(fitting) - 1)]].append(one)
+            continue
         if len(several) != len(fitting):
             keys = several[0].keys
             raise DataError(
@@ -121,13 +136,17 @@ class _Index:
         self.documents = documents
         self.sample_ids: dict[str, int] = {}
         self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.by_text: dict[str, tuple[str, ...]] = {}
         for number, document in enumerate(documents):
             sample_id = document["sample_id"]
             if sample_id in self.sample_ids:
                 raise UsageError(f"two documents are called {sample_id}; join predictions with one task at a time.")
             self.sample_ids[sample_id] = number
-            if "img_id" in document:
-                key = _normalised(document["img_id"]), _normalised(document["question"])
+            question = _normalised(str(document.get("question", "")))
+            self.by_text[question] = (*self.by_text.get(question, ()), sample_id)
+            image = document.get("img_id") or _only_image(document)
+            if image:
+                key = _normalised(image), question
                 self.by_question[key] = (*self.by_question.get(key, ()), sample_id)
 
     def fitting(self, one: Prediction) -> tuple[str, ...]:
@@ -136,9 +155,33 @@ class _Index:
             return (one.sample_id,) if one.sample_id in self.sample_ids else ()
         if "doc_id" in one.keys:
             return self._at_position(one)
+        if one.keys.get("id") in self.sample_ids:
+            return (one.keys["id"],)
+        if "img_id" not in one.keys:
+            return self._of_text(one)
         if not self.by_question:
             raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; name the sample_id.")
         return self.by_question.get((_normalised(one.keys["img_id"]), _normalised(one.keys["question"])), ())
+
+    def _of_text(self, one: Prediction) -> tuple[str, ...]:
+        """By the question alone, and by the number at the end of a sample id where several samples have it."""
+        found = self.by_text.get(_normalised(one.keys.get("question", "")), ())
+        if len(found) > 1:
+            numbered = tuple(sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}"))
+            if len(numbered) != 1:
+                raise DataError(
+                    f"{one.where}: its question is that of {len(found)} samples ({', '.join(found[:3])}, …), and it "
+                    "names no image; add the sample_id of each."
+                )
+            return numbered
+        return found
+
+    def of_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
+        """Those of ``sample_ids`` whose reference answer is the one in the file, where it names one."""
+        if "target" not in one.keys or "doc_id" in one.keys:
+            return sample_ids
+        target = _normalised(one.keys["target"]).casefold()
+        return tuple(name for name in sample_ids if target in _references(self.documents[self.sample_ids[name]]))
 
     def _at_position(self, one: Prediction) -> tuple[str, ...]:
         number = int(one.keys["doc_id"])
@@ -148,14 +191,27 @@ class _Index:
         checks = [("target", one.keys["target"], [str(document["target"])])]
         if "medium" in one.keys and document["media"]:
             checks.append(("input_media", one.keys["medium"], document["media"]))
-        for field, found, expected in checks:
+        for name, found, expected in checks:
             if found not in expected:
                 raise DataError(
-                    f"{one.where}: field `{field}` is {found!r}, expected {expected[0]!r} of document {number} "
+                    f"{one.where}: field `{name}` is {found!r}, expected {expected[0]!r} of document {number} "
                     f"({document['sample_id']}); the line is of another task or of other data: name the right task, "
                     "or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
+
+
+def _only_image(document: Mapping[str, Any]) -> str:
+    media: Sequence[str] = document.get("media") or []
+    return PurePosixPath(media[0]).stem if len(media) == 1 else ""
+
+
+def _references(document: Mapping[str, Any]) -> set[str]:
+    """Ways to write a document's reference answer: as it is, or an option's text for its letter."""
+    target = document["target"]
+    options = document.get("choices")
+    found = [target, options.get(target) if isinstance(options, Mapping) else None]
+    return {_normalised(str(one)).casefold() for one in found if one is not None}
 
 
 def _normalised(text: str) -> str:

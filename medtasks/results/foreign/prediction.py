@@ -16,14 +16,17 @@ __all__ = ["Prediction", "one_response", "optional_text"]
 class Prediction:
     """One response with its place, and what the file says about the sample that it answers.
 
-    ``keys`` may hold ``img_id`` and ``question``, ``task``, and of a harness line ``doc_id`` (position among the
-    task's documents), ``target`` and ``medium``.
+    ``keys`` may hold ``img_id`` and ``question``, ``task``, ``id`` (what another tool calls the sample), ``target``
+    (the reference answer there), and of a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    ``verdict`` is what a judge said of the response, ``failed`` why there is none.
     """
 
     where: Where
     sample_id: str | None
     keys: Mapping[str, str]
     response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
 
 
 def one_response(where: Where, field: str, found: object) -> str:

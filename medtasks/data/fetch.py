@@ -1,0 +1,240 @@
+"""Pictures by URL: several at a time, tried again with growing pauses, bounded in size, decoded before they count."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from medtasks.data.files import MAX_PICTURE_BYTES
+from medtasks.data.media import decode_image
+from medtasks.errors import DataError, MediaError
+
+if TYPE_CHECKING:
+    from httpx import Client, Response
+    from tenacity import RetryCallState, Retrying
+
+__all__ = ["Pace", "fetch_pictures", "is_url"]
+
+_BUSY = frozenset({408, 425, 429})
+"""Statuses below 500 that may be others the next time."""
+_REFUSED = frozenset({401, 403})
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a server is asked. Times are in seconds.
+
+    Args:
+        workers: the most requests in flight.
+        attempts: for one picture, the first one included.
+        pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; a server's ``Retry-After`` goes before.
+        silence: without a byte after which an attempt has failed.
+        longest: for one attempt.
+        give_up: so many pictures in a row without an answer, and the server counts as unreachable.
+    """
+
+    workers: int = 8
+    attempts: int = 5
+    pause: float = 0.5
+    silence: float = 30
+    longest: float = 300
+    give_up: int = 8
+
+
+class _Again(Exception):
+    """An attempt failed in a way that the next one may not; ``after`` is how long the server wants to be left alone."""
+
+    def __init__(self, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+def is_url(address: str) -> bool:
+    """Whether ``address`` is one of the web.
+
+    >>> is_url("https://example.org/a.jpg"), is_url("images/a.jpg"), is_url("C:\\\\a.jpg")
+    (True, False, False)
+    """
+    return address[:8].lower().startswith(("http://", "https://"))
+
+
+def fetch_pictures(
+    urls: Mapping[str, str],
+    keep: Callable[[str, bytes], None],
+    *,
+    pace: Pace | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, MediaError]:
+    """Fetch the picture at each of ``urls``; return, by its key, why one could not be had.
+
+    Args:
+        urls: addresses by key.
+        keep: called with a key and the bytes of its picture, as they come, by one thread at a time.
+        pace: how the servers are asked.
+        progress: told (settled, all).
+
+    Raises:
+        DataError: a server wants a login, or cannot be reached; what was kept stays. Or as ``keep``.
+    """
+    job = _Job(keep, pace or Pace())
+    failed: dict[str, MediaError] = {}
+    with job.client() as client, ThreadPoolExecutor(max_workers=job.pace.workers) as pool:
+        try:
+            outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
+            for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
+                if error is not None:
+                    failed[key] = error
+                if progress is not None:
+                    progress(number, len(urls))
+        finally:
+            job.stop.set()
+            pool.shutdown(cancel_futures=True)
+    return failed
+
+
+@dataclass
+class _Job:
+    """What the threads of one call share."""
+
+    keep: Callable[[str, bytes], None]
+    pace: Pace
+    stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _silent: int = 0  # pictures in a row that got no answer
+
+    def client(self) -> Client:
+        import httpx
+
+        # pictures are compressed already, and what a server packs again could unpack without bound
+        headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
+        limits = httpx.Limits(max_connections=self.pace.workers)
+        return httpx.Client(headers=headers, limits=limits, timeout=self.pace.silence, follow_redirects=True)
+
+    def settle(self, client: Client, key: str, url: str) -> MediaError | None:
+        """Fetch the picture at ``url`` and keep it, or say why that cannot be done.
+
+        Raises:
+            DataError: as :func:`fetch_pictures`.
+        """
+        import httpx
+
+        try:
+            data = self._retrying()(self._attempt, client, url)
+            decode_image(data, url)
+        except (_Again, httpx.TransportError) as error:
+            return self._unanswered(url, str(error) or type(error).__name__)
+        except MediaError as error:
+            return error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
+        with self._lock:
+            self._silent = 0
+            self.keep(key, data)
+        return None
+
+    def _retrying(self) -> Retrying:
+        import httpx
+        import tenacity
+
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((_Again, httpx.TransportError)),
+            stop=tenacity.stop_after_attempt(self.pace.attempts) | tenacity.stop_when_event_set(self.stop),
+            wait=self._pause,
+            sleep=tenacity.sleep_using_event(self.stop),
+            reraise=True,
+        )
+
+    def _unanswered(self, url: str, reason: str) -> MediaError:
+        with self._lock:
+            self._silent += 1
+            unreachable = self._silent >= self.pace.give_up
+        if unreachable:
+            raise DataError(
+                f"{_host(url)}: {self.pace.give_up} pictures in a row could not be fetched, the last because of: "
+                f"{reason}; what was fetched is kept: run the same command again when the server can be reached."
+            )
+        return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
+
+    def _pause(self, state: RetryCallState) -> float:
+        from tenacity import wait_random_exponential
+
+        error = state.outcome.exception() if state.outcome is not None else None
+        wished = error.after if isinstance(error, _Again) else None
+        if wished is not None:
+            return min(wished, self.pace.longest)
+        return float(wait_random_exponential(multiplier=2 * self.pace.pause, max=30)(state))
+
+    def _attempt(self, client: Client, url: str) -> bytes:
+        began = time.monotonic()
+        parts: list[bytes] = []
+        size = 0
+        with client.stream("GET", url, headers=_login(url)) as response:
+            _check(response, url)
+            for part in response.iter_raw():
+                size += len(part)
+                if size > MAX_PICTURE_BYTES:
+                    raise _too_large(url)
+                if time.monotonic() - began > self.pace.longest:
+                    raise _Again(f"it takes longer than {self.pace.longest:g} s")
+                parts.append(part)
+        return b"".join(parts)
+
+
+def _check(response: Response, url: str) -> None:
+    """Refuse what is no picture by its status and length.
+
+    Raises:
+        _Again: another attempt may succeed.
+        DataError: the server wants a login.
+        MediaError: there is no such picture, or it is too large.
+    """
+    status = response.status_code
+    if status in _BUSY or status >= 500:
+        raise _Again(f"status {status}", _seconds(response.headers.get("retry-after")))
+    if status in _REFUSED:
+        raise DataError(
+            f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "
+            "`hf auth login` (or set HF_TOKEN), or name the folder of the pictures with --images."
+        )
+    if status != 200:
+        raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > MAX_PICTURE_BYTES:
+        raise _too_large(url)
+
+
+def _too_large(url: str) -> MediaError:
+    return MediaError(f"{url}: has more than {MAX_PICTURE_BYTES:,} bytes, the most of a picture that is fetched.")
+
+
+def _seconds(header: str | None) -> float | None:
+    """What a ``Retry-After`` says; None where it is none, or a date."""
+    return float(header) if header is not None and header.isdecimal() and len(header) < 9 else None
+
+
+def _login(url: str) -> dict[str, str]:
+    """The hub's token, for the hub alone: a redirect to another host goes without (httpx strips it).
+
+    Raises:
+        DataError: the address is the hub's, and the hub is switched off.
+    """
+    from huggingface_hub import constants, get_token
+
+    if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:
+        return {}
+    if constants.HF_HUB_OFFLINE:
+        raise DataError(
+            f"{_host(url)}: the hub is switched off (HF_HUB_OFFLINE), so {url} cannot be fetched; switch it on, or "
+            "name the folder of the pictures with --images."
+        )
+    token = get_token()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2] or url

@@ -1,0 +1,65 @@
+"""Datasets of the Hugging Face hub: single files and trees of files, with the commit that they came from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from medtasks.errors import DataError
+
+__all__ = [
+    "KVASIR_HUB",
+    "KVASIR_IMAGES_HUB",
+    "MEDSTREAM_HUB",
+    "MED_CMR_HUB",
+    "MED_CMR_REVISION",
+    "hub_file",
+    "hub_tree",
+]
+
+KVASIR_HUB = "SimulaMet/Kvasir-VQA-x1"
+KVASIR_IMAGES_HUB = "SimulaMet-HOST/Kvasir-VQA"
+MED_CMR_HUB = "aaassddaadf/Med-CMR"
+MED_CMR_REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
+MEDSTREAM_HUB = "Venn2024/MedStreamBench"
+
+
+def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
+    """A file of a hub dataset, fetched unless it is in the hub's cache already, and the commit it came from.
+
+    Raises:
+        DataError: the hub cannot be reached and there is no local copy.
+    """
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
+    except Exception as error:  # network, TLS, proxy, missing file: the hub's client has many families
+        raise DataError(_unreachable(name, f"{file} cannot be fetched", error)) from error
+
+
+def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
+    """A folder with the files of a hub dataset that fit one of ``patterns``, and the commit they came from.
+
+    The hub's client fetches several at a time, goes on where it was interrupted, and shows its progress. A local folder
+    of the same layout stands for itself.
+
+    Raises:
+        DataError: the hub cannot be reached and there is no local copy.
+    """
+    if Path(name).is_dir():
+        return Path(name), None
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
+    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client has many families
+        raise DataError(_unreachable(name, f"{', '.join(patterns)} cannot be fetched", error)) from error
+    return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
+
+
+def _unreachable(name: str, what: str, error: Exception) -> str:
+    return (
+        f"{name}: {what} from the hub ({type(error).__name__}); to go on without the hub, copy the dataset here and "
+        "name it with --source."
+    )

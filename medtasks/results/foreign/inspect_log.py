@@ -1,0 +1,153 @@
+"""Logs of Inspect (`inspect eval`): its ``.eval`` archives and its ``.json`` files."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from medtasks.data.archive import open_archive, read_member
+from medtasks.data.files import MAX_JSON_BYTES, read_regular
+from medtasks.data.records import Where
+from medtasks.data.records.base import is_text, wrong
+from medtasks.errors import DataError
+from medtasks.results.foreign.prediction import Prediction
+
+__all__ = ["read_inspect"]
+
+_ZSTANDARD = 93
+
+
+def read_inspect(path: Path) -> list[Prediction]:
+    """Predictions of a log, whose samples are told by `sample_id` in their metadata, their id, or their input.
+
+    A sample that ended in an error has no response: it is counted as failed.
+
+    Raises:
+        DataError: the file cannot be read, holds no samples, a sample was asked in several epochs, or lacks a field.
+    """
+    samples = _in_archive(path) if _is_archive(path) else _in_json(path)
+    predictions = [_parsed(sample, where) for where, sample in samples]
+    if not predictions:
+        raise DataError(f"{path}: the log holds no samples; write it with its samples (`--log-samples`).")
+    return predictions
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        return path.is_file() and zipfile.is_zipfile(path)
+    except OSError:
+        return False
+
+
+def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+    try:
+        log = json.loads(read_regular(path))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON that can be read ({error}); fetch it again.") from error
+    samples = log.get("samples") if isinstance(log, dict) else None
+    if not isinstance(samples, list):
+        raise DataError(f"{path}: holds no list `samples`, so it is not a log of Inspect; choose another layout.")
+    for number, sample in enumerate(samples, start=1):
+        yield _checked(sample, Where(path.name, number, unit="row"))
+
+
+def _in_archive(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+    with open_archive(path) as archive:
+        names = sorted(name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json"))
+        for number, name in enumerate(names, start=1):
+            where = Where(f"{path.name}/{name}", number, unit="row")
+            try:
+                sample = json.loads(_member(path, archive, name))
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{where}: not JSON that can be read ({error}); fetch the log again.") from error
+            yield _checked(sample, where)
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """The content of a member; Inspect packs with Zstandard, which ``zipfile`` learns in Python 3.14 only."""
+    member = archive.getinfo(name)
+    if member.compress_type != _ZSTANDARD:
+        return read_member(archive, name)
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    try:
+        with path.open("rb") as stream:
+            stream.seek(member.header_offset)
+            header = stream.read(30)
+            stream.seek(sum(struct.unpack("<HH", header[26:30])), 1)
+            packed = stream.read(member.compress_size)
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
+            data: bytes = unpacked.read(MAX_JSON_BYTES + 1)
+    except (OSError, struct.error, ValueError) as error:
+        raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes that are unpacked.")
+    return data
+
+
+def _checked(sample: Any, where: Where) -> tuple[Where, Mapping[str, Any]]:
+    if not isinstance(sample, dict):
+        raise wrong(where, "samples", sample, "a sample as an object")
+    return where, sample
+
+
+def _parsed(sample: Mapping[str, Any], where: Where) -> Prediction:
+    epoch = sample.get("epoch", 1)
+    if epoch != 1:
+        raise wrong(where, "epoch", epoch, "1; score the epochs one by one")
+    metadata = sample.get("metadata")
+    told = {
+        name: value
+        for name in ("sample_id", "img_id", "question", "task")
+        if is_text(value := metadata.get(name) if isinstance(metadata, dict) else None) and value.strip()
+    }
+    sample_id = told.pop("sample_id", None)
+    name = sample.get("id")
+    if sample_id is None and not isinstance(name, bool) and isinstance(name, (str, int)):
+        told["id"] = str(name)
+    if "question" not in told and (asked := _asked(sample.get("input"))):
+        told["question"] = asked
+    if "question" not in told:
+        told.pop("img_id", None)
+    if is_text(sample.get("target")):
+        told["target"] = sample["target"]
+    if sample.get("error") is not None:
+        error = sample["error"]
+        reason = error.get("message") if isinstance(error, dict) else error
+        return Prediction(where, sample_id, told, "", failed=str(reason or "error"))
+    return Prediction(where, sample_id, told, _response(sample.get("output"), where))
+
+
+def _asked(found: Any) -> str:
+    """The text of the last user message, or the input where it is a text."""
+    if is_text(found):
+        return str(found)
+    messages = found if isinstance(found, list) else []
+    texts = [_text(one.get("content")) for one in messages if isinstance(one, dict) and one.get("role") == "user"]
+    return (texts[-1] or "") if texts else ""
+
+
+def _response(output: Any, where: Where) -> str:
+    choices = output.get("choices") if isinstance(output, dict) else None
+    message = (
+        choices[0].get("message") if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+    )
+    text = _text(message.get("content")) if isinstance(message, dict) else None
+    if text is None:
+        raise wrong(where, "output", output, "the model's message in `choices`")
+    return text
+
+
+def _text(content: Any) -> str | None:
+    """A message's text, which may come in parts; None where it has none."""
+    if is_text(content):
+        return str(content)
+    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part for part in parts if is_text(part)]
+    return "\n".join(texts) if texts else None

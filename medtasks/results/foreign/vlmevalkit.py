@@ -1,0 +1,81 @@
+"""VLMEvalKit's prediction files: `prediction` beside the dataset's columns, as a workbook or separated by tabs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PureWindowsPath
+
+from medtasks.data.csv_table import read_csv_rows
+from medtasks.data.files import MAX_JSON_BYTES, read_regular
+from medtasks.data.records import Where
+from medtasks.data.records.base import wrong
+from medtasks.errors import DataError
+from medtasks.results.foreign.prediction import Prediction
+
+__all__ = ["read_vlmevalkit"]
+
+
+def read_vlmevalkit(path: Path) -> list[Prediction]:
+    """Predictions of an ``.xlsx``, ``.tsv`` or ``.csv`` file; which it is shows in its content.
+
+    ``index`` is the sample's id there; ``sample_id``, ``img_id`` or ``image_path`` say better which it is, where the
+    dataset had such a column. An empty cell of ``prediction`` is an empty response.
+
+    Raises:
+        DataError: the file cannot be read, or a row lacks ``prediction``, or what says which sample it answers.
+    """
+    try:
+        data = read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    if data.startswith(b"PK"):
+        rows = list(_sheet(path, data))
+    else:
+        rows = read_csv_rows(path, "\t" if b"\t" in data.partition(b"\n")[0] else ",")
+    return [_parsed(row, where) for where, row in rows]
+
+
+def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
+    if "prediction" not in row:
+        raise wrong(where, "prediction", None, f"it beside {', '.join(map(repr, sorted(row)[:12]))}")
+    told = {
+        name: row[name].strip() for name in ("sample_id", "img_id", "question", "task") if row.get(name, "").strip()
+    }
+    sample_id = told.pop("sample_id", None)
+    path = row.get("image_path", "").strip()
+    if path and "img_id" not in told and not path.startswith("["):
+        told["img_id"] = PureWindowsPath(path).stem
+    for ours, theirs in (("id", "index"), ("target", "answer")):
+        if row.get(theirs, "").strip():
+            told[ours] = row[theirs].strip()
+    if sample_id is None and not {"id", "question"} & told.keys():
+        raise wrong(where, "index", None, "it, or `sample_id`")
+    if sample_id is None and "question" not in told:
+        told.pop("img_id", None)
+    return Prediction(where, sample_id, told, row["prediction"])
+
+
+def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
+    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > MAX_JSON_BYTES:
+            raise DataError(f"{path}: has {unpacked:,} bytes unpacked, more than the {MAX_JSON_BYTES:,} that are read.")
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        names = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
+        cells = [(number, row) for number, row in enumerate(rows, start=2) if any(cell is not None for cell in row)]
+    except DataError:
+        raise
+    except Exception as error:  # of zipfile, XML, openpyxl: a damaged workbook may raise anything
+        raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
+    if not cells:
+        raise DataError(f"{path}: its first sheet holds no row below a header; write or fetch it again.")
+    for number, row in cells:
+        texts = ("" if cell is None else str(cell) for cell in row)
+        yield Where(path.name, number, unit="row"), dict(zip(names, texts, strict=False))

@@ -1,0 +1,239 @@
+"""The picture of a Kvasir row in every form that releases have, fetched from a server of this machine where by URL."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from data_sources import kvasir_row, write_kvasir
+from picture_server import Answer, PictureServer
+from PIL import Image
+
+from medtasks.data import fetch, hub
+from medtasks.data.fetch import Pace
+from medtasks.data.prepare import prepare_kvasir
+from medtasks.data.store import Prepared
+from medtasks.errors import DataError, MediaError, UsageError
+
+ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
+ROWS.append(kvasir_row(img_id="img0", question="How many polyps can be counted?"))
+QUICK = Pace(pause=0.001, silence=5, longest=5, give_up=4)
+
+
+def drawn(number: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (16, 12), (number * 60, 3, 3)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+PICTURES = {f"img{number}.jpg": drawn(number) for number in range(3)}
+
+
+def served(name: str, _: int = 0) -> Answer:
+    return (200, {}, PICTURES[name]) if name in PICTURES else (404, {}, b"no such picture")
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever asks the hub finds an empty folder."""
+    (tmp_path / "no hub").mkdir()
+    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(tmp_path / "no hub"))
+
+
+def as_text(cell: Any) -> Any:
+    return cell
+
+
+def as_feature(cell: Any) -> dict[str, Any]:
+    return {"bytes": None, "path": cell}
+
+
+def as_both(cell: Any) -> dict[str, Any]:
+    """Bytes, and a URL that nobody has to fetch."""
+    return {"bytes": PICTURES[cell.rpartition("/")[2]], "path": cell}
+
+
+def released(
+    folder: Path, cell: Callable[[str], Any], form: Callable[[Any], Any] = as_text, rows: list[dict[str, Any]] = ROWS
+) -> str:
+    """A folder with ``data/test-00000-of-00001.parquet`` as the hub has it; ``cell`` gives a row's image."""
+    (folder / "data").mkdir(parents=True)
+    table = pa.Table.from_pylist(rows)
+    kind = pa.string() if form is as_text else pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    table = table.append_column("image", pa.array([form(cell(row["img_id"])) for row in rows], kind))
+    pq.write_table(table, folder / "data" / "test-00000-of-00001.parquet")
+    return str(folder)
+
+
+def pictures_of(prepared: Prepared) -> dict[str, bytes]:
+    return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media()}
+
+
+@pytest.mark.parametrize("form", [as_text, as_feature])
+@pytest.mark.parametrize("from_hub", [True, False], ids=["hub", "folder"])
+def test_pictures_are_fetched_by_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Callable[[Any], Any], from_hub: bool
+) -> None:
+    told: list[tuple[int, int]] = []
+    with PictureServer(served) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg", form)
+        monkeypatch.setattr(hub, "KVASIR_HUB", source)
+        prepared = prepare_kvasir(
+            "hub" if from_hub else source,
+            tmp_path / "out",
+            pace=QUICK,
+            fetching=lambda done, total: told.append((done, total)),
+        )
+    assert pictures_of(prepared) == PICTURES
+    assert server.asked == dict.fromkeys(PICTURES, 1)
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert prepared.manifest.counts.rows == 4
+
+
+def test_every_form_of_the_same_pictures_has_one_fingerprint(tmp_path: Path) -> None:
+    found = set()
+    with PictureServer(served) as server:
+        for number, form in enumerate((as_text, as_feature, as_both)):
+            source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
+            found.add(prepare_kvasir(source, tmp_path / f"out{number}", pace=QUICK).manifest.fingerprint)
+        assert server.asked == dict.fromkeys(PICTURES, 2)  # bytes go before the URL
+    assert len(found) == 1
+
+
+def test_paths_in_the_rows_are_relative_to_them(tmp_path: Path) -> None:
+    source = released(tmp_path / "x1", lambda img_id: f"pictures/{img_id}.jpg", as_feature)
+    folder = tmp_path / "x1" / "pictures"
+    folder.mkdir()
+    for name, data in PICTURES.items():
+        (folder / name).write_bytes(data)
+    assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
+
+
+def test_rows_without_pictures_name_the_option(tmp_path: Path) -> None:
+    source = released(tmp_path / "x1", lambda _: None, as_feature)
+    with pytest.raises(UsageError, match=r"its rows hold no pictures, .* name the folder .* with --images DIR"):
+        prepare_kvasir(source, tmp_path / "out")
+
+
+def test_a_pattern_finds_its_files_and_the_pictures_beside_them(tmp_path: Path) -> None:
+    released(tmp_path / "x1", lambda _: None, as_feature)
+    write_kvasir(tmp_path / "x1", ROWS)  # images/ lies beside data/
+    (tmp_path / "x1" / "test.jsonl").unlink()
+    prepared = prepare_kvasir(str(tmp_path / "x1" / "data" / "test-*.parquet"), tmp_path / "out")
+    assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 3)
+    with pytest.raises(UsageError, match="found neither file nor folder"):
+        prepare_kvasir(str(tmp_path / "x1" / "data" / "train-*.parquet"), tmp_path / "other")
+
+
+def test_the_image_dataset_can_be_a_folder(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    rows = [{"img_id": name.removesuffix(".jpg"), "image": {"bytes": data}} for name, data in PICTURES.items()]
+    (tmp_path / "images" / "data").mkdir(parents=True)
+    Dataset.from_list(rows).to_parquet(str(tmp_path / "images" / "data" / "raw-0.parquet"))
+    source = released(tmp_path / "x1", lambda _: None, as_feature)
+    assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=tmp_path / "images")) == PICTURES
+
+
+def test_a_saved_dataset_is_read(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    table = Dataset.from_list([{**row, "image": as_both(f"{row['img_id']}.jpg")} for row in ROWS])
+    DatasetDict({"test": table, "train": table.select([0])}).save_to_disk(str(tmp_path / "saved"))
+    assert pictures_of(prepare_kvasir(str(tmp_path / "saved"), tmp_path / "out")) == PICTURES
+
+
+def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
+    def busy(name: str, before: int) -> Answer:
+        return served(name) if before == 2 else (503 if before else 429, {"Retry-After": "0"}, b"")
+
+    with PictureServer(busy) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out", pace=QUICK)) == PICTURES
+    assert server.asked == dict.fromkeys(PICTURES, 3)
+
+
+BAD: dict[str, tuple[Callable[[], Answer], str]] = {
+    "not there": (lambda: (404, {}, b""), r"status 404"),
+    "no picture": (lambda: (200, {}, b"<html>Please log in</html>"), r"not a whole image"),
+    "cut off": (lambda: (200, {}, drawn(1)[:200]), r"not a whole image"),
+    "too long by its header": (lambda: (200, {"Content-Length": "9999999"}, b""), r"more than 5,000 bytes"),
+    "too long without a header": (lambda: (200, {"Content-Length": ""}, b"x" * 9000), r"more than 5,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_picture_that_cannot_be_had_is_named_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_PICTURE_BYTES", 5000)
+    answer, said = BAD[what]
+    with PictureServer(lambda name, _: answer() if name == "img1.jpg" else served(name)) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
+        with pytest.raises(MediaError, match=rf"img1\.jpg.*{said}"):
+            prepare_kvasir(source, tmp_path / "out", pace=QUICK)
+        manifest = prepare_kvasir(source, tmp_path / "out", pace=QUICK, allow_missing_media=True).manifest
+    assert (manifest.counts.rows, sum(manifest.excluded.values())) == (3, 1)
+    assert {name: count for name, count in server.asked.items() if name != "img1.jpg"} == {"img0.jpg": 1, "img2.jpg": 1}
+
+
+def test_what_was_fetched_before_an_interruption_is_not_fetched_again(tmp_path: Path) -> None:
+    def interrupted(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    one_by_one = Pace(workers=1, pause=0.001)
+    with PictureServer(served) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
+        with pytest.raises(KeyboardInterrupt):
+            prepare_kvasir(source, tmp_path / "out", pace=one_by_one, fetching=interrupted)
+        first = server.asked.total()
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out", pace=one_by_one)) == PICTURES
+    assert first in (2, 3)
+    assert server.asked == dict.fromkeys(PICTURES, 1)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_server_that_wants_a_login_is_one_sentence(tmp_path: Path, status: int) -> None:
+    with PictureServer(lambda *_: (status, {}, b"")) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
+        with pytest.raises(DataError, match=rf"status {status}.*hf auth login.*--images"):
+            prepare_kvasir(source, tmp_path / "out", pace=QUICK)
+
+
+def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    rows = [kvasir_row(img_id=f"img{number}") for number in range(9)]
+    source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
+    with pytest.raises(DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"):
+        prepare_kvasir(source, tmp_path / "out", pace=QUICK)
+
+
+def test_one_image_with_two_addresses_is_refused(tmp_path: Path) -> None:
+    addresses = iter("abcd")
+    source = released(tmp_path / "x1", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
+    with pytest.raises(DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in .*row 1"):
+        prepare_kvasir(source, tmp_path / "out", pace=QUICK)
+
+
+def test_references_alone_need_no_picture_and_serve_scoring_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtasks.benchmarks.documents import task_documents
+    from medtasks.errors import NotPreparedError
+
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:9/{img_id}.jpg")
+    prepared = prepare_kvasir(source, references_only=True)
+    assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 0)
+    assert len(task_documents("kvasir_vqa_x1_level1", media=False)) == 4
+    with pytest.raises(NotPreparedError, match="its references alone, which serves scoring but no model"):
+        task_documents("kvasir_vqa_x1_level1")

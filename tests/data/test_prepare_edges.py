@@ -1,0 +1,158 @@
+"""What `prepare` meets on real disks: pipes and devices in place of files, bombs, two at work on one target."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from data_sources import kvasir_row, mi_cxr_row, write_kvasir, write_mi_cxr
+from PIL import Image
+from release_rows import single_turn_row
+from time_coded import write_video
+
+from medtasks.data.holding import held
+from medtasks.data.media import decode_image, images, load_image, read_index
+from medtasks.data.prepare import prepare_kvasir, prepare_med_cmr, prepare_medstream, prepare_mi_cxr
+from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
+
+ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]
+
+
+def pipe(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    return path
+
+
+def rows_of_kvasir(folder: Path) -> None:
+    prepare_kvasir(str(pipe(folder / "test.jsonl")), folder / "out")
+
+
+def parquet_of_kvasir(folder: Path) -> None:
+    prepare_kvasir(str(pipe(folder / "test.parquet")), folder / "out")
+
+
+def picture_of_kvasir(folder: Path) -> None:
+    source = write_kvasir(folder / "source", ROWS)
+    pipe(source / "images" / "img1.jpg")
+    prepare_kvasir(str(source), folder / "out")
+
+
+def rows_of_mi_cxr(folder: Path) -> None:
+    prepare_mi_cxr([pipe(folder / "rows.jsonl")], folder, folder / "out")
+
+
+def archive_of_med_cmr(folder: Path) -> None:
+    prepare_med_cmr(str(pipe(folder / "dataset.zip")), folder / "out", allow_other_archive=True)
+
+
+def rows_of_med_cmr(folder: Path) -> None:
+    pipe(folder / "dataset" / "cmed.copy.mcq_cate.cleaned.json")
+    prepare_med_cmr(str(folder), folder / "out")
+
+
+def records_of_medstream(folder: Path) -> None:
+    pipe(folder / "cholec80.jsonl")
+    prepare_medstream(str(folder), folder, folder / "out")
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        rows_of_kvasir,
+        parquet_of_kvasir,
+        picture_of_kvasir,
+        rows_of_mi_cxr,
+        archive_of_med_cmr,
+        rows_of_med_cmr,
+        records_of_medstream,
+    ],
+)
+def test_a_named_pipe_in_place_of_a_file_is_named_and_never_opened(
+    prepare: Callable[[Path], None], tmp_path: Path
+) -> None:
+    with pytest.raises(MedtasksError, match="a named pipe, expected a regular file"):
+        prepare(tmp_path)
+
+
+@pytest.mark.timeout(30)
+def test_a_named_pipe_in_place_of_a_video_is_one_record_less(tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    write_video(media / "good.mp4", list(range(0, 20_000, 500)))
+    pipe(media / "pipe.mp4")
+    rows = [single_turn_row(sample_id=name, media_path=f"{name}.mp4") for name in ("good", "pipe")]
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    manifest = prepare_medstream(str(tmp_path / "records"), media, tmp_path / "out").manifest
+    assert (manifest.counts.rows, manifest.excluded_samples) == (1, ("pipe",))
+
+
+def test_a_device_in_place_of_a_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"/dev/zero: cannot be read .a device, expected a regular file"):
+        prepare_mi_cxr([Path("/dev/zero")], tmp_path, tmp_path / "out")
+
+
+def test_metadata_that_are_not_utf8_do_not_hide_a_video(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "v.mkv", list(range(0, 5_000, 500)))
+    whole = read_index(path)
+    data = path.read_bytes()
+    assert data.count(b"Lavf") > 0
+    path.write_bytes(data.replace(b"Lavf", b"\xe9\xff\xfe\xe8"))
+    assert read_index(path) == whole
+
+
+def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("L", (200, 200)).save(tmp_path / "bomb.png")
+    assert load_image(tmp_path / "bomb.png").size == (200, 200)
+    monkeypatch.setattr(images, "MAX_PIXELS", 39_999)
+    with pytest.raises(MediaError, match=r"bomb\.png: 200 × 200 pixels are more than the 39,999"):
+        load_image(tmp_path / "bomb.png")
+    with pytest.raises(MediaError, match="200 × 200 pixels"):
+        decode_image((tmp_path / "bomb.png").read_bytes(), "bomb.png")
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from medtasks.data.holding import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_two_preparations_of_one_target_name_the_holder_and_a_killed_one_frees_it(tmp_path: Path) -> None:
+    row_file = write_mi_cxr(tmp_path / "source", [mi_cxr_row()])
+    target = tmp_path / "out"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(target)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(UsageError, match=rf"out: is being prepared by process {other.pid} on .* since \d{{4}}-"):
+            prepare_mi_cxr([row_file], tmp_path / "source", target)
+        other.kill()
+    for _ in range(100):  # the system frees the lock as it ends the process
+        try:
+            prepare_mi_cxr([row_file], tmp_path / "source", target)
+            break
+        except UsageError:
+            time.sleep(0.1)
+    assert (target / "manifest.json").is_file()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_target_is_free_after_a_failed_preparation(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with pytest.raises(MediaError):
+        prepare_mi_cxr([write_mi_cxr(tmp_path / "source", [mi_cxr_row()])], tmp_path, target)
+    with held(target):
+        pass
