@@ -24,7 +24,7 @@ from .digest import Digest, Entry
 
 __all__ = ["DigestCache", "pack", "state_of", "unpack"]
 
-FORMAT = 3
+FORMAT = 4
 """Moves whenever the same folder gives another digest, or digests are written otherwise."""
 
 
