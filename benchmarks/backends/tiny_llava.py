@@ -73,9 +73,7 @@ def build_tiny_llava(directory: Path, seed: int = 0) -> Path:
     model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     model.save_pretrained(directory)
     LlavaProcessor(
-        image_processor=CLIPImageProcessor(
-            size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
-        ),
+        image_processor=CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}),
         tokenizer=tokenizer,
         patch_size=PATCH,
         vision_feature_select_strategy="default",
