@@ -59,6 +59,7 @@ class PlainRun:
 def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
     """The runs whose logs are among the file ``names`` of ``directory``, but for those with a folder of ours beside."""
     found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
+    stamps = _stamps_of_ours(directory) if found else set()
     ours = {name for name, spec in load_specs().items() if spec.kind == "task"} if found else set()
     logs: dict[str, dict[str, Path]] = {}
     for match in found:
@@ -67,8 +68,19 @@ def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
     return [
         PlainRun(directory, stamp, members)
         for stamp, members in logs.items()
-        if not (directory / f"{stamp}_medtasks").is_dir()
+        if stamp not in stamps and not (directory / f"{stamp}_medtasks").is_dir()
     ]
+
+
+def _stamps_of_ours(directory: Path) -> set[str]:
+    """How the harness's files of the runs begin that have a folder of ours in ``directory``."""
+    stamps = set()
+    for path in directory.glob("*_medtasks/manifest.json"):
+        try:
+            stamps.add(json.loads(path.read_bytes()).get("harness_stamp", ""))
+        except (OSError, ValueError, AttributeError):  # reading the folder itself says what is wrong with it
+            continue
+    return stamps
 
 
 def plain_digest(run: PlainRun) -> str:

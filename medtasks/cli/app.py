@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+import medtasks
 from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
+from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 
 __all__ = ["app", "main"]
@@ -16,9 +19,27 @@ app = typer.Typer(
     name="medtasks",
     help="Medical vision-language benchmarks as task plug-ins for lmms-eval.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        console.write(f"medtasks {medtasks.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Medical vision-language benchmarks as task plug-ins for lmms-eval."""
+    del version  # its callback has ended the program
+
+
 app.command("path")(tasks.path)
 app.command("list")(tasks.list_tasks)
 app.command("show")(tasks.show)
@@ -36,7 +57,7 @@ app.command("demo")(demo.demo)
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage."""
     try:
-        app()
+        plain_help(typer.main.get_command(app))()
     except UsageError as error:
         console.fail(error)
         sys.exit(2)

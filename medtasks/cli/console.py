@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +16,12 @@ from rich.text import Text
 from medtasks.text import printable
 
 __all__ = ["Layout", "fail", "progress", "table", "write"]
+
+
+PROSE = 24
+"""Characters of the narrowest column of prose."""
+GAP = 3
+"""Characters between two columns."""
 
 
 class Layout(str, Enum):
@@ -36,23 +44,46 @@ def fail(error: object) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """Print a table: ruled on a terminal, tab-separated where piped, so that other programs can read it.
+    """Print a table that fits the terminal, or aligned columns where the output is piped.
 
-    Cells may be what others wrote: nothing in them ends a line, a column, or steers a terminal or a log.
+    Only prose wraps: a name or a number is never split. Where that takes more width than the terminal has, each row is
+    printed as lines of ``column  value``. Cells may be what others wrote: nothing in them ends a line, a column, or
+    steers a terminal or a log.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
+    if title:
+        print(title)
     if not sys.stdout.isatty():
-        if title:
-            print(title)
-        for row in (columns, *rows):
-            print("\t".join(row))
+        _print_aligned([list(columns), *rows])
         return
-    drawn = Table(title=title, title_justify="left")
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+    console = Console()
+    cells = [(column, *(row[number] for row in rows)) for number, column in enumerate(columns)]
+    widths = [min(max(map(cell_len, column)), PROSE if _is_prose(column) else sys.maxsize) for column in cells]
+    if sum(widths) + GAP * len(widths) <= console.width:
+        drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for column, width in zip(cells, widths, strict=True):
+            drawn.add_column(column[0], overflow="fold", no_wrap=not _is_prose(column), min_width=width)
+        for row in rows:
+            drawn.add_row(*map(Text, row))  # as text: "[learned]" is no markup
+        console.print(drawn)
+        return
+    width = max(map(len, columns))
     for row in rows:
-        drawn.add_row(*map(Text, row))  # as text: "[learned]" is no markup
-    Console().print(drawn)
+        for heading, cell in zip(columns, row, strict=True):
+            console.print(Text(f"{heading:<{width}}  {cell}"))
+        print()
+
+
+def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def _is_prose(cells: Sequence[str]) -> bool:
+    """Whether a column holds sentences or lists, which may wrap."""
+    return any(len(cell) > PROSE and cell.count(" ") > 2 for cell in cells)
 
 
 class _Bar:

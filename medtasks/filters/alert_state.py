@@ -44,7 +44,7 @@ __all__ = [
     "parse_alert",
 ]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever a rule does; part of every protocol hash."""
 
 State = Literal["no_alert", "uncertain", "alert"]
@@ -83,7 +83,7 @@ _DECORATION = (
     r"[.:)\]–—-][^\w\n]{0,8})?"
 )
 _FINAL = r"(?P<final>final[ \t_-]{1,3})?"
-_SURE = r"(?:answer|response|reply|output|decision|verdict|alert[ _-](?:state|status|decision|level))"
+_SURE = r"(?:answer|response|reply|output|decision|verdict|alert[ _-](?:state|status|decision|level)|回答|答案|输出)"
 _LOOSE = r"(?:state|status|conclusion|assessment|prediction|result|classification|judge?ment|action)"
 _CLOSE = r"[\"')\]]{0,3}[ \t]{0,4}"
 _SAYS = (
@@ -100,7 +100,8 @@ _LABEL_ALONE = re.compile(
 )
 _LABEL_WITHIN = re.compile(  # fewer words than at the start of a line: a reason may speak of a patient's state
     rf"(?<![^\W_])(?:(?P<final>final[ \t_-]{{1,3}})(?:{_SURE}|{_LOOSE}){_CLOSE}(?:[:=]|->|→|is\b:?)"
-    rf"|answer{_CLOSE}(?:[:=]|is\b:?)|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=])"
+    rf"|answer{_CLOSE}(?:[:=]|is\b:?)|(?:my|the)[ \t]{{1,3}}response{_CLOSE}is\b:?"
+    rf"|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=])"
     rf"[^\w\n]{{0,12}}(?={_STATE})",
     re.IGNORECASE,
 )

@@ -8,7 +8,7 @@ from medtasks.filters.thinking import strip_thinking
 
 __all__ = ["VERSION", "AnswerTextFilter", "answer_text"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the rule does; part of every protocol hash."""
 
 _LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*[:：](?:\*\*)?\s*", re.IGNORECASE)

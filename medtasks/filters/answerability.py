@@ -6,12 +6,14 @@ A reply that does more than that word is still an abstention where the word is w
 1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer. Nothing left is ``empty``.
 2. The deciding part is what stands behind the last label that begins a line (``Answer: …``, ``Final answer: …``,
    ``{"answer": …``); without a label it is the whole answer. Markup does not count.
-3. The reply abstains where the deciding part is ``unanswerable`` alone (any case, punctuation around it), or begins
-   with it and goes on behind a full stop, colon, comma, dash, bracket, line break or *because*: an explanation.
-   ``The question is unanswerable`` says the same.
-4. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``) is an
-   answer, and stays as it was written. Other ways to decline (``I cannot tell``) are answers, too: the protocol
-   gives the word.
+3. The reply abstains where the deciding part begins with ``unanswerable`` (any case, an option's letter before it), and
+   ends there or goes on behind a sign, *because*, *at this time*, *from the frames*: an explanation.
+4. It also abstains where one of its sentences says that the question, the answer or the response *is* unanswerable, or
+   concludes with it (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore,
+   unanswerable.``), or is that word alone.
+5. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
+   unanswerable``), or goes on with *but* or *or*, is an answer, and stays as it was written. Other ways to decline (``I
+   cannot tell``) are answers, too: the protocol gives the word.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ __all__ = [
     "is_unanswerable",
 ]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever a rule does; part of every protocol hash."""
 
 UNANSWERABLE = "unanswerable"
@@ -45,15 +47,35 @@ _EMPTY = "[empty]"
 _LABELS_AGAIN = re.compile(r"(?:(?:\*\*)?(?:final\s{1,20})?answer\s{0,20}[:：](?:\*\*)?\s*)+", re.IGNORECASE)
 _LABEL = re.compile(
     r"^[^\w\n]{0,12}(?:(?:so|thus|therefore|hence|the|my|correct|final)[ ,_]{1,3}){0,4}"
-    r"(?:answer|response|output|status)[\"')\]]{0,3}[ \t]{0,4}(?:[:=]|[-–—][ \t]|is\b:?|$)",
+    r"(?:answer|response|output|status|assistant)[\"')\]]{0,3}[ \t]{0,4}(?:[:=]|[-–—][ \t]|is\b:?|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_WORD = (
+    r"un[ ‐‑-]?answerable(?![^\W_])[\"')\]}>]{0,4}[ \t]{0,4}(?![ \t,;.]{0,3}(?:but|however|although|though|or|yet)\b)"
+    r"(?:[^\w?|/]*$|[.,:;!(\n–—。，；]|->|→|-[ \t]|\b(?:because|since|as|due\s+to|for\s+now|at\s+(?:this|the)|given"
+    r"|based|until|unless|without|with|(?:from|in|within|by|using)\s{1,3}(?:the|this|these))\b)"
+)
+_OPEN = r"[\"'(\[]{0,3}"
 _ABSTAINS = re.compile(
-    r"[\W_]{0,20}(?:(?:the|this)\s{1,3}(?:question|query|answer)\s{1,3}(?:is|remains)\s{1,3}|(?:it|this)\s{1,3}is\s{1,3})?"
-    r"[\"'(\[]{0,3}un[ ‐‑-]?answerable(?![^\W_])[\"')\]}>]{0,4}[ \t]{0,4}"
-    r"(?:[^\w?|/]*$|[.,:;!(\n–—]|->|→|-[ \t]|because\b|since\b|due\s+to\b|(?:from|in|within)\s{1,3}(?:the|this)\b)",
+    rf"[\W_]{{0,20}}(?:option\s{{1,3}})?(?:[A-Z\d]{{1,2}}[)\].:]{{1,2}}\s{{0,3}})?{_OPEN}{_WORD}", re.IGNORECASE
+)
+_SAYS = re.compile(
+    r"(?:\b(?:question|query|answer|response|reply|output|status|it|this|that)\s{1,3}"
+    r"(?:is|remains|stays|(?:must|should|has\s{1,3}to|is\s{1,3}to|(?<=answer\s)would|(?<=response\s)would)\s{1,3}be)"
+    r"(?:\s{1,3}(?:therefore|thus|then|currently|simply|still|considered|deemed|marked\s{1,3}as|regarded\s{1,3}as)){0,2}"
+    r"|\bI(?:['’](?:d|ll)|\s{1,3}(?:would|will|must|should|have\s{1,3}to)){0,2}\s{1,3}"
+    r"(?:answer|respond|reply|say|conclude|go|choose|select)(?:\s{1,3}(?:with|that\s{1,3}it\s{1,3}is))?"
+    r"|\b(?:therefore|thus|hence|so|response|answer|output|reply)|(?:因此|所以|故)?(?:回答|答案|输出)(?:是|为)?)"
+    rf"\s{{0,3}}[:=,]?\s{{0,3}}{_OPEN}(?P<word>{_WORD})",
     re.IGNORECASE,
 )
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；;])|\n")
+_DOUBTED = re.compile(
+    r"\b(?:if|whether|where|when|unless|not|never|neither|hardly|previous|earlier|first|initially)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\bif\b", re.IGNORECASE)
+_CLAUSE_ENDS = re.compile(r"[,:]|\b(?:so|therefore|thus|hence|and)\b|，")
 
 
 def is_unanswerable(text: str) -> bool:
@@ -96,6 +118,13 @@ class AnswerabilityFilter:
 
 
 def _answer(text: str) -> str:
+    """``text`` without thinking and leading labels; what a label hid from view may be either again."""
+    while (answer := _without_label(text)) != text:
+        text = answer
+    return answer
+
+
+def _without_label(text: str) -> str:
     answer = answer_text(reply_text(text))
     again = _LABELS_AGAIN.match(answer)
     return answer[again.end() :].strip() if again else answer
@@ -107,4 +136,15 @@ def _abstains(answer: str) -> bool:
     for label in _LABEL.finditer(plain):
         if any(character.isalnum() for character in plain[label.end() : label.end() + 40]):
             start = label.end()
-    return _ABSTAINS.match(plain, start) is not None
+    if _ABSTAINS.match(plain, start):
+        return True
+    return any(_concludes(sentence) for sentence in _SENTENCE_ENDS.split(plain[start:]))
+
+
+def _concludes(sentence: str) -> bool:
+    if _ABSTAINS.fullmatch(sentence.strip()):
+        return True
+    said = _SAYS.search(sentence)
+    if said is None or "?" in sentence[said.end() :] or _CONDITION.search(sentence[: said.start()]):
+        return False
+    return _DOUBTED.search(_CLAUSE_ENDS.split(sentence[: said.start("word")])[-1]) is None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from medtasks.filters.option_letter import extract_option
+from medtasks.filters.option_letter import declared_letters, extract_option
 
 __all__ = ["VERSION", "LastStageOptionFilter", "join_stages", "read_stages"]
 
@@ -48,8 +49,8 @@ def read_stages(response: str) -> tuple[str, str]:
 class LastStageOptionFilter:
     """A step for the harness's ``filter_list``: the option letter (or ``[status]``) that the last stage selects."""
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
+    def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[extract_option(read_stages(text)[1]).filtered for text in answers] for answers in resps]
+        letters = declared_letters(docs)
+        filtered = [[extract_option(read_stages(text)[1], letters).filtered for text in answers] for answers in resps]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]

@@ -1,22 +1,28 @@
-"""Option letters out of free text: rule-based, deterministic, the same for every model.
+r"""Option letters out of free text: rule-based, deterministic, the same for every model.
 
 MI-CXR (section 4.1, appendix E.5) counts a response only where exactly one option is selectable. The rules:
 
-1. Thinking blocks and markup are removed and the text is normalised (NFKC: full-width letters become plain
-   ones; a letter in bold counts as one in brackets). Nothing left is ``empty``.
-2. A response of nothing but single letters and punctuation names those letters: ``B``, ``(b)``, ``A/C``.
-3. A *mention* is a single letter that is no part of a word (``C-shaped``, ``T1``, ``A-lines``), no article or
-   pronoun (``A small effusion``, ``I see``) and no name (``vitamin D``, ``image A``, ``E. coli``). Letters joined
-   by *or*, *and*, a comma or a slash are one mention of several letters.
-4. A mention that is denied selects nothing: ``not B``, ``B is incorrect``, ``neither B nor C``.
-5. A mention is *marked* where the text says that it is the answer: ``Answer: B``, ``the correct option is B``,
-   ``I choose B``, ``B is correct``, ``therefore B.``, ``{"answer": "B"}``, ``\\boxed{B}``. Marks have ranks: one
-   that says *final* (a LaTeX box and an answer tag do) is above a line that begins ``Answer:``, and that is
-   above a mark within prose.
-6. Marked mentions decide. The last one decides alone where its rank is above that of every earlier one with other
-   letters (``The answer may be A … Answer: C`` is C); otherwise all of them count.
-7. Without a mark, mentions that stand as labels count: alone on a line; before ``.``, ``)``, ``:``, ``,`` or a
-   dash at the start of a line; in brackets; after the word *option*; and several joined letters (a hedge).
+1. Thinking and markup are removed and the text is normalised (NFKC: full-width letters become plain ones; a letter in
+   bold counts as one in brackets; keys of JSON become labels; what follows the end of the turn is not read). Nothing
+   left is ``empty``. A response of nothing but single letters and punctuation names those letters.
+2. A *mention* is a single letter that is no part of a word (``C-shaped``, ``T1``), no article or pronoun (``A small
+   effusion``, ``I see``) and no name (``vitamin D``, ``image A``, ``E. coli``). Letters joined by *or*, *and*, a comma
+   or a slash are one mention of several letters. A mention that is denied (``not B``, ``B is incorrect``) counts for
+   nothing.
+3. A *claim* is a mention of which the text says that it is the answer. Ranks, weakest first: tentative (``it may be
+   B``), suggested (``points to B``), stated (``the answer is B``, ``I choose B``, ``B is correct``), concluded
+   (``therefore B``), answered (``Answer: B`` at the start of a line, a tick, a letter alone on the first or last
+   line), final (``Final answer: B``, a LaTeX box, an answer tag). A condition, a question or a negation in front of it
+   takes a claim back.
+4. Stated and firmer claims decide where there are any: the last one alone where it outranks every earlier one with
+   other letters, narrows them down (``B or C … the answer is B``), or takes them back (``Wait, …``); otherwise all of
+   them count, and so does a doubt behind them (``though C is also possible``).
+5. Tentative and suggested claims decide in the same way where no firmer ones are, unless the response was cut off:
+   an option that reasoning has come across is not yet an answer.
+6. Without a claim, mentions that stand as labels count: before a sign or the option's text at the start of a line; in
+   brackets at a sentence's end; and several joined letters (a hedge). A list of options (``A.``, ``B.``, …) counts
+   only where nothing else does, and a single option under ``Let us look at each option:`` does not count.
+7. Below a heading that says *answer* or *conclusion* only what stands there counts, if an option does.
 8. One letter among the options is ``ok``. Several different letters are ``multiple``, no letter is ``none``, one
    letter that is no option is ``out_of_range``. There is no partial credit.
 
@@ -25,26 +31,28 @@ Option texts are never matched: a response that repeats an option's words withou
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from medtasks.filters.mentions import OPEN, Mention, letters_alone, mentions, without_names
-from medtasks.filters.plain_text import plain_text
 from medtasks.filters.thinking import strip_thinking
 
 __all__ = [
+    "LETTERS",
     "VERSION",
     "Extraction",
     "OptionLetterFilter",
     "Status",
+    "declared_letters",
     "extract_option",
     "option_status",
     "parse_filtered",
 ]
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever a rule does; part of every protocol hash."""
+
+LETTERS = "ABCDE"
+"""The options of a benchmark that declares none."""
 
 Status = Literal["ok", "none", "multiple", "out_of_range", "empty"]
 
@@ -62,87 +70,23 @@ class Extraction:
         return self.letter or f"[{self.status}]"
 
 
-# What may stand between a mark and its letter
-_IS = r"(?:is|are|was|(?:would|will|must|should|could|may|might|can|has\s+to)\s+be)"
-_SIGN = r"(?::|=|-|–|—|->|=>|→|⇒)"
-_SEPARATOR = rf"[\"')\]]{{0,2}}\s{{0,4}}(?:{_IS}\b|{_SIGN}|是|为|為)(?:\s{{0,4}}{_SIGN})?\s{{0,4}}"
-_LEAD = (
-    rf"(?:(?:most|likely|probably|clearly|definitely|therefore|thus|indeed|still|either|both|the)\s+"
-    rf"|(?:final\s+)?(?:option|choice|letter|answer|interval)s?\s{{0,4}}{_SIGN}?\s{{0,4}}){{0,4}}{OPEN}$"
-)
-_QUALIFIER = r"(?:correct|best|right|chosen|selected|final|likely|appropriate|suitable|accurate|single|my)"
-_FILLER = r"(?:\s+(?!(?:is|are|was|not|never|whether|if|nor|wrong|incorrect)\b)[^\W_]+){0,5}"
-_NOUN = (
-    rf"(?:(?<![A-Za-z])(?:answers?|ans|selection|conclusion){_FILLER}|{_QUALIFIER}[\s_-]+(?:option|choice|letter|interval|one){_FILLER}"
-    rf"|\b(?:option|choice)(?:\s+(?:selected|chosen))?|\b(?:correct|selected|chosen)|答案)"
-)
-_MARK = re.compile(rf"(?P<final>\bfinal(?:ly)?[\s_-]+)?{_NOUN}\s{{0,4}}\.?{_SEPARATOR}{_LEAD}", re.IGNORECASE)
-_MARK_ABOVE = re.compile(  # "Answer" alone on the line above
-    rf"(?:^|\n)\W{{0,4}}(?P<final>final\s+)?(?:the\s+)?(?:{_QUALIFIER}\s+)?(?:answer|option|choice)\s{{0,4}}:?\s{{0,2}}\n\s{{0,4}}{_LEAD}",
-    re.IGNORECASE,
-)
-_MARK_BESIDE = re.compile(rf"\b(?P<final>final\s+)?(?:answer|ans\.?)[\])]?\s{{1,4}}{OPEN}$", re.IGNORECASE)
-_ANSWER_LINE = re.compile(
-    rf"(?:^|\n)\W{{0,6}}(?:(?:the|so|thus|therefore|hence|{_QUALIFIER})[\s,]+){{0,4}}(?:answers?|option|choice|selection|答案)"
-    rf"[\"')\]]{{0,2}}\s{{0,4}}{_SIGN}\s{{0,4}}{_LEAD}",
-    re.IGNORECASE,
-)
-_CHOICE = re.compile(
-    r"\b(?:I|we)(?:['’](?:d|ll|ve)|\s+am)?\s+(?:(?:would|will|shall|have|must|therefore|thus|finally)\s+){0,3}"
-    r"(?:choose|chose|chosen|select(?:ed)?|pick(?:ed)?|answer|go(?:ing)?\s+with|opt\s+for)\s+"
-    rf"(?:(?:with|for)\s+)?:?\s{{0,2}}{_LEAD}",
-    re.IGNORECASE,
-)
-_CONCLUSION = re.compile(
-    r"(?:\b(?:therefore|thus|hence|so)[,:]?|\b(?:I|we)\s+(?:would\s+)?(?:think|believe|say|conclude)(?:\s+that)?"
-    rf"|\bcorresponds\s+to|\bit(?:['’]s|\s+{_IS}))(?:\s+it(?:['’]s|\s+{_IS}))?\s{{1,4}}{_LEAD}",
-    re.IGNORECASE,
-)
-_CLAUSE_ENDS = re.compile(r"\s{0,4}(?:$|\n|[.!](?:\s|$)|,?\s{0,4}(?:because|since|as)\b)")
-_SAID_RIGHT = re.compile(
-    rf"\s{{1,4}}(?:{_IS}|seems|fits)\s+(?:(?:most|likely|clearly|the|single|only|therefore|final)\s+){{0,3}}"
-    r"(?:correct|right|true|best|answer|appropriate)\b"
-)
-_DOUBTED = re.compile(
-    r"(?:\b(?:not|whether|if|unless|neither|nor|why|suppose|assuming|never)|n['’]t)\b[^.,;:\n]{0,30}$", re.I
-)
-
-_LINE_STARTS = re.compile(rf"(?:^|\n)[\s>•–-]{{0,8}}{OPEN}$")
-_LINE_ENDS = re.compile(r"[ \t.:!]{0,8}(?:$|\n)")
-_LABEL_ENDS = re.compile(r"[:)]|\.(?:\s|$)|,\s|\s{1,2}[-–—]\s|\s+(?:because|since)\b")
-_BRACKETED = re.compile(r"[(\[{][\"']?[A-Z][\"']?[)\]}]")
-_OPTION_BEFORE = re.compile(rf"\b(?:option|choice)s?\s{{0,3}}[:#]?\s{{0,3}}{OPEN}$", re.IGNORECASE)
-_JOINED_BEFORE = re.compile(rf"\b(?:or|and)\s+(?:(?:maybe|possibly|perhaps|option|choice)\s+){{0,2}}{OPEN}$")
-_NEGATION = re.compile(r"\b(?:not|than|unlike|instead|neither|nor|except)\b|n['’]t\b", re.IGNORECASE)
-_ROMAN = frozenset("IVX")
-
-_PROSE, _LINE, _FINAL = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class _Selection:
-    letters: frozenset[str]
-    rank: int
-    end: int
-
-
-def extract_option(text: str, letters: str = "ABCDE") -> Extraction:
+def extract_option(text: str, letters: str = LETTERS) -> Extraction:
     """The one option that ``text`` selects among ``letters``, by the rules in this module's docstring.
 
     Never raises; the result depends on the text alone. A status marker of this filter is read back as it is.
     """
+    from medtasks.filters.selection import selected_letters  # many patterns, which importing a task need not compile
+
     own = _own_marker(text)
     if own:
         return Extraction(None, own)
-    plain = plain_text(strip_thinking(text))
-    if not plain:
+    selected = selected_letters(strip_thinking(text), letters)
+    if selected is None:
         return Extraction(None, "empty")
-    plain = without_names(plain)
-    alone = letters_alone(plain)
-    if alone:
-        return _decide(alone, letters)
-    found = mentions(plain)
-    return _decide(_deciding(_selections(found)) or _labelled(found), letters)
+    if len(selected) != 1:
+        return Extraction(None, "multiple" if selected else "none")
+    (letter,) = selected
+    return Extraction(letter, "ok") if letter in letters else Extraction(None, "out_of_range")
 
 
 def parse_filtered(filtered: str) -> Extraction:
@@ -161,16 +105,30 @@ def option_status(filtered: str) -> Status:
     return parse_filtered(filtered).status
 
 
-class OptionLetterFilter:
-    """A step for the harness's ``filter_list``: raw responses become letters or ``[status]`` markers."""
+def declared_letters(docs: Any) -> str:
+    """The options of the benchmark that the documents belong to (``Benchmark.options``); A to E where it has none."""
+    name = docs[0].get("benchmark") if docs else None
+    if not name:
+        return LETTERS
+    from medtasks.benchmarks import get_benchmark  # which itself imports filters
 
-    def __init__(self, letters: str = "ABCDE") -> None:
+    return "".join(get_benchmark(name).options) or LETTERS
+
+
+class OptionLetterFilter:
+    """A step for the harness's ``filter_list``: raw responses become letters or ``[status]`` markers.
+
+    Args:
+        letters: the options; by default those that the documents' benchmark declares.
+    """
+
+    def __init__(self, letters: str | None = None) -> None:
         self._letters = letters
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
+    def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[extract_option(text, self._letters).filtered for text in answers] for answers in resps]
+        letters = self._letters or declared_letters(docs)
+        filtered = [[extract_option(text, letters).filtered for text in answers] for answers in resps]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]
 
 
@@ -181,80 +139,3 @@ def _own_marker(text: str) -> Status | None:
             known: Status = status
             return known
     return None
-
-
-def _decide(found: frozenset[str], letters: str) -> Extraction:
-    if not found:
-        return Extraction(None, "none")
-    if len(found) > 1:
-        return Extraction(None, "multiple")
-    letter = next(iter(found))
-    return Extraction(letter, "ok") if letter in letters else Extraction(None, "out_of_range")
-
-
-def _selections(found: list[Mention]) -> list[_Selection]:
-    """Marked mentions in order; a later "or C" on the same line belongs to the mark before it."""
-    selections: list[_Selection] = []
-    for mention in found:
-        rank = _rank(mention)
-        if rank is not None:
-            selections.append(_Selection(mention.letters, rank, mention.end))
-        elif selections and _continues(selections[-1], mention):
-            last = selections.pop()
-            selections.append(_Selection(last.letters | mention.letters, last.rank, mention.end))
-    return selections
-
-
-def _rank(mention: Mention) -> int | None:
-    """How strongly the text around says that ``mention`` is the answer; None where it does not."""
-    for mark in (_MARK, _MARK_ABOVE):
-        match = mark.search(mention.before)
-        if match is not None:
-            if match["final"] or "final" in match[0].lower():
-                return _FINAL
-            return _LINE if mark is _MARK_ABOVE or _ANSWER_LINE.search(mention.before) else _PROSE
-    if _CHOICE.search(mention.before):
-        return _PROSE
-    if not mention.upper or _DOUBTED.search(mention.before):
-        return None
-    if _CLAUSE_ENDS.match(mention.after) and (
-        _MARK_BESIDE.search(mention.before) or _CONCLUSION.search(mention.before)
-    ):
-        return _PROSE
-    return _PROSE if _SAID_RIGHT.match(mention.after) else None
-
-
-def _continues(selection: _Selection, mention: Mention) -> bool:
-    distance = mention.begin - selection.end
-    between = mention.before[-distance:]
-    if distance > len(mention.before) or "\n" in between or _NEGATION.search(between):
-        return False
-    ends = _LABEL_ENDS.match(mention.after) or _LINE_ENDS.match(mention.after) or mention.text.endswith(")")
-    return bool(_JOINED_BEFORE.search(between) and ends)
-
-
-def _deciding(selections: list[_Selection]) -> frozenset[str]:
-    if not selections:
-        return frozenset()
-    last = selections[-1]
-    others = [selection for selection in selections if selection.letters != last.letters]
-    if all(selection.rank < last.rank for selection in others):
-        return last.letters
-    return frozenset[str]().union(*(selection.letters for selection in selections))
-
-
-def _labelled(mentions: list[Mention]) -> frozenset[str]:
-    return frozenset[str]().union(*(mention.letters for mention in mentions if _is_label(mention)))
-
-
-def _is_label(mention: Mention) -> bool:
-    if len(mention.letters) > 1:
-        return mention.upper or _LINE_STARTS.search(mention.before) is not None
-    if mention.letters <= _ROMAN:
-        return False
-    if _BRACKETED.search(mention.text) or _OPTION_BEFORE.search(mention.before):
-        return True
-    if _LINE_STARTS.search(mention.before) is None:
-        return False
-    closed = mention.text[-1] in ")]}"
-    return closed or bool(_LINE_ENDS.match(mention.after) or _LABEL_ENDS.match(mention.after))

@@ -5,9 +5,12 @@ Med-CMR asks for a reasoning part and then one line ``Final answer: …``; its j
 1. Thinking blocks are removed. What is left, stripped, is the reply; nothing left is ``empty``.
 2. A label is the words *final answer* (any case, in emphasis, quotes, HTML or as a JSON key) before a colon or an
    equals sign, at the start of a line before a dash, or alone on a line; or a tag ``<final_answer>``; or a LaTeX
-   box. Only where none of these is there, ``final answer is`` counts, because prose uses it, too.
+   box. Only where none of these is there, ``final answer is`` counts, because prose uses it, too; and only where that
+   is not there either, plain ``Answer:`` at the start of a line or sentence, as a heading, a JSON key or a tag, as in
+   Med-CMR's own layout (``Reasoning: …``, ``Answer: …``).
 3. The last label with something behind it decides. The answer runs from there to the end of the reply, over lines if
-   need be; a box and a tag end it where they close. Markup around it is removed, its inside is left as written.
+   need be; a box and a tag end it where they close, and a line ``Reasoning: …`` ends what a plain ``Answer:`` begins.
+   Markup around it is removed, its inside is left as written.
 4. A reply without such a label, or with nothing behind it, is ``no_final_answer``.
 """
 
@@ -27,13 +30,13 @@ __all__ = [
     "reply_text",
 ]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever a rule does; part of every protocol hash."""
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
 _EMPTY = "[empty]"
-_TAG_BRACKETS = str.maketrans("", "", "<>◁▷")
+_TAG_BRACKETS = str.maketrans("", "", "<>◁▷[]|#")
 
 _MARKUP = r"(?:[*_`\"'’”)\]}]|\\?\}|</?(?:b|i|u|em|strong|span|p|h[1-6]|code)>|[ \t])"
 _WORDS = r"final(?:[ \t_*-]{1,4}|&nbsp;)answer"
@@ -46,7 +49,17 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SAID = re.compile(rf"(?<![^\W_]){_WORDS}{_MARKUP}{{0,8}}\s{{1,3}}(?:is|would be)\b\s{{0,3}}[:：]?", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</\s{0,3}final[ _-]?answer\s{0,3}>", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?:^(?:[^\w\n]|<(?:b|i|u|em|strong|span|p|h[1-6])>){0,12}(?:\d{1,2}[.)][ \t]{0,3})?[*_\"'{ \t]{0,6}"
+    r"|(?<=[.!?;,。；])[ \t]{0,3}[*_\"'{]{0,4})(?:(?:so|thus|therefore|hence|finally)[ \t,]{1,3})?(?:(?:the|my)[ \t])?"
+    rf"answer(?:{_MARKUP}{{0,12}}[:：=]|{_MARKUP}{{0,12}}$)|<\s{{0,3}}answer\s{{0,3}}>",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REASONING = re.compile(
+    r"^[^\w\n]{0,12}(?:reasoning|explanation|rationale|justification)[\"'*_]{0,4}[ \t]{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLOSING_TAG = re.compile(r"</\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _TOKEN = re.compile(
     r"<\|[^|<>\n]{0,40}\|>|</(?:s|b|i|u|em|strong|span|p|h[1-6]|code|body|html)>|<(?:s|eos|pad)>", re.IGNORECASE
 )
@@ -66,17 +79,20 @@ def reply_text(text: str) -> str:
 
 
 def final_answer(text: str) -> str | None:
-    """What stands behind the last *Final answer* label; None without a label, or with nothing behind any.
+    """What stands behind the last *Final answer* (or else *Answer*) label; None without a label, or with nothing
+    behind any.
 
     >>> final_answer("It enhances.\\n**Final answer:** a meningioma"), final_answer("A meningioma.")
     ('a meningioma', None)
     """
     reply = reply_text(text)
-    for label in (_LABEL, _SAID):
+    for label in (_LABEL, _SAID, _PLAIN):
         found = list(label.finditer(reply))
         end = len(reply)
         for match in reversed(found):
             segment = reply[match.end() : end]
+            if label is _PLAIN:
+                segment = _REASONING.split(segment, maxsplit=1)[0]
             answer = _boxed(segment) if match.groupdict().get("box") else _unwrapped(segment)
             if any(character.isalnum() for character in answer):
                 return answer

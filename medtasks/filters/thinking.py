@@ -6,30 +6,54 @@ import re
 
 __all__ = ["strip_thinking"]
 
-_NAMES = "think|thinking|thought|analysis|reasoning"
-_TAG = re.compile(
-    rf"<\s{{0,3}}(?P<close>/)?\s{{0,3}}(?:{_NAMES})\s{{0,3}}>|◁\s{{0,3}}(?P<kimi>/)?\s{{0,3}}think\s{{0,3}}▷",
-    re.IGNORECASE,
+_NAMES = r"(?:think|thinking|thoughts?|analysis|reasoning|scratchpad|(?:seed|mm)[:_]think)"
+_HEADING = r"^[ \t]{0,3}#{1,6}[ \t]{0,3}\**"
+_BORDER = re.compile(
+    rf"(?P<opened><\s{{0,3}}{_NAMES}\s{{0,3}}>|(?-i:\[THINK\])|◁\s{{0,3}}think\s{{0,3}}▷"
+    r"|<\|(?:begin_of_thought|start_thinking|think)\|>|<unused94>)"
+    rf"|(?P<closed><\s{{0,3}}/\s{{0,3}}{_NAMES}\s{{0,3}}>|(?-i:\[/THINK\])|◁\s{{0,3}}/\s{{0,3}}think\s{{0,3}}▷"
+    r"|<\|(?:end_of_thought|end_thinking|/think)\|>|<unused95>)"
+    rf"|(?P<heading>{_HEADING}(?:thinking|思考)(?:[ \t]process|过程)?\**[ \t]{{0,4}}:?\**[ \t]{{0,4}}$)"
+    rf"|(?P<answer>{_HEADING}final[ \t](?:response|answer)\**[ \t]{{0,4}}:?\**[ \t]{{0,4}}$)",
+    re.IGNORECASE | re.MULTILINE,
 )
+_TAGGED_ANSWER = re.compile(
+    r"<answer>(?:(?!<answer>)[\s\S]){0,4000}?</answer>(?:\s|</s>|<\|[\w ]{1,40}\|>){0,20}\Z", re.IGNORECASE
+)
+_CHANNEL = re.compile(
+    r"(?:<\|channel\|>\s{0,3})?\b(?P<name>analysis|commentary|final)\b[^<>\n]{0,60}(?:<\|constrain\|>[^<>\n]{0,60})?<\|message\|>"
+    r"(?P<said>(?:(?!<\|(?:end|return|start|channel|message)\|>)[\s\S])*)"
+)
+_CHANNELS_JOINED = re.compile(r"\Aanalysis(?=[A-Z])(?:[\s\S]*assistantfinal|[\s\S]*)")
 
 
 def strip_thinking(text: str) -> str:
     """``text`` without its thinking blocks, stripped of surrounding blanks.
 
+    Blocks are those of ``<think>`` and its kin (``[THINK]``, ``◁think▷``, ``<|begin_of_thought|>``, …), what stands
+    below a heading ``## Thinking`` up to ``## Final Response``, and every channel but the final one
+    (``<|channel|>analysis<|message|>``, also where the special tokens were lost: ``analysisWe … assistantfinal``).
+
     A closing tag without an opening one (chat templates may prefill the opening tag) ends reasoning that began
     at the start. An opening tag that is never closed (the response was cut off) leaves nothing behind it: what
-    follows is reasoning, not an answer. Nested blocks end with the outermost one.
+    follows is reasoning, unless it ends with an ``<answer>`` tag. Nested blocks end with the outermost one.
 
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
     """
     kept: list[str] = []
-    depth, position = 0, 0
-    for tag in _TAG.finditer(text):
+    depth, position, below_heading = 0, 0, False
+    for border in _BORDER.finditer(text):
+        if border["answer"] and not below_heading:
+            continue
         if depth == 0:
-            kept.append(text[position : tag.start()])
-        position = tag.end()
-        if not (tag["close"] or tag["kimi"]):
+            kept.append(text[position : border.start()])
+        position = border.end()
+        if border["answer"]:
+            depth, below_heading = 0, False
+        elif border["heading"]:
+            depth, below_heading = max(depth, 1), True
+        elif border["opened"]:
             depth += 1
         elif depth:
             depth -= 1
@@ -37,4 +61,17 @@ def strip_thinking(text: str) -> str:
             kept.clear()
     if depth == 0:
         kept.append(text[position:])
-    return "".join(kept).strip()
+    elif tagged := _TAGGED_ANSWER.search(text, position):
+        kept.append(tagged[0])
+    return _last_channel("".join(kept).strip())
+
+
+def _last_channel(text: str) -> str:
+    """What the last final channel says; all of ``text`` where it has no channels."""
+    channels = list(_CHANNEL.finditer(text))
+    if channels:
+        final = [channel["said"] for channel in channels if channel["name"] == "final"]
+        text = final[-1].strip() if final else ""
+    for _ in range(2):  # what stands behind the last final channel may begin like an analysis again
+        text = _CHANNELS_JOINED.sub("", text).strip()
+    return text

@@ -271,19 +271,19 @@ class _Evaluation:
 
     def _write(self, run: CollectedRun) -> Path | None:
         """Write the run's folder, and show its scores."""
-        from medtasks.results.manifest import now
+        from medtasks.results.manifest import local_stamp, now
         from medtasks.results.run import finish_run
         from medtasks.results.summary import summary
 
         directory = self._directory()
-        stamp = str(self._asked.get("datetime_str")).replace(":", "-")
-        folder = None if directory is None else directory / f"{stamp}_medtasks"
-        finished = finish_run(run, self._settings, folder, created=now())
+        stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
+        folder = None if directory is None else _unused(directory, local_stamp())
+        finished = finish_run(run, self._settings, folder, created=now(), harness_stamp=stamp)
         print(summary(finished, folder), flush=True)
         return folder
 
     def _report(self, run: CollectedRun, kept: Path) -> None:
-        """Say what went wrong, and let the process end with exit code 1 where that is more than may fail."""
+        """Say what failed, and let the process end with exit code 1 unless it is little enough to be allowed."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
         if failed:
@@ -294,8 +294,14 @@ class _Evaluation:
                 flush=True,
             )
         too_many = failed > _failure_limit(self._lm) * asked
-        if (run.unscored or too_many) and self._asked.get("cli_args") is not None:
+        if (run.problems or too_many) and self._asked.get("cli_args") is not None:
             atexit.register(_exit_with_failure)  # the harness has its own files to write first
+
+
+def _unused(directory: Path, stamp: str) -> Path:
+    """A folder for a run that ends now; two runs may end within one second."""
+    names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    return next(directory / name for name in names if not (directory / name).exists())
 
 
 def _exit_with_failure() -> None:

@@ -12,6 +12,7 @@ from medtasks.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks.results.run import CollectedRun
+    from medtasks.results.scoring import MetricScore
 
 __all__ = ["renew_numbers", "replace_numbers", "replace_samples"]
 
@@ -66,7 +67,7 @@ def renew_numbers(folder: Path, run: Any) -> Path | None:
     """
     from medtasks.results.run import standard_errors
 
-    stamp = folder.resolve().name.removesuffix("_medtasks")
+    stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
     path = folder.resolve().parent / f"{stamp}_results.json"
     if not path.is_file():
         return None
@@ -92,12 +93,19 @@ def renew_numbers(folder: Path, run: Any) -> Path | None:
 def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for metric, score in scores.metrics.items():
-        numbers[f"{metric},{FILTER}"] = "not computed" if score.value is None else score.value
+        numbers[f"{metric},{FILTER}"] = _absence(score) if score.value is None else score.value
         error = standard_errors.get(metric)
         numbers[f"{metric}_stderr,{FILTER}"] = "N/A"
         numbers[f"{metric}_stderr_clt,{FILTER}"] = "N/A"
         numbers[f"{metric}_stderr_clustered,{FILTER}"] = "N/A" if error is None else error
     return numbers
+
+
+def _absence(score: MetricScore) -> str:
+    """Why a score has no value, in a word or two."""
+    if score.answered == 0:
+        return "no response"
+    return "not computed" if score.bounds is None else "awaits a judge"
 
 
 def _without_addresses(value: Any) -> Any:

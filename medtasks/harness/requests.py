@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -22,7 +22,9 @@ __all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
 REPEAT = "medtasks_repeat"
 """Where a request says which of several to the same document it is."""
 _SMALLEST = 32
-_BATCHES_AT_ONCE = 8
+_ROUNDS_IN_FLIGHT = 8
+_CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
+_FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
 
 
@@ -85,7 +87,8 @@ class Requests:
         slots = [_slot(request, outcome=outcome) for request in requests]
         missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        with _one_bar(lm, len(missing)) as advance:
+        by_identity = {id(request): slot for request, slot in zip(requests, slots, strict=True)}
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker.keep):
 
             def call(batch: list[int]) -> list[Reply]:
                 try:
@@ -223,20 +226,50 @@ def _plans(lm: Any) -> bool:
 
 
 def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
-    """Positions that are sent together: as our back-ends plan it; for others some batches at once.
+    """Positions that are sent together.
 
-    Others are sent requests of one task, each document once: some read all of a batch with the first request's task.
+    Our back-ends plan them. One that hands over each reply as it comes is sent all; one that keeps several requests in
+    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost. The last two
+    are sent requests of one task, each document once: some read all of a batch with the first request's task.
     """
     if _plans(lm):
         planned: list[list[int]] = lm.plan_requests(requests)
         return planned
-    sizes = [getattr(lm, name, None) for name in ("batch_size", "num_concurrent", "num_cpus", "max_concurrency")]
-    known = [size for size in sizes if isinstance(size, int)]
-    step = 1 if one_at_a_time(lm) else max(_SMALLEST, _BATCHES_AT_ONCE * max(known, default=1))
+    if hasattr(lm, _FORWARD):
+        return [list(range(len(requests)))] if requests else []
+    in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
+    size = getattr(lm, "batch_size", None)
+    step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
+    if one_at_a_time(lm):
+        step = 1
     alike: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
         alike[request.task_name, _repeat(request)].append(number)
     return [numbers[begin : begin + step] for numbers in alike.values() for begin in range(0, len(numbers), step)]
+
+
+@contextlib.contextmanager
+def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot, Reply], None]) -> Iterator[None]:
+    """Keep each reply of the harness's ``async_openai`` as soon as the server gave it, not when all are there."""
+    if not hasattr(lm, _FORWARD):
+        yield
+        return
+    from lmms_eval.api.instance import GenerationResult
+
+    forward = getattr(lm, _FORWARD)
+
+    async def keeping(request: Any, position: int) -> Any:
+        text, place, counts = await forward(request, position)
+        reply = reply_of(GenerationResult(text, counts))
+        if reply.failed is None and id(request) in slots:
+            keep(slots[id(request)], reply)
+        return text, place, counts
+
+    setattr(lm, _FORWARD, keeping)
+    try:
+        yield
+    finally:
+        delattr(lm, _FORWARD)  # the class's own is found again
 
 
 def _first(lm: Any, request: Any) -> Any:

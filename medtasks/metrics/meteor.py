@@ -67,10 +67,11 @@ class Meteor(MeanMetric):
         return wordnet.unavailable()
 
     def note(self) -> str | None:
-        """What a reader of the score must know of this machine; None where METEOR is as NLTK intends it."""
-        if sentence_splitter() != "none" or self.unavailable() is not None:
+        """Which sentence splitter this machine has, since scores with and without one are not comparable."""
+        if self.unavailable() is not None:
             return None
-        return f"{self.name}: {NO_SPLITTER}"
+        splitter = sentence_splitter()
+        return f"{self.name}: {NO_SPLITTER if splitter == 'none' else f'sentences are split by NLTK {splitter}'}"
 
     def statistics(self, prediction: str, reference: str) -> Array:
         """``(METEOR, 1)``.

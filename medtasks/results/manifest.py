@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import medtasks
+from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
 from medtasks.data.media import decoder
@@ -31,6 +32,7 @@ __all__ = [
     "RubricFacts",
     "RunManifest",
     "TaskFacts",
+    "local_stamp",
     "now",
     "outcome_counts",
     "protocol_hash",
@@ -122,10 +124,11 @@ class RubricFacts(BaseModel):
 
 
 class RunManifest(BaseModel):
-    """All facts of one run; ``created`` and ``processes`` are the only ones that a repetition may change.
+    """All facts of one run; only ``created``, ``processes`` and ``harness_stamp`` may differ in a repetition.
 
     ``scored`` are the versions that scored it later than it was run; None where that was one thing. ``problems`` are
-    sentences about what could not be scored or judged.
+    sentences about what could not be scored or judged. ``harness_stamp`` is how the names of the harness's own files of
+    the run begin (it stamps them in a time zone of its own).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -142,6 +145,7 @@ class RunManifest(BaseModel):
     scored: dict[str, str] | None = None
     judge: dict[str, RubricFacts] = {}
     problems: tuple[str, ...] = ()
+    harness_stamp: str = ""
 
     @field_validator("judge", mode="before")
     @classmethod
@@ -152,6 +156,11 @@ class RunManifest(BaseModel):
 def now() -> str:
     """The time in UTC, to the second, as a manifest has it."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def local_stamp() -> str:
+    """The local time to the second with its offset, as names of result folders have it: ``20261122_061500+0100``."""
+    return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
 def versions() -> dict[str, str]:
@@ -176,16 +185,17 @@ def protocol_hash(
 ) -> str:
     """Hash of everything that can move a score, model and data apart.
 
-    Covers the merged YAML, the prompt with all it includes, the filters' versions, the metrics' signatures, the
-    generation settings in force, what the back-end does otherwise than the task asks (order of text and media, a system
-    prompt) and, for videos, how frames are chosen. A run that is scored later brings the prompt
-    hash and the frame settings that it was made with.
+    Covers the merged YAML, the prompt with all it includes, the filters' versions, the benchmark's options, the
+    metrics' signatures, the generation settings in force, what the back-end does otherwise than the task asks (order
+    of text and media, a system prompt) and, for videos, how frames are chosen. A run that is scored later brings the
+    prompt hash and the frame settings that it was made with.
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
         "filters": {name: version_of(name) for name in spec.filters},
+        "options": list(get_benchmark(spec.metadata.benchmark).options),
         "metrics": {name: get_metric(name).signature for name in spec.metrics},
         "generation": generation,
         **({"blind": True} if blind else {}),

@@ -153,7 +153,9 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
         )
 
 
-def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str) -> RunRecord:
+def finish_run(
+    run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str, harness_stamp: str = ""
+) -> RunRecord:
     """Add the manifest, and write the folder where there is a ``directory``."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
     model = {key: value for key, value in run.model.items() if key != "processes"}
@@ -168,6 +170,7 @@ def finish_run(run: CollectedRun, settings: dict[str, Any], directory: Path | No
         data={name: data_facts(name) for name in benchmarks},
         judge=run.judge,
         problems=run.problems,
+        harness_stamp=harness_stamp,
     )
     record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups)
     if directory is not None:

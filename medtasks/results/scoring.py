@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Item, Joined, SampleView, Value
+from medtasks.benchmarks.base import FAILED, Benchmark, Item, SampleView
 from medtasks.errors import MedtasksError
-from medtasks.metrics import Metric, aggregate, get_metric
-from medtasks.results.items import joined_items, part_of
+from medtasks.metrics import aggregate
+from medtasks.results.items import joined_items
 from medtasks.results.samples import Sample
+from medtasks.results.table import Column, ItemTable, Rows
 from medtasks.stats import cluster_bootstrap, student_interval
 
 __all__ = ["COVERAGE", "Letters", "MetricScore", "Repeats", "Scores", "coverage_text", "intervals", "score_samples"]
@@ -154,9 +155,21 @@ def score_samples(
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
     ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
     _check_metrics(ordered)
-    names = tuple(dict.fromkeys(name for sample in ordered for name in sample.scores))
+    names = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
+    table = ItemTable(joined_items(ordered, benchmark, pooled), names)
     how = _How(benchmark, resamples, threshold)
-    return _scores(joined_items(ordered, benchmark, pooled), (*names, *pooled), breakdowns, how)
+    whole = _scores(table, table.rows, table.columns, list(table.incomplete.values()), how)
+    return whole.model_copy(
+        update={
+            "breakdowns": {
+                name: {
+                    key: _scores(table, rows, columns, table.incomplete_in(benchmark, name, key), how)
+                    for key, (rows, columns) in table.groups(benchmark, name).items()
+                }
+                for name in breakdowns
+            }
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -177,133 +190,101 @@ def _check_metrics(samples: Sequence[Sample]) -> None:
             )
 
 
-def _scores(joined: Joined, names: Sequence[str], breakdowns: Sequence[str], how: _How) -> Scores:
-    items = joined.items
+def _scores(
+    table: ItemTable,
+    rows: Rows,
+    columns: Mapping[str, Column],
+    incomplete: Sequence[Sequence[SampleView]],
+    how: _How,
+) -> Scores:
+    """Scores of some items of a table, by the columns that count there."""
+    items = [table.items[row] for row in rows.tolist()]
     views = [view for item in items for view in item.samples]
-    views += [view for rest in joined.incomplete.values() for view in rest]
+    views += [view for rest in incomplete for view in rest]
     return Scores(
         samples=len(views),
         items=len(items),
         clusters=len({view.cluster for view in views}),
         status=dict(sorted(Counter(one for view in views for one in (view.status, *view.further)).items())),
-        metrics={name: _score(name, items, how) for name in names},
-        incomplete=len(joined.incomplete),
-        breakdowns={
-            name: {
-                key: _scores(members, names, (), how) for key, members in _members(joined, how.benchmark, name).items()
-            }
-            for name in breakdowns
-        },
+        metrics={name: _score(column, table.clusters, rows, how) for name, column in columns.items()},
+        incomplete=len(incomplete),
         letters=_letters(items, how.benchmark),
     )
 
 
-def _score(name: str, items: Sequence[Item], how: _How) -> MetricScore:
-    metric = get_metric(name)
-    rows = [(item.values[name], item.cluster) for item in items if _applies(metric, item.values.get(name))]
-    values = [value for value, _ in rows]
-    answer = _unscored(metric, values, how.threshold)
+def _score(column: Column, clusters: Rows, rows: Rows, how: _How) -> MetricScore:
+    rows = rows[column.applies[rows]]
+    answer = _unscored(column, rows, how.threshold)
     if answer.reason is not None:
         return answer
-    scored = [(value.statistics, cluster) for value, cluster in rows if value.statistics is not None]
-    statistics = np.array([row for row, _ in scored], dtype=np.float64)
+    metric, known = column.metric, rows[column.known[rows]]
+    statistics = column.statistics[known]
     value = aggregate(metric, statistics).overall.score
     interval = cluster_bootstrap(
-        statistics,
-        [cluster for _, cluster in scored],
-        metric.score,
-        resamples=how.resamples,
-        confidence=CONFIDENCE,
-        seed=SEED,
+        statistics, clusters[known], metric.score, resamples=how.resamples, confidence=CONFIDENCE, seed=SEED
     )
-    chance = how.benchmark.chance if name == "accuracy" else None
+    chance = how.benchmark.chance if metric.name == "accuracy" else None
     return answer.model_copy(
         update={
             "value": value,
             "interval": None if interval.low is None or interval.high is None else (interval.low, interval.high),
             "reason": interval.reason,
             "margin_over_chance": None if chance is None else value - chance,
-            "repeats": _repeats(metric, values),
+            "repeats": _repeats(column, rows),
         }
     )
 
 
-def _unscored(metric: Metric, values: Sequence[Value], threshold: float) -> MetricScore:
+def _unscored(column: Column, rows: Rows, threshold: float) -> MetricScore:
     """All but the value and its interval; with a reason where there is no value."""
-    pending = sum(value.pending for value in values)
-    awaiting = sum(value.awaiting for value in values)
-    known = sum(value.statistics is not None for value in values)
-    failed = sum(value.failed for value in values)
-    answered = len(values) - failed
-    judges = sorted({value.judge for value in values if value.judge is not None})
+    count, metric = len(rows), column.metric
+    pending, awaiting, known, failed = (
+        int(np.count_nonzero(mask[rows])) for mask in (column.pending, column.awaiting, column.known, column.failed)
+    )
+    answered = count - failed
+    judges = column.judges_of(rows)
     absent = answered - pending - known
     reason = None
-    if not values:
+    if not count:
         reason = "it applies to no item here"
     elif not answered:
-        reason = f"none of {len(values)} items has a response"
+        reason = f"none of {count} items has a response"
     elif absent:
         reason = metric.unavailable() or "the run that made these samples could not compute it"
         if absent < answered:
             reason = f"{absent} of {answered} samples lack it: {reason}"
     elif awaiting and known < threshold * answered:
-        reason = f"{awaiting} of {len(values)} items await a judge"
+        reason = f"{awaiting} of {count} items await a judge"
     elif not known:
-        reason = f"none of {len(values)} items has a verdict"
+        reason = f"none of {count} items has a verdict"
     return MetricScore(
         value=None,
         interval=None,
-        samples=len(values),
+        samples=count,
         signature="|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
         reason=reason,
         answered=answered if failed else None,
         judged=known if pending or judges else None,
-        bounds=_bounds(metric, values) if pending or judges or failed else None,
-        incomplete=reason is None and known < threshold * len(values),
+        bounds=_bounds(column, rows) if pending or judges or failed else None,
+        incomplete=reason is None and known < threshold * count,
     )
 
 
-def _repeats(metric: Metric, values: Sequence[Value]) -> Repeats | None:
+def _repeats(column: Column, rows: Rows) -> Repeats | None:
     """The spread over repeats, where every item has as many, and more than one."""
-    numbers = {len(value.repeats) for value in values}
-    if len(numbers) != 1 or (number := numbers.pop()) < 2:
+    if column.repeats is None:
         return None
-    runs = [np.array([value.repeats[run] for value in values], dtype=np.float64) for run in range(number)]
-    scores = tuple(aggregate(metric, statistics).overall.score for statistics in runs)
+    runs = column.repeats[rows].swapaxes(0, 1)
+    scores = tuple(aggregate(column.metric, statistics).overall.score for statistics in runs)
     return Repeats.model_validate({"values": scores, **student_interval(scores, CONFIDENCE)})
 
 
-def _applies(metric: Metric, value: Value | None) -> bool:
-    """Whether an item counts for a metric: a mean over no observation (0, 0) says that it does not."""
-    return value is not None and not (metric.width == 2 and value.statistics is not None and value.statistics[1] == 0)
-
-
-def _bounds(metric: Metric, values: Sequence[Value]) -> tuple[float, float] | None:
-    """The scores with every pending item all wrong, and all right; None where another item has no value at all."""
-    ends = []
-    for side in ("low", "high"):
-        rows = [value.statistics or getattr(value, side) for value in values]
-        if any(row is None for row in rows):
-            return None
-        ends.append(aggregate(metric, np.array(rows, dtype=np.float64)).overall.score)
-    return (ends[0], ends[1])
-
-
-def _members(joined: Joined, benchmark: Benchmark, name: str) -> dict[str, Joined]:
-    if name not in benchmark.breakdowns:
-        raise MedtasksError(
-            f"{benchmark.name}: breakdown {name!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
-        )
-    keys = benchmark.breakdowns[name]
-    items: dict[str, list[Item]] = {}
-    incomplete: dict[str, dict[str, tuple[SampleView, ...]]] = {}
-    for item in joined.items:
-        for key in keys(item.view):
-            items.setdefault(key, []).append(part_of(item, key) if name == benchmark.parts else item)
-    for item_id, views in joined.incomplete.items():
-        for key in keys(views[0]):
-            incomplete.setdefault(key, {})[item_id] = views
-    return {key: Joined(tuple(items.get(key, ())), incomplete.get(key, {})) for key in sorted({*items, *incomplete})}
+def _bounds(column: Column, rows: Rows) -> tuple[float, float] | None:
+    """The scores with every open item all wrong, and all right; None where an item has no value at all."""
+    low, high = column.end(rows, "low"), column.end(rows, "high")
+    if low is None or high is None or not len(rows):
+        return None
+    return aggregate(column.metric, low).overall.score, aggregate(column.metric, high).overall.score
 
 
 def _letters(items: Sequence[Item], benchmark: Benchmark) -> Letters | None:

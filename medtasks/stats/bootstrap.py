@@ -63,7 +63,7 @@ class Resamples:
 
 def cluster_bootstrap(
     statistics: Array,
-    clusters: Sequence[str],
+    clusters: Clusters,
     score: Score,
     *,
     resamples: int = 1000,
@@ -83,7 +83,7 @@ def cluster_bootstrap(
 
     Args:
         statistics: ``(n, width)``.
-        clusters: n cluster names.
+        clusters: n cluster names, or numbers in the order of the names.
         score: ``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`.
         resamples: number of resamples, at least 1.
         confidence: two-sided level, above 0 and below 1.

@@ -32,13 +32,19 @@ def check_documents(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
         _question(document, tally)
         check_options(document, benchmark.options, tally)
         _writable(document, tally)
-        doubt = None if benchmark.doubt is None else benchmark.doubt(document)
-        if doubt is not None:
-            tally.add("MT325", document, doubt, "read scores on such documents with care", "target")
+        _doubt(document, benchmark, tally)
     _ids(documents, tally)
     _twice(documents, benchmark, tally)
     _types(documents, tally)
     check_bias(documents, tally)
+
+
+def _doubt(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> None:
+    if benchmark.doubt is None or not isinstance(document.get("target"), str):
+        return
+    doubt = benchmark.doubt(document)
+    if doubt is not None:
+        tally.add("MT325", document, doubt, "read scores on such documents with care", "target")
 
 
 def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> None:

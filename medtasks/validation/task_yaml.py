@@ -148,6 +148,11 @@ def _filters(task: TaskText) -> Iterator[Finding]:
                 yield _wrong_type(task, mapping, step, (*keys, "filter", position))
             else:
                 yield from _required(task, ("function",), (*keys, "filter", position), "MT110")
+                for key in [key for key in step if key != "function"]:
+                    message = f"the key {shown(key)} is unknown, expected `function` alone; remove it"
+                    yield task.finding(
+                        "MT107", f"{message} (letters come from `Benchmark.options`).", *keys, "filter", position, key
+                    )
     if len(list(task.entries("filter_list"))) > 1:
         message = (
             "`filter_list` has several pipelines, expected one, since a response is filtered once; remove the rest."

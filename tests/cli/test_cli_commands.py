@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aligned import cells
 
 from medtasks.benchmarks import BENCHMARKS
 from medtasks.data.mini import write_kvasir_source, write_mi_cxr_source
@@ -26,10 +29,52 @@ def test_list_names_every_task(python: Any) -> None:
     assert {entry["name"] for entry in json.loads(done.stdout)} == set(load_specs())
 
 
-def test_list_is_tab_separated_where_piped(python: Any) -> None:
+def test_list_is_aligned_where_piped(python: Any) -> None:
     header, *rows = python(*CLI, "list").stdout.splitlines()
-    assert header.split("\t") == ["name", "kind", "version", "title", "package"]
-    assert len(rows) == len(load_specs())
+    assert header.split() == ["name", "kind", "version", "title", "package"]
+    assert [cells(header, row)["name"] for row in rows] == list(load_specs())
+    assert {cells(header, row)["kind"] for row in rows} == {"task", "group"}
+
+
+def test_a_narrow_terminal_splits_neither_names_nor_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from medtasks.cli.console import table
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    rows = [("kvasir_vqa_x1_transformed_level1", "0.123 [0.100, 0.150]", "one of the items has a very long sentence")]
+    for width in (160, 100, 80, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        table(("task", "value", "note"), rows)
+        shown = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+        assert all(len(line) <= width for line in shown.splitlines()), shown
+        assert "kvasir_vqa_x1_transformed_level1" in shown
+        assert "0.123 [0.100, 0.150]" in shown
+
+
+def test_every_command_has_examples_and_no_python_types_in_its_help(python: Any) -> None:
+    from medtasks.cli.help import EXAMPLES
+
+    assert python(*CLI, "--version").stdout.startswith("medtasks ")
+    for name in EXAMPLES:
+        shown = python(*CLI, *name.split(), "--help").stdout
+        assert "Example" in shown, name
+        assert "<str>" not in shown, name
+        assert all(len(line) <= 80 for line in shown.partition("Example")[0].splitlines()), name
+
+
+def test_the_examples_are_of_all_commands() -> None:
+    import typer
+
+    from medtasks.cli.app import app
+    from medtasks.cli.help import EXAMPLES
+
+    def names(command: Any, above: str) -> Iterator[str]:
+        for child in command.commands.values():
+            full = f"{above} {child.name}".strip()
+            yield from names(child, full) if hasattr(child, "commands") else [full]
+
+    assert sorted(names(typer.main.get_command(app), "")) == sorted(EXAMPLES)
 
 
 def test_a_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
@@ -58,7 +103,8 @@ def test_names_of_others_steer_neither_terminal_nor_log(
     assert not [line for line in lines if line.lstrip().startswith("::")]
     assert len(shown.err.splitlines()) == 1
     if not terminal:
-        assert [len(line.split("\t")) for line in shown.out.splitlines()] == [2, 2, 2]
+        header, *rows = shown.out.splitlines()
+        assert [cells(header, row)["why"] for row in rows] == ["a", "c"]
 
 
 def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
@@ -178,7 +224,8 @@ def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> No
     done = python(*CLI, "validate", "kvasir_vqa_x1", **environment)
     assert done.returncode == 1
     assert "kvasir_vqa_x1: 1 errors" in done.stdout
-    assert "mini0003.jpg\tgone or changed since the data were prepared" in done.stdout
+    assert "mini0003.jpg" in done.stdout
+    assert "gone or changed since the data were prepared" in done.stdout
     assert "Traceback" not in done.stderr
 
 
@@ -237,7 +284,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     assert "nothing is scored otherwise than before" in again.stdout
     assert "letter bias" in again.stdout
     both = python(*CLI, "score", "scored", "--against", "scored")
-    assert "mi_cxr_icr (this)\tmi_cxr_icr (other)" in both.stdout
+    assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
     assert "fewer than 20 clusters: intervals are too short (mi_cxr_icr)" in both.stdout
 

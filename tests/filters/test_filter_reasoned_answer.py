@@ -59,12 +59,28 @@ def test_the_answer_stays_as_written(reply: str, answer: str) -> None:
     assert final_answer(reply) == answer
 
 
+PLAIN = [
+    "Reasoning: It enhances.\nAnswer: {}", "**Reasoning:** It enhances.\n\n**Answer:** {}", "Answer: {}",
+    "### Reasoning\nIt enhances.\n\n### Answer\n{}", '{{"reasoning": "It enhances.", "answer": "{}"}}',
+    "It enhances. Answer: {}", "The answer: {}", "Finally, the answer: {}", "<answer>{}</answer>", "2. Answer: {}",
+    "Answer: {}\nReasoning: It enhances.", "Answer: a glioma\nAnswer: {}", "Reasoning：It enhances.\nAnswer：{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("envelope", PLAIN, ids=repr)
+def test_a_plain_answer_is_final_where_nothing_says_final(envelope: str) -> None:
+    assert final_answer(envelope.format(ANSWER)) == ANSWER
+    assert final_answer(envelope.format("a glioma") + f"\nFinal answer: {ANSWER}") == ANSWER
+    assert reasoned_status(envelope.format(ANSWER)) == "ok"
+
+
 UNLABELLED = [
-    "A meningioma.", "The answer: a meningioma", "Answer: a meningioma", "I will now give the final answer.",
+    "A meningioma.", "I will now give the final answer.", "Reasoning: it enhances", "Reasoning: it enhances\nAnswer:",
+    "The answer to this needs a biopsy.", "The answer is unknown.",
     "Final answer",
     "Final answer:", "**Final answer:**", "Final answer: ...", "final answers: two", "The semifinal answer: x",
     "Final diagnosis: cyst",
-    "the final\nanswer", "\\boxed{}", "Finally, the answer: cyst", "<think>Final answer: cyst</think>A cyst.",
+    "the final\nanswer", "\\boxed{}", "<think>Final answer: cyst</think>A cyst.",
 ]  # fmt: skip
 
 

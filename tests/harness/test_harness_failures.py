@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from failing_server import FailingServer, completion, error
 from foreign_backend import Backend, evaluate
@@ -15,7 +16,7 @@ from runs import Run
 from medtasks.benchmarks.documents import task_documents
 from medtasks.results.answers import read_answers
 from medtasks.results.folder import read_run
-from medtasks.spec import load_spec
+from medtasks.spec import leaf_tasks, load_spec
 
 TASK = "med_cmr_mcq_ltg"
 
@@ -280,3 +281,29 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
         command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "fine"))
         fine = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
     assert fine.returncode == 0, fine.stderr[-2000:]
+
+
+@pytest.mark.subprocess_run
+def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(python: Any, tmp_path: Path) -> None:
+    """Replies of ``async_openai`` are kept one by one, as the server gives them."""
+    task, flying = "mi_cxr_tel", 2
+    documents = sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))
+    answered: list[str] = []
+
+    def answer(text: str) -> Any:
+        if len(answered) == documents // 2:
+            for process in psutil.Process().children(recursive=True):
+                process.kill()
+        answered.append(text)
+        return completion("A")
+
+    with FailingServer(answer) as server:
+        arguments = f"model_version=m,max_retries=1,retry_backoff_s=0,num_cpus={flying},base_url={server.url}"
+        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
+        killed = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        assert killed.returncode != 0
+        again = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert documents <= len(answered) <= documents + flying
+    (folder,) = tmp_path.rglob("*_medtasks")
+    assert Run(folder).scores[task]["items"] == documents

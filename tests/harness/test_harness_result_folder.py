@@ -21,7 +21,7 @@ def test_a_sample_line_is_complete(run: Run) -> None:
     line = run.samples("mi_cxr_tel_single")[0]
     assert set(line) == {
         "sample_id", "task", "cluster", "media", "prompt_hash", "prompt", "target", "responses", "filtered",
-        "status", "scores", "statistics", "pending", "repeats", "verdicts", "judged", "document",
+        "status", "failed", "limits", "scores", "statistics", "pending", "repeats", "verdicts", "judged", "document",
     }  # fmt: skip
     document = line["document"]
     assert line["prompt"] == render("mi_cxr/mcq.j2", question=document["question"], choices=document["choices"])
@@ -38,7 +38,7 @@ def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
     facts = manifest["tasks"]["kvasir_vqa_x1_level1"]
     assert manifest["model"]["policy"] == "noisy_oracle"
     assert facts["asked"] == facts["answered"] == 25
-    assert facts["filters"] == {"AnswerTextFilter": "1"}
+    assert facts["filters"] == {"AnswerTextFilter": "2"}
     assert facts["generation"]["temperature"] == 0
     assert manifest["data"]["kvasir_vqa_x1"]["mini"] is True
     assert manifest["versions"]["lmms-eval"].startswith("0.7.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from runs import Run, baseline
 from scipy import stats
+from test_harness_failures import Backend, evaluate, target
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents, task_rows
@@ -99,13 +100,10 @@ def test_one_run_has_no_spread(tmp_path: Path) -> None:
     assert direct.scores["mi_cxr_icr"]["metrics"]["accuracy"]["repeats"] is None
 
 
-def test_streams_are_not_repeated() -> None:
-    task = type("Task", (), {"config": type("Config", (), {"repeats": 3})})
-    from medtasks.spec import load_spec
-
-    spec = load_spec("medstreambench_proactive")
-    with pytest.raises(UsageError, match="medstreambench_proactive: repeats is 3, expected 1"):
-        harness._refuse_repeated_streams([(spec.name, spec, task)])
+def test_streams_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        evaluate(Backend(target), ["medstreambench_proactive"], tmp_path, repeats=3)
+    assert "medstreambench_proactive: repeats is 3, expected 1" in capsys.readouterr().err
 
 
 def test_reports_are_scored_against_the_right_option_and_null_rows_are_counted(tmp_path: Path) -> None:

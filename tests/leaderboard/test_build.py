@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aligned import cells
 from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.benchmark_board import benchmark_board
 from medtasks.leaderboard.board import Refused, Round, Timeline
@@ -176,8 +177,7 @@ def test_the_command_line_counts_those_beside_the_first(capsys: pytest.CaptureFi
     alike = run("alike", [cxr(0.8, 0)])
     for runs, told in (((GOOD, FAIR, POOR), "0 of 2"), ((GOOD, alike, FAIR, POOR), "1 of 3")):
         report(board(*runs), Path("page"))
-        head, row = (line.split("\t") for line in capsys.readouterr().out.splitlines()[:2])
-        assert dict(zip(head, row, strict=True))["not told apart from it"] == told
+        assert cells(*capsys.readouterr().out.splitlines()[:2])["not told apart from it"] == told
 
 
 def test_a_run_of_tasks_that_no_page_shows_says_so() -> None:

@@ -316,7 +316,7 @@ def other_statuses(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (less, r"24 samples, expected 25 as `tasks.*answered` of manifest.json"),
+        (less, r"24 samples, expected 25 as `answered` and `failed` of"),
         (twice, "stands there twice"),
         (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
         (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),

@@ -142,7 +142,7 @@ def test_a_score_with_too_few_verdicts_is_shown_and_not_ranked(lacking: int, pla
     table[:lacking] = np.nan
     found = page(run("a", [entry("kvasir_vqa_x1", {"judged_accuracy": table})]))
     assert ranked(found) == (["a"] if placed else [])
-    assert found.rankings[0].unranked == ({} if placed else {"a": "incomplete: 237 of 240 items judged"})
+    assert found.rankings[0].unranked == ({} if placed else {"a": "incomplete: 237 of 240 judged"})
     cell = found.tables[0].rows[0].cells["kvasir_vqa_x1.judged_accuracy"]
     assert (cell.judged, cell.incomplete) == (240 - lacking, not placed)  # the run's own threshold said nothing
 

@@ -204,14 +204,12 @@ def test_signatures_tell_what_moves_a_score() -> None:
         "law:linear|horizon:query-to-last-round|default-tolerance:half-smallest-gap|"
         "default-expected:first-answerable-round|never-answerable:silence"
     )
+    closed = "closed:exact-match-v1|early:no_alert-or-uncertain|alert-reason:matched"
     assert signatures["responsiveness"] == f"responsiveness|mean:items|{timing}"
-    assert (
-        signatures["overall"]
-        == f"overall|mean:items|weights:0.7,0.3|single-turn:content|closed:exact-match-v1|{timing}"
-    )
+    assert signatures["overall"] == f"overall|mean:items|weights:0.7,0.3|single-turn:content|{closed}|{timing}"
     assert signatures["overall_table4"] == (
         f"overall_table4|mean:modes-by-items|weights:0.7,0.3|modes:retrospective,present,future,proactive|"
-        f"closed:exact-match-v1|{timing}"
+        f"{closed}|{timing}"
     )
     assert signatures["false_alarm_rate"] == (
         "false_alarm_rate|mean:items|default-tolerance:half-smallest-gap|"

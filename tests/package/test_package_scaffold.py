@@ -89,6 +89,33 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
         assert group_scores(tmp_path / "out", f"acme_{variant}") == scores
 
 
+TEN = """
+from medtasks.api import OptionLetterFilter
+from medtasks.benchmarks.documents import task_documents
+from medtasks.results.replies import Reply
+from medtasks.results.scored import Answered, scored_samples
+from medtasks.spec import load_spec
+
+documents = task_documents("acme_letters_shape")
+print(*OptionLetterFilter().apply([["The answer is H."], ["Answer: I. Seven"], ["K"]], documents))
+(sample,) = scored_samples(load_spec("acme_letters_shape"), [Answered(documents[0], (Reply("So it is J."),))])
+print(sample.filtered, sample.status)
+"""
+
+
+@pytest.mark.subprocess_run
+def test_more_than_five_options_are_declared_once(python: Any, tmp_path: Path) -> None:
+    write_package(tmp_path / "source", "Acme-Letters", "mcq")
+    records = tmp_path / "source" / "acme_letters" / "records.py"
+    text = records.read_text(encoding="utf-8")
+    assert '("A", "B", "C", "D")' in text
+    records.write_text(text.replace('("A", "B", "C", "D")', 'tuple("ABCDEFGHIJ")'), encoding="utf-8")
+    built = python(*PIP, str(tmp_path / "site"), str(tmp_path / "source"))
+    assert built.returncode == 0, built.stderr
+    done = python("-c", TEN, PYTHONPATH=str(tmp_path / "site"))
+    assert done.stdout.split() == ["H", "I", "[out_of_range]", "J", "ok"], done.stderr[-2000:]
+
+
 def in_folder(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],

@@ -161,9 +161,9 @@ def test_a_template_that_asks_for_more_stops() -> None:
 @pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])
 def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leak.j2").write_text("{{ question }} {{ " + field + " }}")
-    monkeypatch.setattr("medtasks.prompts.template_directory", lambda: tmp_path)
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     for task in ("mi_cxr_icr", "kvasir_vqa_x1_level1"):
-        with pytest.raises(SystemExit):
+        with pytest.raises(MedtasksError, match=f"'{field}' is undefined"):
             doc_to_text(task_documents(task)[0], {"template": "leak.j2"})
 
 

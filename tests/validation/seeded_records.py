@@ -164,6 +164,12 @@ DOCUMENT_DEFECTS = [
     _document("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}]),
     _document("list and text", "MT322", lambda rows: [{**rows[0], "site": ["a"]}, {**rows[1], "site": "a"}]),
     _document("question holds its answer", "MT323", _question_with_answer, KVASIR),
+    _document(
+        "reference denies what was annotated",
+        "MT325",
+        _first(target="No text is visible.", original=[{"q": "Is there text?", "a": "Yes"}]),
+        KVASIR,
+    ),
     _document("visible field is missing", "MT208", _without("question"), KVASIR),
     _document("frame after the window's end", "MT330", _late_frame, "medstreambench_present"),
     _document("frames out of order", "MT330", _frames_out_of_order, "medstreambench_proactive"),

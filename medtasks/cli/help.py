@@ -1,0 +1,57 @@
+"""What ``--help`` shows beside the docstrings: placeholders, whole summaries, one or two lines to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["EXAMPLES", "plain_help"]
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "path": ('lmms-eval --include_path "$(medtasks path)" --tasks mi_cxr …',),
+    "list": ("medtasks list", "medtasks list --json"),
+    "show": ("medtasks show mi_cxr_icr --doc 3",),
+    "score": (
+        "medtasks score results/MODEL/TIME_medtasks",
+        "medtasks score predictions.jsonl --from ms-swift --task kvasir_vqa_x1 --model NAME --out scored",
+    ),
+    "compare": ("medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr",),
+    "judge": ("medtasks judge results/MODEL/TIME_medtasks --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1",),
+    "new": ("medtasks new my_benchmark --kind mcq",),
+    "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
+    "doctor": ("medtasks doctor",),
+    "demo": ("medtasks demo --out medtasks-demo",),
+    "prepare kvasir_vqa_x1": (
+        "medtasks prepare kvasir_vqa_x1 --source hub",
+        "medtasks prepare kvasir_vqa_x1 --transformed",
+    ),
+    "prepare mi_cxr": ("medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",),
+    "prepare med_cmr": ("medtasks prepare med_cmr --source dataset.zip",),
+    "prepare medstreambench": ("medtasks prepare medstreambench --source hub --media /data/media",),
+    "prepare package": ("medtasks prepare package my_benchmark --source data/",),
+    "leaderboard build": ("medtasks leaderboard build results --out page",),
+    "leaderboard check": ("medtasks leaderboard check results",),
+    "leaderboard strip": ("medtasks leaderboard strip results/MODEL/TIME_medtasks --out stripped",),
+}
+
+
+def plain_help(command: Any, name: str = "") -> Any:
+    """``command`` with plain words in its help: short placeholders, whole summaries, and examples to copy.
+
+    Args:
+        command: a click command, or a group of them.
+        name: how it is called below ``medtasks``; empty for that itself.
+    """
+    for param in command.params:
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None  # noqa: ARG005  (newer typer shows its Python type)
+        if not getattr(param, "is_flag", False):  # --task TASK, as argparse has it, instead of a Python type
+            param.metavar = param.metavar or max(param.opts, key=len).strip("-").upper().replace("-", "_")
+    command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+    lines = EXAMPLES.get(name, ())
+    if lines:
+        shown = ["Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)]
+        command.epilog = "\n".join(["\b", *shown])  # click keeps the lines of such a paragraph as they are
+    for child in getattr(command, "commands", {}).values():
+        plain_help(child, f"{name} {child.name}".strip())
+    return command

@@ -1,0 +1,126 @@
+"""Agreement with a careful reader: what stands in ``responses.jsonl`` was judged by reading, not by running the rules.
+
+A row names the filter, the manner and the model family it is like, the response, what a reader makes of it (a letter or
+a status) and why; ``letters`` where the options are not A to E, ``known`` where the rules are known to disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtasks.filters import (
+    OptionLetterFilter,
+    ReasonedAnswerFilter,
+    answerability_status,
+    extract_option,
+    parse_alert,
+    reasoned_status,
+)
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent.parent / "docs" / "answer-extraction.md"
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+ROWS = _lines("responses.jsonl")
+OPTIONS = [row for row in ROWS if row["filter"] == "option_letter"]
+DISCUSSED, HEDGED, ANSWERED, MEDICAL = (
+    [row["text"] for row in _lines("undecided.jsonl") if row["kind"] == kind]
+    for kind in ("discussed", "hedged", "answered", "medical")
+)
+
+
+def _read(row: dict[str, Any]) -> str:
+    """What the row's filter makes of its response: a letter, a state or a status."""
+    text = row["response"]
+    match row["filter"]:
+        case "option_letter":
+            found = extract_option(text, row.get("letters", "ABCDE"))
+            return found.letter or found.status
+        case "answerability":
+            return answerability_status(text)
+        case "reasoned_answer":
+            (filtered,) = ReasonedAnswerFilter().apply([[text]], None)
+            return reasoned_status(str(filtered))
+        case _:
+            alert = parse_alert(text)
+            return alert.state or alert.status
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.get('like', row['filter'])}-{row['why']}")
+def test_a_response_is_read_as_a_careful_reader_reads_it(row: dict[str, Any]) -> None:
+    assert (_read(row) == row["expected"]) != ("known" in row), row.get("known", "expected otherwise")
+
+
+def test_no_letter_is_returned_that_a_careful_reader_would_not_name() -> None:
+    false = [row["response"] for row in OPTIONS if len(_read(row)) == 1 and _read(row) != row["expected"]]
+    assert false == []
+
+
+def test_the_corpus_is_large_and_disagreement_is_rare() -> None:
+    known = [row for row in ROWS if "known" in row]
+    assert len(OPTIONS) >= 450
+    assert len(known) <= 0.01 * len(ROWS)
+    assert {row["expected"] for row in OPTIONS} >= {*"ABCDEFGHIJ", "none", "multiple", "out_of_range", "empty"}
+
+
+def test_the_docs_state_the_agreement() -> None:
+    stated = {
+        manner: (int(agree), int(rows))
+        for manner, rows, agree in re.findall(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|$", DOCS.read_text("utf-8"), re.M)
+    }
+    rows, agree = Counter[str](), Counter[str]()
+    for row in ROWS:
+        rows[row["manner"]] += 1
+        agree[row["manner"]] += _read(row) == row["expected"]
+    assert stated == {manner: (agree[manner], count) for manner, count in rows.items()}
+
+
+@pytest.mark.parametrize("text", DISCUSSED, ids=repr)
+def test_an_option_that_is_only_discussed_is_no_answer(text: str) -> None:
+    for letter in "ABCDE":
+        assert extract_option(text.replace("{L}", letter)).status != "ok"
+
+
+@pytest.mark.parametrize("text", HEDGED, ids=repr)
+def test_two_options_are_never_one(text: str) -> None:
+    for one, other in permutations("ABCDE", 2):
+        assert extract_option(text.replace("{X}", one).replace("{Y}", other)).status != "ok"
+
+
+@pytest.mark.parametrize("text", MEDICAL, ids=repr)
+def test_letters_of_medicine_are_no_options(text: str) -> None:
+    assert extract_option(text).status != "ok"
+
+
+PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(DISCUSSED), st.sampled_from(ANSWERED), PAIR, st.sampled_from([" ", "\n", "\n\n"]), st.booleans())
+def test_an_answer_is_never_taken_for_the_option_discussed_beside_it(
+    discussed: str, answered: str, pair: list[str], between: str, first: bool
+) -> None:
+    parts = [discussed.replace("{L}", pair[0]), answered.replace("{L}", pair[1])]
+    found = extract_option(between.join(parts if first else parts[::-1]))
+    assert found.letter in (pair[1], None)
+
+
+@given(st.sampled_from(ANSWERED), st.sampled_from("ABCDEFGHIJ"))
+def test_an_answer_is_found_among_the_letters_that_are_declared(answered: str, letter: str) -> None:
+    text = answered.replace("{L}", letter)
+    assert extract_option(text, "ABCDEFGHIJ").letter == letter
+    assert extract_option(text, "ABCDE").letter == (letter if letter in "ABCDE" else None)
+    assert OptionLetterFilter("ABCDEFGHIJ").apply([[text]], None) == [letter]
