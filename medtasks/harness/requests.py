@@ -229,8 +229,8 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     """Positions that are sent together.
 
     Our back-ends plan them. One that hands over each reply as it comes is sent all; one that keeps several requests in
-    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost. The last two
-    are sent requests of one task, each document once: some read all of a batch with the first request's task.
+    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost. Both of the
+    latter are sent requests of one task, each document once: some read a whole batch with the first request's task.
     """
     if _plans(lm):
         planned: list[list[int]] = lm.plan_requests(requests)
