@@ -5,6 +5,8 @@ Checkpoints are tiny and built on the spot, data are the miniature ones; back-en
 are there, and the responses are not those of a blind run (a model's, that is).
 
     pip install -e '.[benchmark]' && python benchmarks/backends/try_all.py
+
+With names of back-ends only these are tried; what was found out about the others before is kept in tried.json.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -34,6 +36,7 @@ from medtasks.results.folder import read_run
 from medtasks.results.samples import Sample
 
 PAGE = Path(__file__).parents[2] / "docs" / "back-ends.md"
+KEPT = Path(__file__).with_name("tried.json")
 BEGIN, END = "<!-- table: benchmarks/backends/try_all.py -->", "<!-- end of table -->"
 KINDS = {
     "single turn": "kvasir_vqa_x1_level1",
@@ -44,8 +47,10 @@ KINDS = {
 }
 BLIND = "blind"
 WORKS = "works"
+ABSENT = "not installed here"
+SERVED = {"openai", "openai_compatible", "async_openai", "async_openai_compatible"}
 LIMIT = 4
-LONGEST = 600  # seconds
+LONGEST = 1800  # seconds; machines may be busy
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,10 @@ class BackEnd:
 
 @dataclass
 class Row:
-    """What became of each kind of task: ``works``, or why not."""
+    """What became of each kind of task: ``works``, or why not; and the versions it was tried with."""
 
     cells: dict[str, str] = field(default_factory=dict)
+    made: str = field(default_factory=lambda: installed())
 
 
 def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[BackEnd]:
@@ -93,30 +99,38 @@ def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[Bac
 
 
 def main() -> None:
-    """Try all, or those named, and write the page (all) or print the table (some)."""
+    """Try all back-ends, or those named, keep what became of them, and write the table into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("only", nargs="*", help="back-ends to try; the table is then printed alone")
+    parser.add_argument("only", nargs="*", help="back-ends to try (default: all)")
     only = parser.parse_args().only
-    with tempfile.TemporaryDirectory(prefix="back-ends-") as folder:
+    with tempfile.TemporaryDirectory(prefix="back-ends-") as folder, ExitStack() as stack:
         here = Path(folder)
         qwen, llava = build_tiny_vlm(here / "tiny-qwen2.5-vl"), build_tiny_llava(here / "tiny-llava")
-        replayed = here / "predictions.jsonl"
-        with served(qwen) as url:
-            rows: dict[BackEnd, Row] = {}
-            for number, one in enumerate(back_ends(qwen, llava, replayed, url)):
-                if only and one.name not in (*only, "medtasks_vlm"):
-                    continue
-                rows[one] = tried(one, here / str(number))
-                print(f"{one.label}: {rows[one].cells}", file=sys.stderr, flush=True)
-                if one.name == "medtasks_vlm":
-                    record(here / str(number) / "seen", replayed)
-    table = drawn(rows)
-    if only:
-        print(table)
-        return
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table}{END}{after}", encoding="utf-8")
+        known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
+        chosen = {one.name for one in known if not only or one.name in only}
+        url = stack.enter_context(served(qwen)) if chosen & SERVED else "http://unused"
+        for number, one in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
+            if one.name not in chosen:
+                continue
+            if one.name == "medtasks_replay":
+                record(run(known[0], here / "recorded"), here / "predictions.jsonl")
+            keep(one.label, tried(one, here / str(number)))
+    text = with_table(PAGE.read_text(encoding="utf-8"), read_kept(), [one.label for one in known])
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def read_kept() -> dict[str, Row]:
+    """What was found out before, by label."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return {label: Row(**row) for label, row in kept.items()}
+
+
+def keep(label: str, row: Row) -> None:
+    """Add a row to the file of results."""
+    print(f"{label}: {row.cells}", file=sys.stderr, flush=True)
+    rows = {**read_kept(), label: row}
+    text = json.dumps({label: asdict(rows[label]) for label in sorted(rows)}, indent=1, ensure_ascii=False)
+    KEPT.write_text(f"{text}\n", encoding="utf-8")
 
 
 @contextmanager
@@ -151,7 +165,7 @@ def tried(one: BackEnd, folder: Path) -> Row:
         try:
             version(one.needs)
         except PackageNotFoundError:
-            return Row(dict.fromkeys((*KINDS, BLIND), "not installed here"))
+            return Row(dict.fromkeys((*KINDS, BLIND), ABSENT))
     seen, blind = run(one, folder / "seen"), run(one, folder / "blind", MEDTASKS_BLIND="1")
     row = Row()
     for kind, task in KINDS.items():
@@ -211,15 +225,22 @@ def said(ended: Ended, task: str) -> list[str]:
     return [text for sample in samples for text in sample.responses]
 
 
-def record(output: Path, path: Path) -> None:
-    """The responses of a run as predictions to replay."""
-    (folder,) = output.rglob("*_medtasks")
+def record(ended: Ended, path: Path) -> None:
+    """Write the responses of a run as predictions to replay."""
+    if ended.folder is None:
+        raise SystemExit(f"nothing to replay: {ended.last}")
     rows = [
         {"task": task, "sample_id": sample.sample_id, "response": sample.responses[0]}
-        for task, samples in read_run(folder)[1].items()
+        for task, samples in read_run(ended.folder)[1].items()
         for sample in samples
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def installed() -> str:
+    """What the back-ends are made of here."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai"))
+    return f"{packages}, Python {platform.python_version()}"
 
 
 def phrase(reason: str) -> str:
@@ -228,23 +249,30 @@ def phrase(reason: str) -> str:
     return text.replace("|", "/").rstrip(".")
 
 
-def drawn(rows: dict[BackEnd, Row]) -> str:
+def with_table(page: str, rows: dict[str, Row], order: list[str]) -> str:
+    """The page with this table in the place of its own."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{drawn(rows, order)}{END}{rest.partition(END)[2]}"
+
+
+def drawn(rows: dict[str, Row], order: list[str]) -> str:
     """The table in Markdown, reasons below it."""
     reasons: list[str] = []
 
     def cell(text: str) -> str:
-        if text in (WORKS, "not installed here"):
+        if text in (WORKS, ABSENT):
             return text
         if text not in reasons:
             reasons.append(text)
         return f"no ({reasons.index(text) + 1})"
 
     kinds = (*KINDS, BLIND)
+    shown = {label: rows[label] for label in order if label in rows}
     lines = [f"| `--model` | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
-    lines += [f"| `{one.label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |" for one, row in rows.items()]
+    lines += [f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |" for label, row in shown.items()]
     lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
-    made = ", ".join(f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai"))
-    return "\n".join([*lines, "", f"Tried with {made}, Python {platform.python_version()}, on a CPU.", ""])
+    made = "; ".join(dict.fromkeys(row.made for row in shown.values()))
+    return "\n".join([*lines, *([""] if reasons else []), f"Tried on a CPU with {made}.", ""])
 
 
 if __name__ == "__main__":
