@@ -101,16 +101,17 @@ def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[Bac
 def main() -> None:
     """Try all back-ends, or those named, keep what became of them, and write the table into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("only", nargs="*", help="back-ends to try (default: all)")
+    parser.add_argument("only", nargs="*", help="back-ends or rows to try (default: all)")
     only = parser.parse_args().only
     with tempfile.TemporaryDirectory(prefix="back-ends-") as folder, ExitStack() as stack:
         here = Path(folder)
         qwen, llava = build_tiny_vlm(here / "tiny-qwen2.5-vl"), build_tiny_llava(here / "tiny-llava")
         known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
-        chosen = {one.name for one in known if not only or one.name in only}
-        url = stack.enter_context(served(qwen)) if chosen & SERVED else "http://unused"
+        chosen = {one.label for one in known if not only or {one.name, one.label} & set(only)}
+        serving = any(one.name in SERVED for one in known if one.label in chosen)
+        url = stack.enter_context(served(qwen)) if serving else "http://unused"
         for number, one in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
-            if one.name not in chosen:
+            if one.label not in chosen:
                 continue
             if one.name == "medtasks_replay":
                 record(run(known[0], here / "recorded"), here / "predictions.jsonl")

@@ -20,7 +20,7 @@ _NEEDS_MEDIA = frozenset({"llava_hf"})
 """Simple back-ends that cannot take a prompt without media: they send what they made of the request before it."""
 
 
-def load_what_generates(model: str) -> None:
+def load_what_generates(model: str, *, force_simple: bool = False) -> None:
     """Let back-ends for any checkpoint load the class that generates.
 
     They look a model's type up in tables that transformers keeps by configuration, find none of them there, and load
@@ -28,9 +28,9 @@ def load_what_generates(model: str) -> None:
     """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
-    module = sys.modules.get(MODEL_REGISTRY_V2.resolve(model).class_path.rpartition(".")[0])
+    module = sys.modules[MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple).__module__]
     if {"AutoModel", "AutoModelForImageTextToText"} <= vars(module).keys():
-        module.AutoModel = _Generating  # type: ignore[union-attr]
+        module.AutoModel = _Generating  # type: ignore[attr-defined]
 
 
 class _Generating:

@@ -54,7 +54,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         if ours:
             refuse(call.arguments, ours)
             if isinstance(call.arguments["model"], str):
-                load_what_generates(call.arguments["model"])
+                load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
         noted = _ARGUMENTS.set(call.arguments)
         try:
             return original(*args, **kwargs)

@@ -67,11 +67,12 @@ def test_generic_back_ends_answer_all_kinds_of_tasks(
 
 
 @pytest.mark.subprocess_run
-def test_the_readme_s_first_back_end_runs(python: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--force_simple",)], ids=["chat", "simple"])
+def test_the_readme_s_first_back_end_runs(options: tuple[str, ...], python: Callable[..., Any], tmp_path: Path) -> None:
     pytest.importorskip("decord", reason='pip install "medtasks[qwen]"')
     done = python(
         *("-m", "lmms_eval", "--model", "qwen2_5_vl", "--tasks", "kvasir_vqa_x1_level1,mi_cxr_stagewise_icr"),
-        *("--model_args", f"pretrained={tiny_checkpoint()},device_map=cpu", "--device", "cpu"),
+        *("--model_args", f"pretrained={tiny_checkpoint()},device_map=cpu", "--device", "cpu", *options),
         *("--limit", "2", "--gen_kwargs", "max_new_tokens=8", "--output_path", "results", "--log_samples"),
     )
     assert done.returncode == 0, done.stderr[-2000:]
