@@ -36,6 +36,12 @@ _AT_USE = {
 }
 """Modules that a back-end goes without when it is imported, and cannot run without."""
 _EXTRAS = {"decord": 'pip install "medtasks[decord]"'}
+_AS_HERE = """
+import json, runpy, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+runpy.run_module("medtasks.harness.installed", run_name="__main__")
+"""
+"""Runs this module with the caller's import path; by itself Python would look in the working directory first."""
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
@@ -75,7 +81,8 @@ def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
     Raises:
         MedtasksError: that process ended without an answer.
     """
-    done = subprocess.run([sys.executable, "-m", __name__, *models], capture_output=True, text=True)
+    command = [sys.executable, "-c", _AS_HERE, json.dumps(sys.path), *models]
+    done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         said = (done.stderr.strip().splitlines() or ["no message"])[-1]

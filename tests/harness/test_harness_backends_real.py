@@ -12,6 +12,7 @@ from medtasks.adapters.tiny import tiny_checkpoint
 from runs import Run
 
 from medtasks import harness
+from medtasks.harness.installed import lacks
 
 
 @pytest.fixture
@@ -37,6 +38,15 @@ def test_doctor_imports_a_back_end_and_names_what_is_missing(python: Any, other_
     }
     assert checks["back-end huggingface"]["state"] == "ok"
     assert done.returncode == 1
+
+
+def test_back_ends_are_looked_for_where_this_process_imports_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "medtasks").mkdir()  # as in a checkout beside an installed medtasks
+    (tmp_path / "medtasks" / "__init__.py").write_text("raise ImportError('the working directory')")
+    monkeypatch.chdir(tmp_path)
+    assert lacks(["medtasks_vlm"]) == {"medtasks_vlm": None}
 
 
 TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_icr", "mi_cxr_stagewise_icr", "medstreambench_future_streaming"]
