@@ -9,11 +9,9 @@ import functools
 import sys
 from typing import Any
 
-from medtasks.errors import MedtasksError
-
 from .presentation import backend_name
 
-__all__ = ["explained", "load_what_generates", "one_at_a_time", "take_no_media"]
+__all__ = ["cannot_take", "load_what_generates", "one_at_a_time", "take_no_media"]
 
 _MEDIA = ("images", "videos", "audios")
 _NEEDS_MEDIA = frozenset({"llava_hf"})
@@ -81,10 +79,11 @@ def one_at_a_time(lm: Any) -> bool:
     return bool(lm.is_simple) and backend_name(lm) in _NEEDS_MEDIA
 
 
-def explained(lm: Any, error: Exception) -> Exception:
-    """An error of the back-end, in words where the reason is known."""
-    if one_at_a_time(lm) and isinstance(error, UnboundLocalError):
-        return MedtasksError(
-            f"the simple interface of {backend_name(lm)} takes no prompt without media; leave out --force_simple"
-        )
-    return error
+def cannot_take(lm: Any, request: Any) -> str | None:
+    """Why the back-end has no answer to ``request``, which it would leave blank; None where it may have one."""
+    if not one_at_a_time(lm):
+        return None
+    _, _, to_visual, doc_id, task, split = request.args
+    if to_visual(lm.task_dict[task][split][doc_id]):
+        return None
+    return f"the simple interface of {backend_name(lm)} takes no prompt without media: leave out --force_simple"

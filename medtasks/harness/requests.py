@@ -15,7 +15,7 @@ from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
 from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 
-from .backends import explained, one_at_a_time
+from .backends import cannot_take, one_at_a_time
 
 __all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
 
@@ -91,12 +91,10 @@ class Requests:
         with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker.keep):
 
             def call(batch: list[int]) -> list[Reply]:
-                try:
-                    given = self._pass_on(lm, reqtype, [requests[number] for number in batch])
-                except Exception as error:
-                    raise explained(lm, error) from error
+                why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
+                given = [] if why_not else self._pass_on(lm, reqtype, [requests[number] for number in batch])
                 advance(len(batch))
-                return [reply_of(one) for one in given]
+                return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
 
             return self._asker.ask(slots, planned, call)
 

@@ -40,6 +40,25 @@ def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt
     assert len(set(seconds)) == len(task_documents("mi_cxr_stagewise_icr"))
 
 
+class Llava(Backend):
+    """The harness's simple `llava_hf`: says nothing to a prompt without media, and something about any other."""
+
+    is_simple = True
+    __module__ = "lab.llava_hf"
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        (request,) = requests
+        _, _, to_visual, doc_id, task, split = request.args
+        return ["A" if to_visual(self.task_dict[task][split][doc_id]) else ""]
+
+
+def test_a_back_end_that_takes_no_prompt_without_media_is_named_as_the_reason(tmp_path: Path) -> None:
+    run = evaluate(Llava(lambda _: ""), ["mi_cxr_icr", "mi_cxr_stagewise_icr"], tmp_path, limit=2)
+    assert run.manifest["tasks"]["mi_cxr_icr"]["failed"] == {}
+    why = "round #: the simple interface of llava_hf takes no prompt without media: leave out --force_simple"
+    assert run.manifest["tasks"]["mi_cxr_stagewise_icr"]["failed"] == {why: 2}
+
+
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [
