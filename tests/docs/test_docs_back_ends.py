@@ -44,7 +44,6 @@ def test_every_back_end_and_extra_on_the_page_exists() -> None:
     for name in named:
         assert MODEL_REGISTRY_V2.resolve(name)
     extras = set(re.findall(r"medtasks\[(\w+)\]", text))
-    declared = (
-        (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
-    )
+    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    declared = project.partition("[project.optional-dependencies]")[2]
     assert {"qwen", "llava"} <= extras <= set(re.findall(r"^(\w+) = \[", declared.partition("\n[")[0], re.MULTILINE))
