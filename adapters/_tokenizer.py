@@ -91,7 +91,7 @@ def train_tokenizer(vocabulary: int) -> Any:
     Training has no randomness: the same versions of ``tokenizers`` and ``transformers`` give the same files.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
+    from transformers import Qwen2TokenizerFast  # transformers 4 takes no other kind beside Qwen2.5-VL's processor
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -104,7 +104,7 @@ def train_tokenizer(vocabulary: int) -> Any:
     )
     tokenizer.train_from_iterator(_corpus(), trainer)
     named = {END_OF_TURN, PADDING}
-    return PreTrainedTokenizerFast(
+    return Qwen2TokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=END_OF_TURN,
         pad_token=PADDING,

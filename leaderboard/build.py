@@ -11,6 +11,7 @@ from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
 from .models import Models, model_facts
+from .naming import told_apart
 from .pairs import CONFIDENCE, SEED
 from .releases import Releases
 from .standings import Standings
@@ -74,13 +75,18 @@ def build_board(
 
 
 def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFacts]:
-    """By slug; of a model with several runs as the newest tells it, with what each says it was trained on."""
+    """By slug; of a model with several runs as the newest tells it, with what each says it was trained on.
+
+    No two have the same name.
+    """
     found: dict[str, ModelFacts] = {}
     for digest in runs:
         facts = model_facts(digest.facts, models)
         trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
         found[facts.slug] = facts.model_copy(update={"trained": trained})
-    return dict(sorted(found.items()))
+    told = {digest.facts.model: digest.facts.model_facts for digest in runs}
+    names = told_apart({slug: facts.name for slug, facts in found.items()}, told)
+    return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 
 def _runs(runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard]) -> list[RunFacts]:

@@ -35,11 +35,22 @@ from medtasks.results.manifest import RunManifest
 from .board import ModelFacts, RunFacts, Trained
 from .redaction import is_secret, shown
 
-__all__ = ["Described", "Models", "model_arguments", "model_facts", "model_key", "model_name", "read_models"]
+__all__ = [
+    "CHECKPOINT_NAMES",
+    "NO_IDENTITY",
+    "Described",
+    "Models",
+    "model_arguments",
+    "model_facts",
+    "model_key",
+    "model_name",
+    "read_models",
+]
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
-_NAMED_BY = ("pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
-_NO_IDENTITY = frozenset(
+CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
+"""Facts that name the model itself; where there is ``checkpoint``, ``model`` is the back-end."""
+NO_IDENTITY = frozenset(
     {
         # where and how quickly it ran
         "processes", "num_processes", "device", "device_map", "batch_size", "max_batch_size", "num_concurrent",
@@ -94,7 +105,7 @@ def model_name(manifest: RunManifest) -> str:
         return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
     if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
         return Path(shown(facts["file"])).stem
-    told = [facts.get(key) for key in _NAMED_BY]
+    told = [facts.get(key) for key in CHECKPOINT_NAMES]
     name = next((one for one in told if isinstance(one, str) and one.strip()), "unknown")
     adapter = facts.get("peft")
     adapter = adapter.get("path") if isinstance(adapter, Mapping) else adapter
@@ -112,11 +123,12 @@ def model_key(manifest: RunManifest) -> str:
     kept = {
         key: _identifying(value)
         for key, value in facts.items()
-        if value not in (None, "") and key not in _NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
+        if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
     }
     # weights found in another folder are the same weights
     if "fingerprint" in kept:
         kept.pop("pretrained", None)
+        kept.pop("checkpoint", None)
     if manifest.model.get("layout") and manifest.model.get("model") != "unknown":
         kept.pop("sha256", None)  # whoever names the model of some predictions has said which it is
     word = re.sub(
@@ -132,9 +144,9 @@ def _identifying(value: Any) -> str:
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
-    """What the back-end said of itself or, where it says its name alone, what it was started with."""
+    """What the manifest says of the model or, where it has the back-end's name alone, what that was started with."""
     facts = dict(manifest.model)
-    if facts.get("model") in _SELF_DESCRIBED and "layout" not in facts:
+    if "layout" not in facts and (facts.get("model") in _SELF_DESCRIBED or "checkpoint" in facts):
         return facts
     given = manifest.settings.get("model_args")
     if not isinstance(given, Mapping):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from typing import Annotated
 
 import typer
+from packaging.requirements import Requirement
 
 from medtasks.cli.console import table, write
 
@@ -15,12 +17,20 @@ __all__ = ["doctor"]
 Check = dict[str, str]
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Check the installation; exit code 1 where lmms-eval could not run our tasks."""
+def doctor(
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="A back-end to import; several times for several.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the installation; exit code 1 where lmms-eval could not run our tasks, or not with the given back-end.
+
+    Example: medtasks doctor --model qwen2_5_vl
+    """
     from medtasks.packages import without_warnings
 
     with without_warnings():  # they are rows of the table
-        checks = [*_harness(), *_packages(), *_task_packages(), *_metrics(), *_data()]
+        checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *_data()]
     if as_json:
         write(json.dumps(checks, indent=1, ensure_ascii=False))
     else:
@@ -57,10 +67,16 @@ def _packages() -> list[Check]:
     checks = []
     for name, use in (("torch", ""), ("transformers", ""), ("bert-score", "learned metrics")):
         try:
-            checks.append(_check(name, "ok", version(name)))
+            found = version(name)
         except PackageNotFoundError:
             fix = 'pip install "medtasks[learned]"' if use else f"pip install {name}"
             checks.append(_check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
+            continue
+        needed = _needed(name)
+        fits = needed.specifier.contains(found, prereleases=True)
+        fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
+        told = found if fits else f"{found}, expected {needed.specifier}"
+        checks.append(_check(name, "ok" if fits else "broken", told, fix))
     return checks
 
 
@@ -75,6 +91,34 @@ def _task_packages() -> list[Check]:
         checks.append(_check(report.owner, state, whole[0] if whole else report.brings))
         checks += [_check(f"  {one.part}", "left out", one.why, one.place) for one in report.left_out if one.part]
     return checks
+
+
+def _needed(name: str) -> Requirement:
+    """The versions of a package that ours works with."""
+    declared = (Requirement(line) for line in requires("medtasks") or ())
+    return next((one for one in declared if one.name == name), Requirement(name))
+
+
+def _backends(models: Sequence[str]) -> list[Check]:
+    """Back-ends that were asked for, which have to be there; else the common ones, which may be."""
+    from rich.console import Console
+
+    from medtasks.errors import MedtasksError
+    from medtasks.harness.installed import COMMON, lacks
+
+    asked = list(models or COMMON)
+    state = "broken" if models else "optional"
+    try:
+        with Console(stderr=True).status("importing back-ends"):
+            found = lacks(asked)
+    except MedtasksError as error:
+        return [_check("back-ends", state, str(error))]
+    return [
+        _check(f"back-end {name}", "ok", "can be imported")
+        if lack is None
+        else _check(f"back-end {name}", state, lack.found, lack.fix)
+        for name, lack in found.items()
+    ]
 
 
 def _metrics() -> list[Check]:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks.border import INTERRUPTED, at_border, interrupts_arrive
 from medtasks.errors import MedtasksError, UsageError, first_line
+
+from .backends import load_what_generates, take_no_media
+from .identity import described, model_facts, run_arguments, settings
+from .refusals import refuse, tasks_of_ours
 
 if TYPE_CHECKING:
     from medtasks.results.answers import Plan, Slot
@@ -36,11 +40,6 @@ MAX_FAILED = 0.01
 
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
 """The arguments of ``simple_evaluate``: ``evaluate`` is not told how the model was chosen."""
-_NOT_IDENTITY = frozenset(
-    {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
-     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed"}
-)  # fmt: skip
-"""Model arguments that say how fast or where a model answers, not what: a resumed run may change them."""
 
 
 def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,10 +50,21 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
+        ours = tasks_of_ours(call.arguments)
+        if ours:
+            refuse(call.arguments, ours)
+            if isinstance(call.arguments["model"], str):
+                load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
         noted = _ARGUMENTS.set(call.arguments)
         try:
             with interrupts_arrive():
                 return original(*args, **kwargs)
+        except Exception as error:
+            if not ours or isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
+                raise
+            raise MedtasksError(
+                f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
+            ) from error
         finally:
             _ARGUMENTS.reset(noted)
 
@@ -86,10 +96,11 @@ class _Evaluation:
         self._call = call
         self._ours = ours
         self._lm = call.arguments["lm"]
+        take_no_media(self._lm)
         self._asked = _ARGUMENTS.get()
         self._rank = int(os.environ.get("RANK", "0"))
         self._groups = list(dict.fromkeys(_our_groups(call.arguments["task_dict"])))
-        self._settings = _settings(self._asked, self._lm)
+        self._settings = settings(self._asked, self._lm)
         self._log_samples = call.arguments["log_samples"]
         self._judges = configured_judges()
 
@@ -121,7 +132,7 @@ class _Evaluation:
             results = evaluate(*self._call.args, **self._call.kwargs)
             if live is not None:
                 live.finish(LONGEST_WAIT)
-            model = _model_facts(self._lm)
+            model = model_facts(self._lm, self._settings["model_args"])
             answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
             # The harness never leaves the process group, and a thread of it that outlives the interpreter aborts
             # the process: a finished run would end with a failure's exit code.
@@ -189,7 +200,7 @@ class _Evaluation:
         identity = {
             **{name: self._settings[name] for name in kept},
             "backend": self._settings["model_backend"],
-            "model_args": _identity(self._asked.get("model_args")),
+            "model_args": run_arguments(self._asked.get("model_args")),
             "tasks": {
                 name: f"{self._facts(name).protocol_hash}-{_data_state(spec)}" for name, (spec, _) in self._ours.items()
             },
@@ -224,7 +235,7 @@ class _Evaluation:
             created=now(),
             processes=int(os.environ.get("WORLD_SIZE", "1")),
             versions=versions(),
-            model=_described(self._lm),
+            model=described(self._lm, self._settings["model_args"]),
             settings=self._settings,
             tasks={name: self._facts(name) for name in self._ours},
             groups=self._members(),
@@ -432,75 +443,8 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], liv
     return judged.samples, judged.facts
 
 
-def _identity(model_args: Any) -> Any:
-    """Model arguments without those that do not change what the model says."""
-    from lmms_eval.utils import simple_parse_args_string
-
-    try:
-        parsed = simple_parse_args_string(model_args) if isinstance(model_args, str) else dict(model_args or {})
-    except ValueError:
-        return str(model_args)
-    return {name: str(value) for name, value in sorted(parsed.items()) if name not in _NOT_IDENTITY}
-
-
-def _settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
-    """What was asked of the harness, secrets redacted by it; paths of this machine stay out."""
-    from lmms_eval.evaluator import _redact_eval_config_secrets
-    from lmms_eval.utils import simple_parse_args_string
-
-    kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
-            "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
-    seeds = {name: f"{name.removesuffix('_seed')}_random_seed" for name in ("numpy_seed", "torch_seed", "fewshot_seed")}
-    settings = {
-        **{name: asked.get(name) for name in kept},
-        "random_seed": asked.get("random_seed"),
-        **{name: asked.get(key) for name, key in seeds.items()},
-        "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
-    }
-    if not isinstance(settings["model"], str):
-        settings["model"] = type(lm).__name__
-    if isinstance(settings["gen_kwargs"], str):
-        settings["gen_kwargs"] = simple_parse_args_string(settings["gen_kwargs"])
-    redacted: dict[str, Any] = _redact_eval_config_secrets(settings)
-    return redacted
-
-
 def _leave_process_group() -> None:
     import torch
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-
-
-def _described(lm: Any) -> dict[str, Any]:
-    """What the back-end says of itself; of the harness's own what is known about them."""
-    from .presentation import backend_name, presentation
-
-    if hasattr(lm, "describe"):
-        described: dict[str, Any] = lm.describe()
-        return described
-    arranged = presentation(lm)
-    return {"model": backend_name(lm), **({"presentation": arranged} if arranged else {})}
-
-
-def _model_facts(lm: Any) -> dict[str, Any]:
-    """What the back-end says of itself, with the counts of all replicas added up."""
-    import torch
-
-    own = _described(lm)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    replicas: list[Any] = [own]
-    if processes > 1 and torch.distributed.is_initialized():
-        replicas = [None] * processes
-        torch.distributed.all_gather_object(replicas, own)
-    totals = {name: _total(replica.get(name, {}) for replica in replicas) for name in ("finish", "usage")}
-    return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
-
-
-def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of all replicas added up, by their names."""
-    total: dict[str, int] = {}
-    for replica in counts:
-        for kind, count in replica.items():
-            total[kind] = total.get(kind, 0) + count
-    return total

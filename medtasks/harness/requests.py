@@ -15,6 +15,8 @@ from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
 from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 
+from .backends import cannot_take, one_at_a_time
+
 __all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
 
 REPEAT = "medtasks_repeat"
@@ -89,9 +91,10 @@ class Requests:
         with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker.keep):
 
             def call(batch: list[int]) -> list[Reply]:
-                given = self._pass_on(lm, reqtype, [requests[number] for number in batch])
+                why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
+                given = [] if why_not else self._pass_on(lm, reqtype, [requests[number] for number in batch])
                 advance(len(batch))
-                return [reply_of(one) for one in given]
+                return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
 
             return self._asker.ask(slots, planned, call)
 
@@ -134,12 +137,19 @@ def in_rounds(
         if not pending:
             break
         replies = ask(list(pending.values()))
+        shown: dict[tuple[str, int], _Shown] = defaultdict(_Shown)
         for position, reply in zip(list(pending), replies, strict=True):
             said[position].append(reply)
             following = (
                 Reply.failure(f"round {number}: {reply.failed}")
                 if reply.failed is not None
-                else _following(lm, requests[position], said[position], number)
+                else _following(
+                    lm,
+                    requests[position],
+                    said[position],
+                    number,
+                    shown[requests[position].task_name, _repeat(requests[position])],
+                )
             )
             if isinstance(following, Reply):
                 outcomes[position] = following
@@ -217,17 +227,23 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     """Positions that are sent together.
 
     Our back-ends plan them. One that hands over each reply as it comes is sent all; one that keeps several requests in
-    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost.
+    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost. Both of the
+    latter are sent requests of one task, each document once: some read a whole batch with the first request's task.
     """
     if _plans(lm):
         planned: list[list[int]] = lm.plan_requests(requests)
         return planned
+    if hasattr(lm, _FORWARD):
+        return [list(range(len(requests)))] if requests else []
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
-    if hasattr(lm, _FORWARD):
-        step = max(1, len(requests))
-    return [list(range(begin, min(begin + step, len(requests)))) for begin in range(0, len(requests), step)]
+    if one_at_a_time(lm):
+        step = 1
+    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for number, request in enumerate(requests):
+        alike[request.task_name, _repeat(request)].append(number)
+    return [numbers[begin : begin + step] for numbers in alike.values() for begin in range(0, len(numbers), step)]
 
 
 @contextlib.contextmanager
@@ -262,7 +278,20 @@ def _first(lm: Any, request: Any) -> Any:
     return _instance(request, (context, settings, to_visual, doc_id, task, split))
 
 
-def _following(lm: Any, request: Any, said: list[Reply], number: int) -> Any:
+class _Shown:
+    """What each document of a task shows in one round: some back-ends hand all documents of a batch to one function."""
+
+    def __init__(self) -> None:
+        self._by_sample: dict[str, Any] = {}
+
+    def add(self, document: Any, content: Any) -> None:
+        self._by_sample[document["sample_id"]] = content
+
+    def __call__(self, document: Any) -> Any:
+        return self._by_sample[document["sample_id"]]
+
+
+def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: _Shown) -> Any:
     """The request of round ``number`` after what was ``said``, or the outcome where that was all."""
     texts = [reply.text for reply in said]
     if lm.is_simple:
@@ -271,14 +300,16 @@ def _following(lm: Any, request: Any, said: list[Reply], number: int) -> Any:
         visuals, text, done, outputs, _ = to_text(
             document, previous_output=texts, round_idx=number, previous_round_info=None
         )
-        arguments = (text, settings, lambda _: visuals or [], doc_id, task, split)
+        shown.add(document, visuals or [])
+        arguments = (text, settings, shown, doc_id, task, split)
     else:
         context, to_messages, settings, doc_id, task, split = request.args
         document = lm.task_dict[task][split][doc_id]
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
         text = "\n".join(part["text"] for part in parts)
-        arguments = (text or context, lambda _: messages, settings, doc_id, task, split)
+        shown.add(document, messages)
+        arguments = (text or context, shown, settings, doc_id, task, split)
     if done:
         return Reply(
             (outputs or texts)[-1],

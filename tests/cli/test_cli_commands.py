@@ -157,6 +157,8 @@ def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_pat
     assert done.returncode == 0
     assert checks["lmms-eval"]["state"] == "ok"
     assert checks["mi_cxr"]["state"] == "missing"
+    assert checks["back-end medtasks_vlm"]["state"] == "ok"
+    assert checks["back-end qwen2_5_vl"]["state"] in ("ok", "optional")
     assert checks["kvasir_vqa_x1"]["fix"] == "medtasks prepare kvasir_vqa_x1 --source hub"
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 from failing_server import FailingServer, completion, error
+from foreign_backend import Backend, evaluate
 from lmms_eval.api.instance import GenerationResult, TokenCounts
-from lmms_eval.api.model import lmms
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
@@ -24,63 +24,6 @@ from medtasks.results.folder import read_run
 from medtasks.spec import leaf_tasks, load_spec
 
 TASK = "med_cmr_mcq_ltg"
-
-
-class Backend(lmms):  # type: ignore[misc]
-    """A chat back-end of the harness that answers with what ``answer`` makes of a document."""
-
-    is_simple = False
-
-    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
-        super().__init__()
-        self.answer = answer
-        self.asked: list[tuple[str, str]] = []
-
-    def generate_until(self, requests: list[Any]) -> list[Any]:
-        given = []
-        for request in requests:
-            _, to_messages, _, doc_id, task, split = request.args
-            document = self.task_dict[task][split][doc_id]
-            assert to_messages(document)
-            given.append(self.answer(document))
-        self.asked += [
-            (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"]) for one in requests
-        ]
-        return given
-
-    def __str__(self) -> str:
-        return "Backend"  # the harness's cache tells models apart by it
-
-    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
-        raise NotImplementedError
-
-    def loglikelihood(self, requests: list[Any]) -> Any:
-        raise NotImplementedError
-
-
-def evaluate(backend: lmms, tasks: list[str], output: Path, **settings: Any) -> Run:
-    """A run of the harness in this process, with a back-end object."""
-    from lmms_eval import evaluator
-    from lmms_eval.loggers import EvaluationTracker
-    from lmms_eval.tasks import TaskManager
-
-    from medtasks.task_files import task_directory
-
-    tasks_known = TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)
-    stamp = f"20260101_0000{len(list(output.glob('*/*_medtasks'))):02}"
-    results = evaluator.simple_evaluate(
-        model=backend,
-        model_args="pretrained=foreign/model",
-        tasks=tasks,
-        log_samples=False,
-        bootstrap_iters=0,
-        evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=tasks_known,
-        verbosity="WARNING",
-        datetime_str=stamp,
-        **settings,
-    )
-    return Run(Path(results["medtasks"]["folder"]))
 
 
 def unfinished(output: Path) -> list[Path]:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_digests import board, cxr
+from made_digests import run as made_run
 from medtasks.leaderboard.facts import run_facts
 from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models
+from medtasks.leaderboard.naming import told_apart
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
@@ -18,9 +21,9 @@ from medtasks.results.manifest import RunManifest
 VLM = {"model": "medtasks_vlm", "pretrained": "Qwen/Qwen2.5-VL-7B-Instruct", "revision": "abc", "dtype": "bfloat16"}
 
 
-def run(model: dict[str, Any], **settings: Any) -> RunManifest:
+def run(model: dict[str, Any], **given_settings: Any) -> RunManifest:
     return RunManifest(
-        created="now", processes=1, versions={}, model=model, settings=settings, tasks={}, groups={}, data={}
+        created="now", processes=1, versions={}, model=model, settings=given_settings, tasks={}, groups={}, data={}
     )
 
 
@@ -180,3 +183,82 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"models\.yaml: not a readable YAML file"):
         read_models(tmp_path / "models.yaml")
+
+
+# --------------------------------------------------------------------------------------------- models with one name
+
+TINY = {"checkpoint": "/data/tinyckpt", "fingerprint": "1" * 64, "fingerprint_method": "sha256"}
+FOUR = [
+    {**TINY, "model": "qwen2_5_vl"},
+    {**TINY, "model": "qwen2_5_vl", "presentation": {"interface": "simple", "order": "media before text"}},
+    {**TINY, "model": "huggingface"},
+    {"model": "medtasks_vlm", "pretrained": "/data/tinyckpt", "fingerprint": "1" * 64, "seed": 0},
+]
+
+
+def names(*models: dict[str, Any]) -> list[str]:
+    """What the board calls models that ran in this order, one run of each."""
+    made = [run_facts(run(model), "f", "0" * 64, ()) for model in models]
+    assert len({facts.model for facts in made}) == len(models)
+    said = told_apart(
+        {facts.model: facts.model_facts["name"] for facts in made}, {facts.model: facts.model_facts for facts in made}
+    )
+    return [said[facts.model] for facts in made]
+
+
+def test_one_checkpoint_on_four_back_ends_has_four_names() -> None:
+    assert names(*FOUR) == [
+        "tinyckpt (qwen2_5_vl)",
+        "tinyckpt (qwen2_5_vl, simple interface)",
+        "tinyckpt (huggingface)",
+        "tinyckpt (medtasks_vlm)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"revision": "abc"}, ["tinyckpt", "tinyckpt (revision abc)"]),
+        ({"load_in_4bit": True}, ["tinyckpt", "tinyckpt (load in 4bit true)"]),
+        ({"fingerprint": "2" * 64}, ["tinyckpt (fingerprint 11111111)", "tinyckpt (fingerprint 22222222)"]),
+        ({"presentation": {"system_prompt": "Be brief."}}, ["tinyckpt", "tinyckpt (own system prompt)"]),
+    ],
+)
+def test_what_tells_two_models_of_one_name_apart_is_said(change: dict[str, Any], expected: list[str]) -> None:
+    assert names(FOUR[0], {**FOUR[0], **change}) == expected
+
+
+def test_a_name_of_its_own_stays_as_it_is() -> None:
+    assert names(FOUR[0], VLM) == ["tinyckpt", VLM["pretrained"]]
+
+
+def test_models_that_differ_in_nothing_that_is_shown_have_their_slug_s_hash() -> None:
+    prompts = [{**FOUR[0], "presentation": {"system_prompt": said}} for said in ("Be brief.", "Be long.")]
+    found = names(*prompts)
+    assert len(set(found)) == 2
+    assert all(re.fullmatch(r"tinyckpt \(own system prompt, [0-9a-f]{8}\)", name) for name in found)
+
+
+@given(st.lists(st.sampled_from([*FOUR, {**FOUR[0], "dtype": "float16"}, VLM, {**VLM, "revision": "2"}]), max_size=7))
+@settings(derandomize=True, max_examples=40, deadline=None)
+def test_no_two_models_on_a_board_have_one_name(models: list[dict[str, Any]]) -> None:
+    once = [model for number, model in enumerate(models) if model not in models[:number]]
+    assert len(set(names(*once))) == len(once)
+
+
+def test_the_address_of_a_server_is_not_the_model() -> None:
+    served = {"model": "openai", "checkpoint": "served-name"}
+    assert model_name(run(served)) == "served-name"
+    assert model_key(run(served)) != model_key(run({**served, "checkpoint": "another"}))
+    assert model_key(run(served)) == model_key(run(served, model_args="model=served-name,base_url=http://there:1/v1"))
+
+
+def test_a_board_shows_the_names_told_apart() -> None:
+    shown = {model: {"name": "tinyckpt", "model": model} for model in ("vllm", "huggingface")}
+    found = board(*(cxr_run(name, model_facts=facts) for name, facts in shown.items()))
+    assert sorted(facts.name for facts in found.models.values()) == ["tinyckpt (huggingface)", "tinyckpt (vllm)"]
+
+
+def cxr_run(model: str, **facts: Any) -> Any:
+    """A run of MI-CXR by ``model``."""
+    return made_run(model, [cxr(0.5, 1)], **facts)

@@ -1,0 +1,280 @@
+"""Tries every back-end that runs on a CPU with every kind of task, and writes what works into docs/back-ends.md.
+
+Checkpoints are tiny and built on the spot, data are the miniature ones; back-ends that call a server call
+`transformers serve` on this machine. A cell works where every request has a response, both stages of a stage-wise item
+are there, and the responses are not those of a blind run (a model's, that is).
+
+    pip install -e '.[benchmark]' && python benchmarks/backends/try_all.py
+
+With names of back-ends only these are tried; what was found out about the others before is kept in tried.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from medtasks.adapters.tiny import build_tiny_vlm
+from tiny_llava import build_tiny_llava
+
+from medtasks.filters.last_stage import read_stages
+from medtasks.results.folder import read_run
+from medtasks.results.samples import Sample
+
+PAGE = Path(__file__).parents[2] / "docs" / "back-ends.md"
+KEPT = Path(__file__).with_name("tried.json")
+BEGIN, END = "<!-- table: benchmarks/backends/try_all.py -->", "<!-- end of table -->"
+KINDS = {
+    "single turn": "kvasir_vqa_x1_level1",
+    "several pictures": "mi_cxr_icr",
+    "video frames": "medstreambench_present",
+    "streams": "medstreambench_future_streaming",
+    "stage-wise": "mi_cxr_stagewise_icr",
+}
+BLIND = "blind"
+WORKS = "works"
+ABSENT = "not installed here"
+SERVED = {"openai", "openai_compatible", "async_openai", "async_openai_compatible"}
+LIMIT = 4
+LONGEST = 1800  # seconds; machines may be busy
+
+
+@dataclass(frozen=True)
+class BackEnd:
+    """A row of the table; ``answers`` says whether its responses come from a model that sees the media."""
+
+    name: str
+    arguments: str
+    options: tuple[str, ...] = ()
+    needs: str | None = None
+    answers: bool = True
+
+    @property
+    def label(self) -> str:
+        """As users type it."""
+        return " ".join((self.name, *(one for one in self.options if one == "--force_simple")))
+
+
+@dataclass
+class Row:
+    """What became of each kind of task: ``works``, or why not; and the versions it was tried with."""
+
+    cells: dict[str, str] = field(default_factory=dict)
+    made: str = field(default_factory=lambda: installed())
+
+
+def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[BackEnd]:
+    """All rows, in the table's order."""
+    cpu, simple = ("--device", "cpu"), ("--device", "cpu", "--force_simple")
+    yield BackEnd("medtasks_vlm", f"pretrained={qwen},device=cpu")
+    yield BackEnd("medtasks_baseline", "policy=oracle", answers=False)
+    yield BackEnd("medtasks_replay", f"path={replayed}", answers=False)
+    yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", cpu)
+    yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", simple)
+    yield BackEnd("llava_hf", f"pretrained={llava},device_map=cpu", cpu)
+    yield BackEnd("llava_hf", f"pretrained={llava},device_map=cpu", simple)
+    yield BackEnd("huggingface", f"pretrained={qwen},device_map=cpu", cpu)
+    yield BackEnd("async_hf", f"pretrained={qwen}", cpu)
+    served = f"model={qwen},base_url={url},api_key=none,timeout=120"
+    yield BackEnd("openai", served)
+    yield BackEnd("openai", served, ("--force_simple",))
+    yield BackEnd("openai_compatible", served)
+    yield BackEnd("async_openai", served)
+    yield BackEnd("async_openai_compatible", served)
+    yield BackEnd("vllm", f"model={qwen}", needs="vllm")
+
+
+def main() -> None:
+    """Try all back-ends, or those named, keep what became of them, and write the table into the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="*", help="back-ends or rows to try (default: all)")
+    only = parser.parse_args().only
+    with tempfile.TemporaryDirectory(prefix="back-ends-") as folder, ExitStack() as stack:
+        here = Path(folder)
+        qwen, llava = build_tiny_vlm(here / "tiny-qwen2.5-vl"), build_tiny_llava(here / "tiny-llava")
+        known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
+        chosen = {one.label for one in known if not only or {one.name, one.label} & set(only)}
+        serving = any(one.name in SERVED for one in known if one.label in chosen)
+        url = stack.enter_context(served(qwen)) if serving else "http://unused"
+        for number, one in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
+            if one.label not in chosen:
+                continue
+            if one.name == "medtasks_replay":
+                record(run(known[0], here / "recorded"), here / "predictions.jsonl")
+            keep(one.label, tried(one, here / str(number)))
+    text = with_table(PAGE.read_text(encoding="utf-8"), read_kept(), [one.label for one in known])
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def read_kept() -> dict[str, Row]:
+    """What was found out before, by label."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return {label: Row(**row) for label, row in kept.items()}
+
+
+def keep(label: str, row: Row) -> None:
+    """Add a row to the file of results."""
+    print(f"{label}: {row.cells}", file=sys.stderr, flush=True)
+    rows = {**read_kept(), label: row}
+    text = json.dumps({label: asdict(rows[label]) for label in sorted(rows)}, indent=1, ensure_ascii=False)
+    KEPT.write_text(f"{text}\n", encoding="utf-8")
+
+
+@contextmanager
+def served(checkpoint: Path) -> Iterator[str]:
+    """The address of `transformers serve` with the checkpoint, on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = (sys.executable, "-m", "transformers.cli.transformers", "serve", str(checkpoint))
+    options = ("--host", "127.0.0.1", "--port", port, "--device", "cpu")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen([*command, *options], env={**os.environ, "HF_HUB_OFFLINE": "1"}, **quiet)
+    try:
+        end = time.monotonic() + LONGEST
+        while server.poll() is None and time.monotonic() < end:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.5)
+        else:
+            raise SystemExit("`transformers serve` did not start: pip install 'transformers[serving]'")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def tried(one: BackEnd, folder: Path) -> Row:
+    """Two runs of all kinds, with media and without."""
+    if one.needs is not None:
+        try:
+            version(one.needs)
+        except PackageNotFoundError:
+            return Row(dict.fromkeys((*KINDS, BLIND), ABSENT))
+    seen, blind = run(one, folder / "seen"), run(one, folder / "blind", MEDTASKS_BLIND="1")
+    row = Row()
+    for kind, task in KINDS.items():
+        row.cells[kind] = why_not(seen, task) or WORKS
+        if (
+            row.cells[kind] == WORKS
+            and one.answers
+            and not why_not(blind, task)
+            and said(seen, task) == said(blind, task)
+        ):
+            row.cells[kind] = "its responses are the same without media"
+    row.cells[BLIND] = next(filter(None, (why_not(blind, task) for task in KINDS.values())), WORKS)
+    return row
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run: its result folder, or what the process said last."""
+
+    folder: Path | None
+    exit_code: int
+    last: str
+
+
+def run(one: BackEnd, output: Path, **environment: str) -> Ended:
+    """One command, as users type it."""
+    command = [
+        *(sys.executable, "-m", "lmms_eval", "--model", one.name, "--model_args", one.arguments, *one.options),
+        *("--tasks", ",".join(KINDS.values()), "--limit", str(LIMIT), "--gen_kwargs", "max_new_tokens=8"),
+        *("--output_path", str(output)),
+    ]
+    settings = {**os.environ, "MEDTASKS_DATA": "mini", "HF_HUB_OFFLINE": "1", **environment}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LONGEST)
+    folders = sorted(output.rglob("*_medtasks"))
+    ours = [line for line in done.stderr.splitlines() if line.startswith("medtasks: ")]
+    last = (ours or done.stderr.strip().splitlines() or ["no output"])[-1]
+    return Ended(folders[-1] if folders else None, done.returncode, last.removeprefix("medtasks: "))
+
+
+def why_not(ended: Ended, task: str) -> str | None:
+    """Why a task of the run does not count as working, in one phrase; None where it works."""
+    if ended.folder is None:
+        return phrase(ended.last)
+    facts = read_run(ended.folder)[0].tasks.get(task)
+    if facts is None:
+        return "the task was not run"
+    if facts.failed:
+        return phrase(max(facts.failed, key=lambda why: facts.failed[why]))
+    if task == KINDS["stage-wise"] and not all(all(read_stages(text)) for text in said(ended, task)):
+        return "a stage has no text"
+    return None
+
+
+def said(ended: Ended, task: str) -> list[str]:
+    """The responses of one task."""
+    samples: list[Sample] = [] if ended.folder is None else list(read_run(ended.folder)[1].get(task, ()))
+    return [text for sample in samples for text in sample.responses]
+
+
+def record(ended: Ended, path: Path) -> None:
+    """Write the responses of a run as predictions to replay."""
+    if ended.folder is None:
+        raise SystemExit(f"nothing to replay: {ended.last}")
+    rows = [
+        {"task": task, "sample_id": sample.sample_id, "response": sample.responses[0]}
+        for task, samples in read_run(ended.folder)[1].items()
+        for sample in samples
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def installed() -> str:
+    """What the back-ends are made of here."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai"))
+    return f"{packages}, Python {platform.python_version()}"
+
+
+def phrase(reason: str) -> str:
+    """A reason on one line, without folders of this machine."""
+    text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)*([\w.+-]+)", r"\1", " ".join(reason.split()))
+    return text.replace("|", "/").rstrip(".")
+
+
+def with_table(page: str, rows: dict[str, Row], order: list[str]) -> str:
+    """The page with this table in the place of its own."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{drawn(rows, order)}{END}{rest.partition(END)[2]}"
+
+
+def drawn(rows: dict[str, Row], order: list[str]) -> str:
+    """The table in Markdown, reasons below it."""
+    reasons: list[str] = []
+
+    def cell(text: str) -> str:
+        if text in (WORKS, ABSENT):
+            return text
+        if text not in reasons:
+            reasons.append(text)
+        return f"no ({reasons.index(text) + 1})"
+
+    kinds = (*KINDS, BLIND)
+    shown = {label: rows[label] for label in order if label in rows}
+    lines = [f"| `--model` | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    lines += [f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |" for label, row in shown.items()]
+    lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
+    made = "; ".join(dict.fromkeys(row.made for row in shown.values()))
+    return "\n".join([*lines, *([""] if reasons else []), f"Tried on a CPU with {made}.", ""])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""What a run's model is: the back-end, its checkpoint, and every argument that changes what it answers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .presentation import backend_name, presentation
+
+__all__ = ["described", "model_facts", "run_arguments", "settings"]
+
+_NOT_IDENTITY = frozenset(
+    {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
+     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed"}
+)  # fmt: skip
+"""Model arguments that say how fast or where a model answers, not what: a resumed run may change them."""
+
+_ELSEWHERE = _NOT_IDENTITY | {"base_url", "azure_endpoint", "work_dir", "httpx_trust_env"}
+"""Those, and where a server is found: the model that it serves is the same one at every address."""
+
+_CHECKPOINT = ("pretrained", "model", "model_version", "model_name", "model_id", "model_path", "engine")
+"""What back-ends call the argument that names the checkpoint or the model that a server has."""
+
+
+def run_arguments(model_args: Any) -> Any:
+    """Model arguments without those that do not change what the model says."""
+    try:
+        parsed = _parsed(model_args)
+    except ValueError:
+        return str(model_args)
+    return {name: str(value) for name, value in sorted(parsed.items()) if name not in _NOT_IDENTITY}
+
+
+def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
+    """What was asked of the harness, secrets redacted by it; paths of this machine stay out."""
+    from lmms_eval.evaluator import _redact_eval_config_secrets
+    from lmms_eval.utils import simple_parse_args_string
+
+    kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
+            "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
+    seeds = {name: f"{name.removesuffix('_seed')}_random_seed" for name in ("numpy_seed", "torch_seed", "fewshot_seed")}
+    found = {
+        **{name: asked.get(name) for name in kept},
+        "random_seed": asked.get("random_seed"),
+        **{name: asked.get(key) for name, key in seeds.items()},
+        "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
+    }
+    if not isinstance(found["model"], str):
+        found["model"] = type(lm).__name__
+    if isinstance(found["gen_kwargs"], str):
+        found["gen_kwargs"] = simple_parse_args_string(found["gen_kwargs"])
+    redacted: dict[str, Any] = _redact_eval_config_secrets(found)
+    return redacted
+
+
+def described(lm: Any, model_args: Any) -> dict[str, Any]:
+    """What the back-end says of itself; of the harness's own what is known about them.
+
+    Of these: ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server has, ``fingerprint``
+    that of a checkpoint in a folder of this machine; every other argument that changes answers has its own name.
+
+    Args:
+        lm: the back-end.
+        model_args: what it was created with, secrets redacted.
+    """
+    if hasattr(lm, "describe"):
+        told: dict[str, Any] = lm.describe()
+        return told
+    try:
+        given = {name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE}
+    except ValueError:
+        given = {}
+    arguments = {**dict(_default_checkpoints(type(lm))), **given}
+    checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
+    arranged = presentation(lm)
+    told_elsewhere = {*_CHECKPOINT, *arranged}
+    return {
+        "model": backend_name(lm),
+        **({} if checkpoint is None else {"checkpoint": checkpoint, **_weights(checkpoint)}),
+        **{name: value for name, value in sorted(given.items()) if name not in told_elsewhere},
+        **({"presentation": arranged} if arranged else {}),
+    }
+
+
+def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
+    """What the back-end says of itself, with the counts of all replicas added up."""
+    import torch
+
+    own = described(lm, model_args)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    replicas: list[Any] = [own]
+    if processes > 1 and torch.distributed.is_initialized():
+        replicas = [None] * processes
+        torch.distributed.all_gather_object(replicas, own)
+    totals = {name: _total(replica.get(name, {}) for replica in replicas) for name in ("finish", "usage")}
+    return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of all replicas added up, by their names."""
+    total: dict[str, int] = {}
+    for replica in counts:
+        for kind, count in replica.items():
+            total[kind] = total.get(kind, 0) + count
+    return total
+
+
+def _parsed(model_args: Any) -> dict[str, Any]:
+    from lmms_eval.utils import simple_parse_args_string
+
+    return simple_parse_args_string(model_args) if isinstance(model_args, str) else dict(model_args or {})
+
+
+def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
+    """Name and default of each argument that names a checkpoint, those of subclasses last."""
+    for one in reversed(kind.__mro__):
+        for name, parameter in inspect.signature(vars(one).get("__init__", object.__init__)).parameters.items():
+            if name in _CHECKPOINT and isinstance(parameter.default, str):
+                yield name, parameter.default
+
+
+@functools.cache
+def _weights(checkpoint: str) -> dict[str, str]:
+    """The fingerprint of a checkpoint in a folder of this machine, as our own back-ends have it."""
+    from medtasks.adapters._fingerprint import METHOD, fingerprint_directory
+
+    folder = Path(checkpoint).expanduser()
+    if not (folder / "config.json").is_file():
+        return {}
+    return {"fingerprint": fingerprint_directory(folder), "fingerprint_method": METHOD}

@@ -1,0 +1,127 @@
+"""Whether a back-end of the harness can be imported here, and what to install where it cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from medtasks.errors import MedtasksError, UsageError, first_line
+
+__all__ = ["COMMON", "Lack", "lack_of", "lacks"]
+
+COMMON = (
+    "medtasks_vlm",
+    "qwen2_5_vl",
+    "qwen3_vl",
+    "llava_hf",
+    "huggingface",
+    "async_hf",
+    "openai",
+    "async_openai",
+    "vllm",
+)
+"""Back-ends that ``medtasks doctor`` looks at by itself."""
+
+_AT_USE = {
+    "qwen2_5_vl": ("qwen_vl_utils",),
+    "qwen2_vl": ("qwen_vl_utils",),
+    "qwen3_vl": ("qwen_vl_utils",),
+    "vllm": ("vllm",),
+    "vllm_generate": ("vllm",),
+}
+"""Modules that a back-end goes without when it is imported, and cannot run without."""
+_EXTRAS = {"decord": 'pip install "medtasks[decord]"'}
+_AS_HERE = """
+import json, runpy, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+runpy.run_module("medtasks.harness.installed", run_name="__main__")
+"""
+"""Runs this module with the caller's import path; by itself Python would look in the working directory first."""
+_DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a back-end cannot be used: ``found`` in a few words, ``fix`` the command for it, if there is one."""
+
+    found: str
+    fix: str = ""
+
+
+def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
+    """What ``model`` lacks; None where it can be imported with all that it uses.
+
+    Raises:
+        UsageError: the harness knows no back-end of that name.
+    """
+    from lmms_eval.models import MODEL_REGISTRY_V2
+
+    try:
+        found = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
+    except ValueError:
+        raise UsageError(f"back-end {model!r} is unknown to lmms-eval{_close_to(model)}.") from None
+    try:
+        MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
+    except ModuleNotFoundError as error:
+        return _without(str(error.name), model)
+    except Exception as error:  # other people's modules, of whatever age
+        return Lack(f"cannot be imported: {first_line(error)}")
+    absent = (name for name in _AT_USE.get(found.model_id, ()) if importlib.util.find_spec(name) is None)
+    return next((_without(name, model) for name in absent), None)
+
+
+def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
+    """What each of ``models`` lacks, found by a process of its own: imports may print, or end the process.
+
+    Raises:
+        MedtasksError: that process ended without an answer.
+    """
+    command = [sys.executable, "-c", _AS_HERE, json.dumps(sys.path), *models]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise MedtasksError(f"importing {', '.join(models)} ended with exit code {done.returncode}: {said}")
+    return {model: None if found is None else Lack(**found) for model, found in json.loads(lines[-1]).items()}
+
+
+def _without(module: str, model: str) -> Lack:
+    if module.startswith("lmms_eval"):
+        return Lack(f"lmms-eval ships no module {module}")
+    name = module.partition(".")[0]
+    family = next((one for one in ("qwen", "llava") if model.startswith(one)), None)
+    fix = _EXTRAS.get(name, f"pip install {_DISTRIBUTIONS.get(name, name)}")
+    if name in _EXTRAS and family is not None:
+        fix = f'pip install "medtasks[{family}]"'
+    return Lack(f"module {name} is not installed", fix)
+
+
+def _close_to(model: str) -> str:
+    from difflib import get_close_matches
+
+    from lmms_eval.models import list_available_models
+
+    close = get_close_matches(model, list_available_models(include_aliases=True), n=3)
+    return f"; close are {', '.join(close)}" if close else ""
+
+
+def _report(models: Sequence[str]) -> dict[str, dict[str, str] | None]:
+    found: dict[str, dict[str, str] | None] = {}
+    for model in models:
+        try:
+            lack = lack_of(model)
+        except UsageError as error:
+            lack = Lack(str(error))
+        found[model] = None if lack is None else asdict(lack)
+    return found
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):
+        report = json.dumps(_report(sys.argv[1:]))
+    print(report)

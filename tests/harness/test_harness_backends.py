@@ -1,0 +1,153 @@
+"""Back-ends of the harness: what reaches them, what they are called and what they lack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_backend import Backend, evaluate
+
+from medtasks import harness
+from medtasks.benchmarks.documents import task_documents
+from medtasks.spec import load_spec, load_specs
+
+
+class OneFunction(Backend):
+    """Shows every document of a call with the first request's function, as `huggingface` does with a batch."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: "A")
+        self.shown: list[tuple[str, str]] = []
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        to_messages = requests[0].args[1]
+        for request in requests:
+            text, _, _, doc_id, task, split = request.args
+            content = to_messages(self.task_dict[task][split][doc_id])[-1]["content"]
+            self.shown.append((text, "\n".join(part["text"] for part in content if part["type"] == "text")))
+        return [f"answer {len(self.shown)}.{number}" for number, _ in enumerate(requests)]
+
+
+def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt(tmp_path: Path) -> None:
+    backend = OneFunction()
+    tasks = ["mi_cxr_icr", "mi_cxr_icr_cot", "mi_cxr_stagewise_icr"]
+    run = evaluate(backend, tasks, tmp_path)
+    asked = [sample["prompt"] for task in tasks for sample in run.samples(task)]
+    assert [text for text, _ in backend.shown] == [shown for _, shown in backend.shown]
+    assert set(asked) <= {text for text, _ in backend.shown}
+    seconds = [shown for _, shown in backend.shown if "answer " in shown]
+    assert len(set(seconds)) == len(task_documents("mi_cxr_stagewise_icr"))
+
+
+class Llava(Backend):
+    """The harness's simple `llava_hf`: says nothing to a prompt without media, and something about any other."""
+
+    is_simple = True
+    __module__ = "lab.llava_hf"
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        (request,) = requests
+        _, _, to_visual, doc_id, task, split = request.args
+        return ["A" if to_visual(self.task_dict[task][split][doc_id]) else ""]
+
+
+def test_a_back_end_that_takes_no_prompt_without_media_is_named_as_the_reason(tmp_path: Path) -> None:
+    run = evaluate(Llava(lambda _: ""), ["mi_cxr_icr", "mi_cxr_stagewise_icr"], tmp_path, limit=2)
+    assert run.manifest["tasks"]["mi_cxr_icr"]["failed"] == {}
+    why = "round #: the simple interface of llava_hf takes no prompt without media: leave out --force_simple"
+    assert run.manifest["tasks"]["mi_cxr_stagewise_icr"]["failed"] == {why: 2}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        (["mi_cxr_icr"], "run mi_cxr_icr_1shot instead of mi_cxr_icr."),
+        (["mi_cxr_tel"], "run mi_cxr_tel_1shot instead of mi_cxr_tel."),
+        (["med_cmr_mcq"], "there is no version of med_cmr_mcq with examples."),
+        (["mi_cxr_icr_1shot"], "mi_cxr_icr_1shot shows one example without it."),
+        (
+            ["mi_cxr", "kvasir_vqa_x1", "med_cmr"],
+            "run mi_cxr_1shot instead of mi_cxr; there is no version of kvasir_vqa_x1, med_cmr with examples.",
+        ),
+    ],
+)
+def test_num_fewshot_names_the_task_to_run(
+    tasks: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        evaluate(Backend(lambda _: "A"), tasks, tmp_path, num_fewshot=1)
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1] == (
+        f"medtasks: --num_fewshot is 1, but examples are part of a task's prompt here: {said}"
+    )
+
+
+def test_every_task_named_in_place_of_num_fewshot_exists() -> None:
+    twins = [name for name in load_specs() if name.endswith("_1shot")]
+    assert {"mi_cxr_1shot", "mi_cxr_icr_1shot"} <= set(twins)
+    for name in twins:
+        assert load_spec(name.removesuffix("_1shot")).kind == load_spec(name).kind
+
+
+def test_no_examples_are_what_num_fewshot_0_asks_for(tmp_path: Path) -> None:
+    assert evaluate(Backend(lambda _: "A"), ["mi_cxr_icr"], tmp_path, num_fewshot=0, limit=1).scores
+
+
+ARGUMENTS = "model=lab/Model-7B,revision=abc,quantization=awq,base_url=http://here:1/v1,batch_size=4,api_key=sk-0"
+
+
+def test_a_manifest_says_which_model_a_back_end_of_the_harness_ran(tmp_path: Path) -> None:
+    run = evaluate(Backend(lambda _: "A"), ["mi_cxr_icr"], tmp_path, model_args=ARGUMENTS, limit=1)
+    model = {key: value for key, value in run.manifest["model"].items() if key != "processes"}
+    assert model == {
+        "model": "foreign_backend",
+        "checkpoint": "lab/Model-7B",
+        "revision": "abc",
+        "quantization": "awq",
+    }
+
+
+class Default(Backend):
+    """Has a checkpoint of its own where none is given."""
+
+    def __init__(self, pretrained: str = "lab/By-default") -> None:
+        del pretrained
+        super().__init__(lambda _: "A")
+
+
+def test_a_checkpoint_is_named_where_the_back_end_has_it_by_default(tmp_path: Path) -> None:
+    run = evaluate(Default(), ["mi_cxr_icr"], tmp_path, model_args="", limit=1)
+    assert run.manifest["model"]["checkpoint"] == "lab/By-default"
+
+
+def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
+    prints = []
+    for number, weights in enumerate((b"1", b"1", b"2")):
+        folder = tmp_path / str(number) / "ckpt"
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").write_bytes(weights)
+        run = evaluate(
+            Backend(lambda _: "A"),
+            ["mi_cxr_icr"],
+            tmp_path / f"out{number}",
+            model_args=f"pretrained={folder}",
+            limit=1,
+        )
+        prints.append(run.manifest["model"]["fingerprint"])
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
+    assert "back-end 'qwen25_vl' is unknown to lmms-eval; close are qwen2_5_vl" in capsys.readouterr().err
+
+
+def test_an_error_of_the_harness_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        harness.run_tasks("huggingface", "pretrained=x,attn_implementation=none", ["mi_cxr_icr"], tmp_path)
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("medtasks: the harness ended the run: ValueError: attn_implementation must be one of")
+    assert error.endswith("(--verbosity DEBUG shows where).")
