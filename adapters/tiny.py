@@ -8,8 +8,6 @@ realistic size, so that a benchmark can time real shapes without real weights.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 from medtasks.cache import cache_root
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.temporary import temporary_beside
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 
@@ -206,18 +205,14 @@ def tiny_checkpoint() -> Path:
     if target.is_dir():
         return target
     root.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=root))
-    try:
+    with temporary_beside(target) as partial:
         build_tiny_vlm(partial)
         if not (partial / "config.json").is_file():
             # with several processes transformers writes on the first one of the machine alone
             return _written_by_another(target)
-        partial.chmod(0o755)  # mkdtemp makes it private; a cache may be shared
         try:
             partial.rename(target)
         except OSError:
             if not target.is_dir():  # otherwise another process was first, with the same bytes
                 raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return target

@@ -1,31 +1,26 @@
-"""S5: verdicts per second of `adjudicate` against what the endpoint can give, in one run.
+"""S5: verdicts per second of `adjudicate` against what the endpoint can give and against plain openai clients.
 
-The stub judge runs in a process of its own: so many requests at once, each after a fixed latency. Its capacity is
-measured by a bare load generator (non-blocking sockets, requests as ready bytes, nothing read but the length) with the
-same number of connections and bodies of the same size, without faults. Ours is everything: prompts rendered, openai
-client, verdicts validated and stored. The denominator is that capacity also where there are faults; what these cost
-the endpoint itself (requests that have to be repeated, slow answers) is in the column "ceiling". "Of nominal" is the
-rate over connections / latency, which no client reaches: an endpoint also needs time to read, to write and to wake up.
-
-``--soak`` kills the judging process three times on its way through the questions and starts it anew, and checks that
-nothing that was stored was asked again.
+The stub judge runs in a process of its own and answers each request after a fixed latency. Its capacity is measured by
+a bare load generator (non-blocking sockets, requests as ready bytes, nothing read but the length) with as many
+connections as the others have requests in flight. "openai" and "openai, aiohttp" are `openai.AsyncOpenAI` with its two
+HTTP clients, asked as many questions at a time by as many tasks: prompts ready, answers not read. Ours is everything:
+prompts rendered, requests, verdicts validated and stored. All are measured in turn, several times; medians count.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import multiprocessing
 import os
 import platform
 import selectors
 import socket
-import sqlite3
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -33,27 +28,15 @@ from typing import Any
 
 os.environ.setdefault("MEDTASKS_DATA", "mini")
 
-FAULT_RATE = 0.05
-KINDS = ("too_many", "server_error", "cut", "truncated_json", "prose", "wrong_keys", "refusal", "duplicate", "slow")
-RETRY_AFTER = 0.2  # seconds
-BARE_SECONDS = 10
-KILLS = (0.25, 0.5, 0.75)  # of the verdicts
 
-
-def questions(count: int) -> Iterator[Any]:
+def questions(count: int) -> list[Any]:
     """Distinct responses to one document."""
     from medtasks.benchmarks.documents import task_documents
     from medtasks.judge.judgement import Question
 
     document = task_documents("med_cmr_open_sod")[0]
-    for number in range(count):
-        answer = f"Response {number}: the pattern on the image speaks for it. " * 4 + document["target"]
-        yield Question(f"s{number:06}", document, answer)
-
-
-def decide(_: Mapping[str, Any]) -> str:
-    """The same verdict for all: the benchmark is not about it."""
-    return VERDICT
+    answer = "Response {}: the pattern on the image speaks for it. " * 4 + document["target"]
+    return [Question(f"s{number:06}", document, answer.replace("{}", str(number))) for number in range(count)]
 
 
 def _verdict() -> str:
@@ -68,50 +51,53 @@ def _verdict() -> str:
 VERDICT = _verdict()
 
 
-def _serve(pipe: Connection, latency: float, capacity: int, faulty: bool) -> None:
-    from medtasks.judge.stub import Faults, StubJudge
+def decide(_: Mapping[str, Any]) -> str:
+    """The same verdict for all: the benchmark is not about it."""
+    return VERDICT
 
-    rates: dict[str, Any] = dict.fromkeys(KINDS, FAULT_RATE / len(KINDS)) if faulty else {}
-    faults = Faults(**rates, retry_after=RETRY_AFTER)
-    with StubJudge(decide, latency=latency, capacity=capacity, faults=faults) as stub:
+
+def _serve(pipe: Connection, latency: float) -> None:
+    from medtasks.judge.stub import StubJudge
+
+    with StubJudge(decide, latency=latency, keep_requests=False) as stub:
         pipe.send(stub.url)
-        while pipe.recv() is not None:
-            asked = [(one.body["messages"][0]["content"], len(one.body["messages"])) for one in stub.requests]
-            pipe.send((dict(stub.counts), asked))
-            stub.reset()
-
-
-class Stub:
-    """The stub's process: its address, and what it was asked since the last question about it."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self.url: str = pipe.recv()
-
-    def asked(self) -> tuple[dict[str, int], list[tuple[str, int]]]:
-        """Outcomes counted, and (prompt, number of messages) of each request; forgotten then."""
-        self._pipe.send("asked")
-        answer: tuple[dict[str, int], list[tuple[str, int]]] = self._pipe.recv()
-        return answer
+        pipe.recv()
 
 
 @contextmanager
-def stub(latency: float, capacity: int, *, faulty: bool) -> Iterator[Stub]:
-    """A stub judge in a process of its own."""
+def stub(latency: float) -> Iterator[str]:
+    """The address of a stub judge in a process of its own."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, latency, capacity, faulty))
+    process = context.Process(target=_serve, args=(there, latency))
     process.start()
     try:
-        yield Stub(here)
+        yield here.recv()
     finally:
         here.send(None)
         process.join()
 
 
-def bare(url: str, body: bytes, count: int, connections: int) -> float:
-    """Answers per second of the endpoint, asked with the least that HTTP takes."""
+def request_body(number: int | str) -> dict[str, Any]:
+    """A request as ours sends it."""
+    from medtasks.judge.rubric import judge_prompt, load_rubric, verdict_schema
+
+    rubric, (one,) = load_rubric("med_cmr_open"), questions(1)
+    prompt = judge_prompt(rubric, one.document, one.response)
+    form = {"name": "verdict", "schema": verdict_schema(rubric, one.document), "strict": True}
+    return {
+        "model": "stub",
+        "messages": [{"role": "user", "content": f"{prompt.replace('@', '')}{number}"}],
+        "temperature": 0.0,
+        "max_tokens": 1024,
+        "response_format": {"type": "json_schema", "json_schema": form},
+    }
+
+
+def bare(url: str, count: int, connections: int) -> None:
+    """Ask with the least that HTTP takes."""
     host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
+    body = json.dumps(request_body("@")).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body) + 6}\r\n\r\n".encode()
     begun = finished = 0
 
@@ -123,7 +109,6 @@ def bare(url: str, body: bytes, count: int, connections: int) -> float:
     ready = selectors.DefaultSelector()
     for _ in range(connections):
         ready.register(socket.create_connection((host, int(port))), selectors.EVENT_READ, bytearray())
-    started = time.perf_counter()
     for key in list(ready.get_map().values()):
         ask(key.fileobj)  # type: ignore[arg-type]
     while finished < count:
@@ -139,31 +124,31 @@ def bare(url: str, body: bytes, count: int, connections: int) -> float:
                 finished += 1
                 if begun < count:
                     ask(connection)  # type: ignore[arg-type]
-    took = time.perf_counter() - started
     for key in list(ready.get_map().values()):
         key.fileobj.close()  # type: ignore[union-attr]
-    return count / took
 
 
-def body_like_ours() -> bytes:
-    """A request as the client sends it, with a place for a number."""
-    from medtasks.judge.rubric import judge_prompt, load_rubric, verdict_schema
+def plain_openai(url: str, count: int, concurrency: int, *, aiohttp: bool) -> None:
+    """Ask with openai's client, as its documentation shows it."""
+    import openai
 
-    rubric, (one,) = load_rubric("med_cmr_open"), questions(1)
-    prompt = judge_prompt(rubric, one.document, one.response)
-    form = {"name": "verdict", "schema": verdict_schema(rubric, one.document), "strict": True}
-    body = {
-        "model": "stub",
-        "messages": [{"role": "user", "content": prompt.replace("@", "") + "@"}],
-        "temperature": 0.0,
-        "max_tokens": 1024,
-        "response_format": {"type": "json_schema", "json_schema": form},
-    }
-    return json.dumps(body).encode()
+    async def main() -> None:
+        bodies = iter([request_body("@")] * count)
+        kind = openai.DefaultAioHttpClient if aiohttp else openai.DefaultAsyncHttpxClient
+        limits = {"limits": openai.DEFAULT_CONNECTION_LIMITS} if aiohttp else {}
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", http_client=kind(**limits)) as client:
+
+            async def work() -> None:
+                for body in bodies:
+                    await client.chat.completions.create(**body)
+
+            await asyncio.gather(*(work() for _ in range(concurrency)))
+
+    asyncio.run(main())
 
 
-def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, float, float]:
-    """The adjudication of ``count`` questions, its seconds and how many of them this process computed."""
+def ours(url: str, count: int, concurrency: int) -> None:
+    """Judge new questions into a new store."""
     from medtasks.judge.adjudicate import adjudicate
     from medtasks.judge.client import JudgeClient
     from medtasks.judge.rubric import load_rubric
@@ -171,110 +156,59 @@ def judge(url: str, store: Path, count: int, concurrency: int) -> tuple[Any, flo
     from medtasks.judge.store import VerdictStore
 
     settings = JudgeSettings(base_url=url, model="stub", concurrency=concurrency)
-    with VerdictStore(store) as opened:
-        asked = list(questions(count))
-        started, computed = time.perf_counter(), _computed()
-        gc.freeze()  # as `medtasks judge` does
-        result = asyncio.run(adjudicate(asked, load_rubric("med_cmr_open"), JudgeClient(settings), opened))
-        gc.unfreeze()
-        return result, time.perf_counter() - started, _computed() - computed
+    with tempfile.TemporaryDirectory() as folder, VerdictStore(Path(folder) / "store") as store:
+        result = asyncio.run(adjudicate(questions(count), load_rubric("med_cmr_open"), JudgeClient(settings), store))
+    assert len(result.verdicts) == count
 
 
-def _computed() -> float:
-    """Seconds that this process computed."""
-    return sum(os.times()[:2])
+def measured(work: Callable[[], None], count: int) -> tuple[float, float]:
+    """Answers per second, and microseconds that this process computed for each."""
+    started, computed = time.perf_counter(), time.process_time()
+    work()
+    return count / (time.perf_counter() - started), 1e6 * (time.process_time() - computed) / count
 
 
-def throughput(latency: float, count: int, concurrency: int, folder: Path) -> Iterator[str]:
-    """Rows of the table for one latency: without faults, and with."""
-    with stub(latency, concurrency, faulty=False) as served:
-        judge(served.url, folder / f"warm-{latency}", concurrency, concurrency)
-        capacity = bare(
-            served.url, body_like_ours(), min(count, int(BARE_SECONDS * concurrency / latency)), concurrency
-        )
-    for faulty in (False, True):
-        with stub(latency, concurrency, faulty=faulty) as served:
-            result, took, computed = judge(served.url, folder / f"{latency}-{faulty}", count, concurrency)
-            outcomes, asked = served.asked()
-        served_units = len(asked) - outcomes.get("too_many", 0) + 9 * outcomes.get("slow", 0)
-        rate = len(result.judgements) / took
-        assert len(result.judgements) == count
+def rows(latency: float, count: int, concurrency: int, repeats: int) -> Iterator[str]:
+    """The table's rows for one latency."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    with stub(latency) as url:
+        clients: dict[str, Callable[[int], None]] = {
+            "endpoint's capacity": lambda count: bare(url, count, concurrency),
+            "openai": lambda count: plain_openai(url, count, concurrency, aiohttp=False),
+            "openai, aiohttp": lambda count: plain_openai(url, count, concurrency, aiohttp=True),
+            "medtasks": lambda count: ours(url, count, concurrency),
+        }
+        for ask in clients.values():
+            ask(concurrency)  # imports and connections
+        for _ in range(repeats):
+            for name, ask in clients.items():
+                found.setdefault(name, []).append(measured(lambda ask=ask: ask(count), count))  # type: ignore[misc]
+    capacity = statistics.median(rate for rate, _ in found["endpoint's capacity"])
+    for name, runs in found.items():
+        rate, computed = (statistics.median(column) for column in zip(*runs, strict=True))
+        share = [one / whole for (one, _), (whole, _) in zip(runs, found["endpoint's capacity"], strict=True)]
         yield (
-            f"| {1000 * latency:.0f} | {'5 % mixed' if faulty else 'none'} | {concurrency / latency:,.0f} "
-            f"| {capacity:,.0f} | {rate:,.0f} | {rate / capacity:.3f} | {rate * latency / concurrency:.3f} "
-            f"| {count / served_units:.3f} | {len(asked):,} | {len(result.unjudged):,} | {result.repaired:,} "
-            f"| {1e6 * computed / count:,.0f} |"
+            f"| {1000 * latency:.0f} | {name} | {rate:,.0f} | {rate / capacity:.3f} "
+            f"| {min(share):.3f} to {max(share):.3f} | {computed:,.0f} |"
         )
-
-
-def _soak_run(url: str, store: Path, count: int, concurrency: int, pipe: Connection) -> None:
-    result, _, _ = judge(url, store, count, concurrency)
-    pipe.send((len(result.judgements), len(result.verdicts), sorted(set(result.unjudged.values()))))
-
-
-def _stored(store: Path) -> dict[str, tuple[str, bool]]:
-    """Of each stored answer its prompt and whether it leaves nothing to ask."""
-    if not store.exists():
-        return {}
-    with sqlite3.connect(store) as connection:
-        rows = connection.execute(
-            "SELECT key, prompt, parsed IS NOT NULL OR reason = 'refused' FROM verdicts"
-        ).fetchall()
-    return {key: (prompt, bool(settled) or key.endswith(":repair")) for key, prompt, settled in rows}
-
-
-def soak(latency: float, count: int, concurrency: int, folder: Path) -> Iterator[str]:
-    """Run, kill, run again; a line for each run."""
-    context, store = multiprocessing.get_context("spawn"), folder / "soak"
-    with stub(latency, concurrency, faulty=True) as served:
-        for share in (*KILLS, None):
-            before = _stored(store)
-            here, there = context.Pipe()
-            process = context.Process(target=_soak_run, args=(served.url, store, count, concurrency, there))
-            process.start()
-            if share is None:
-                judged, verdicts, reasons = here.recv()
-                assert judged == count
-            else:
-                while not store.exists() or len(_stored(store)) < share * count:
-                    time.sleep(0.2)
-                process.kill()
-            process.join()
-            _, asked = served.asked()
-            settled = {prompt for prompt, done in before.values() if done}
-            answered = {prompt for prompt, _ in before.values()}
-            again = sum(prompt in settled or (number == 1 and prompt in answered) for prompt, number in asked)
-            assert again == 0, f"{again} requests for what was stored"
-            yield f"{len(before):,} answers stored before, {len(asked):,} requests, {again} of them for what was stored"
-        yield f"{judged:,} samples: {verdicts:,} verdicts, {judged - verdicts:,} unjudged ({', '.join(reasons)})"
 
 
 def main() -> None:
-    """Print the table, or the soak's lines."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--verdicts", type=int, default=16_000)
-    parser.add_argument("--latency", type=float, nargs="+", default=[0.05, 0.2], help="seconds")
+    parser.add_argument("--verdicts", type=int, default=4_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--latency", type=float, nargs="+", default=[0.2, 0.05], help="seconds")
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--soak", action="store_true")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-        print(
-            f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python {platform.python_version()}; ", end=""
-        )
-        print(f"{asked.verdicts:,} verdicts, {asked.concurrency} at once\n")
-        if asked.soak:
-            for line in soak(asked.latency[0], asked.verdicts, asked.concurrency, Path(folder)):
-                print(line, flush=True)
-            return
-        print(
-            "| latency ms | faults | nominal /s | capacity /s | ours /s | ratio | of nominal | ceiling | requests "
-            "| unjudged | repaired | CPU µs per verdict |"
-        )
-        print("|---:|---|" + "---:|" * 10)
-        for latency in asked.latency:
-            for row in throughput(latency, asked.verdicts, asked.concurrency, Path(folder)):
-                print(row, flush=True)
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    print(f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python {platform.python_version()}; ", end="")
+    print(f"{asked.verdicts:,} verdicts, {asked.concurrency} in flight, medians of {asked.repeats}\n")
+    print("| latency, ms | client | answers/s | of capacity | of capacity, runs | CPU µs per answer |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for latency in asked.latency:
+        for row in rows(latency, asked.verdicts, asked.concurrency, asked.repeats):
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
 from .models import Models, model_facts
 from .pairs import CONFIDENCE, SEED
+from .releases import Releases
 from .standings import Standings
+from .verified import verified
 
 __all__ = ["RESAMPLES", "build_board"]
 
@@ -27,6 +29,7 @@ def build_board(
     models: Models | None = None,
     demonstration: bool = False,
     published: bool = True,
+    releases: Releases | None = None,
     resamples: int = RESAMPLES,
 ) -> Board:
     """The leaderboard of the runs; the same runs give the same board, in whatever order they come.
@@ -38,6 +41,7 @@ def build_board(
         models: what the organiser says of models (`medtasks.leaderboard.models.read_models`).
         demonstration: let runs on miniature data be ranked.
         published: show the papers' figures beside the benchmarks' own.
+        releases: what the documents of runs are compared with; without, they are taken as they are.
         resamples: of the rankings' cluster bootstrap.
 
     Raises:
@@ -46,6 +50,8 @@ def build_board(
     """
     once = {digest.facts.key: digest for digest in sorted(digests, key=lambda one: (one.facts.key, one.facts.folder))}
     runs = sorted(once.values(), key=lambda one: (one.facts.created, one.facts.key))
+    if releases is not None:
+        runs = [verified(digest, releases) for digest in runs]
     standings = Standings(runs, demonstration=demonstration)
     boards = tuple(
         benchmark_board(card, runs, standings, published=published, resamples=resamples)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,25 +15,21 @@ from medtasks.results.manifest import RunManifest
 from medtasks.validation.findings import Finding
 from medtasks.validation.report import failed
 
-from .check_files import check_files, check_text, secret_values
+from .check_beside import check_beside
+from .check_documents import check_documents
+from .check_files import check_files, secret_values
 from .check_rules import problem
 from .check_run import Asked, check_run
 from .check_scores import check_samples, check_scores
 from .collect import find_runs, find_unread
 from .reading import digest_run
+from .releases import Releases
 from .strip import is_stripped
 
 __all__ = ["COVERAGE", "CheckReport", "check_results"]
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, where nobody says else."""
-
-_MEDIA = {
-    *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
-    *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
-}
-_LOG = re.compile(r".*_(samples_.+\.jsonl|results\.json)", re.I)
-"""What lmms-eval itself writes beside a run's folder: whole documents, and the command with all its arguments."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,7 @@ def check_results(
     demonstration: bool = False,
     public: bool = True,
     rescore: bool = True,
+    documents: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
@@ -69,9 +65,10 @@ def check_results(
 
     A folder is whole, readable, and holds a run's files alone, without links, keys or paths of a machine; all documents
     were asked, by today's task files, on the release (or most of it); judged benchmarks were judged; scores follow from
-    samples, and samples from responses; no prompt shows what it must hide; no sample holds what must not be shared.
-    Beside the folders lie neither media, nor lmms-eval's own logs, nor links to runs, nor keys in any file (all is
-    looked at but ``.git``).
+    samples, and samples from responses; documents are those of the data, prompts those of the templates; no prompt
+    shows what it must hide; no sample holds what must not be shared.
+    Beside the folders lie neither media, nor logs of lmms-eval without a run, nor links to runs, nor keys in any file
+    (all is looked at but ``.git``).
 
     Args:
         paths: result folders, or folders that hold some.
@@ -79,21 +76,24 @@ def check_results(
         demonstration: allow miniature data.
         public: whether the repository can be read by all; else rows that must not be shared are only warned of.
         rescore: score all responses again (the slowest part).
+        documents: files of document hashes, beside the data prepared here (`medtasks.leaderboard.releases`).
         environment: where keys are looked for; by default this process's.
         progress: told of folders done, and of all.
 
     Raises:
         UsageError: a path is no folder.
+        DataError: a file of document hashes cannot be read.
     """
+    releases = Releases(documents)
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_values(os.environ if environment is None else environment)
     folders = find_runs(paths)
-    findings = list(_strays(paths, folders, secrets))
+    findings = list(_strays(paths, folders, secrets, asked))
     fingerprints: dict[str, dict[str, list[str]]] = {}
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        manifest, found = _checked(folder, asked, rescore, secrets)
+        manifest, found = _checked(folder, asked, rescore, secrets, releases)
         findings += found
         for name, facts in manifest.data.items() if manifest is not None else ():
             fingerprints.setdefault(name, {}).setdefault(facts.fingerprint, []).append(str(folder))
@@ -104,13 +104,17 @@ def check_results(
 
 
 def _checked(
-    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str]
+    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str], releases: Releases
 ) -> tuple[RunManifest | None, list[Finding]]:
     """The manifest of a folder that could be read, and all findings about it; whatever it holds, others go on."""
     try:
         manifest, samples = read_run(folder)
         digest = digest_run(folder)
-        found = [*check_run(folder, manifest, samples, digest, asked), *check_scores(folder, manifest, digest)]
+        found = [
+            *check_run(folder, manifest, samples, digest, asked),
+            *check_documents(folder, manifest, samples, digest, releases),
+            *check_scores(folder, manifest, digest),
+        ]
         if rescore:
             again = [name for name in manifest.tasks if name in digest.entries and not is_stripped(samples[name])]
             found += check_samples(folder, manifest, samples, again)
@@ -128,37 +132,19 @@ def _named(folder: Path) -> frozenset[str]:
     return frozenset(path.stem for path in (folder / "samples").glob("*.jsonl"))
 
 
-def _strays(paths: Sequence[Path], folders: Sequence[Path], secrets: Mapping[str, str]) -> Iterator[Finding]:
+def _strays(
+    paths: Sequence[Path], folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked
+) -> Iterator[Finding]:
     """Paths without a run, what could not be looked into, and what lies beside the runs."""
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
             fix = "submit the folder …_medtasks that a run writes; other logs become one with `medtasks score --out`"
             yield problem("LB101", path.name, "there is no result folder in it", "at least one", fix, file=path)
-        for file in _beside(path, inside):
-            told = f"{file.name} lies beside the results"
-            if file.suffix.lower() in _MEDIA:
-                yield problem("LB103", path.name, told, "no media", "remove it", file=file)
-            elif _LOG.fullmatch(file.name):
-                fix = "remove it; a log becomes a run with `medtasks score LOG --from lmms-eval --out NEW_FOLDER`"
-                yield problem("LB103", path.name, told, "none of lmms-eval's own files", fix, file=file)
-            if not file.is_symlink():
-                yield from check_text(file, path.name, secrets)
+        yield from check_beside(path, inside, secrets, asked)
     for one in find_unread(paths):
         code = "LB104" if one.link else "LB102"
         yield problem(code, one.path.name, one.found, "a folder that can be read", one.fix, file=one.path)
-
-
-def _beside(path: Path, folders: Sequence[Path]) -> Iterator[Path]:
-    """The files in ``path`` that are in none of its runs' ``folders``."""
-    runs = {folder.resolve() for folder in folders}
-    for directory, names, files in os.walk(path):
-        here = Path(directory)
-        if here.resolve() in runs:
-            names.clear()
-            continue
-        names[:] = sorted(name for name in names if name != ".git")
-        yield from (here / name for name in sorted(files))
 
 
 def _others(fingerprints: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[Finding]:

@@ -33,6 +33,9 @@ _RULES = (
     Rule("LB303", "error", "hidden text in a prompt"),
     Rule("LB304", "error", "rows of data that must not be shared"),
     Rule("LB305", "error", "samples without prompts and responses"),
+    Rule("LB401", "error", "document is not the data's"),
+    Rule("LB402", "warning", "documents cannot be compared"),
+    Rule("LB403", "error", "prompt is not the template's"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}

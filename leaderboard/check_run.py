@@ -16,6 +16,7 @@ from medtasks.validation.rendered import leaks
 
 from .check_rules import problem
 from .digest import Digest
+from .documents import document_of
 from .standings import protocols_today
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
@@ -166,14 +167,7 @@ def _hidden(folder: Path, name: str, facts: TaskFacts, samples: Sequence[Sample]
 
 def _leaks(sample: Sample, visible: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Hidden fields, and their text in the prompt as it was asked; the same rule as for templates."""
-    document = {
-        **sample.document,
-        "sample_id": sample.sample_id,
-        "cluster": sample.cluster,
-        "media": list(sample.media),
-        "target": sample.target,
-    }
-    yield from leaks(document, visible, sample.prompt)
+    yield from leaks(document_of(sample), visible, sample.prompt)
 
 
 def _judged(folder: Path, digest: Digest, known: Mapping[str, TaskFacts]) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from medtasks.validation.findings import Finding
 from .check_rules import problem
 from .digest import Digest
 
-__all__ = ["check_samples", "check_scores"]
+__all__ = ["check_samples", "check_scores", "rescored", "scored_otherwise"]
 
 _MOST = 5
 """Findings of one kind in one task."""
@@ -71,7 +71,7 @@ def check_samples(
     """
     for task in tasks:
         try:
-            again = _again(task, manifest, samples[task])
+            again = rescored(task, manifest, samples[task])
         except MedtasksError as error:
             told, fix = f"the responses cannot be scored again ({error})", "the samples' own statistics were trusted"
             yield problem("LB107", task, told.rstrip("."), "what scoring needs", fix)
@@ -79,11 +79,19 @@ def check_samples(
         yield from _compared(folder / "samples" / f"{task}.jsonl", task, samples[task], again)
 
 
-def _again(task: str, manifest: RunManifest, samples: Sequence[Sample]) -> list[Sample]:
-    """The samples by today's rules, as `medtasks.results.rescore` makes them, without scores and intervals."""
+def rescored(task: str, manifest: RunManifest, samples: Sequence[Sample], *, learned: bool = True) -> list[Sample]:
+    """The samples by today's rules, as `medtasks.results.rescore` makes them, without scores and intervals.
+
+    ``learned`` is whether metrics that are models of their own are computed, too.
+
+    Raises:
+        MedtasksError: they cannot be scored here.
+    """
     spec = load_spec(task)
     problems: list[str] = []
-    scored = with_learned_metrics(spec, scored_again(spec, samples), problems)
+    scored = scored_again(spec, samples)
+    if learned:
+        scored = with_learned_metrics(spec, scored, problems)
     if problems:
         raise MedtasksError(problems[0])
     return with_judged_scores(spec, scored, manifest.judge)
@@ -93,7 +101,7 @@ def _compared(path: Path, task: str, samples: Sequence[Sample], again: Sequence[
     lost: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for line, (before, after) in enumerate(zip(samples, again, strict=True), start=1):
-        for what, here, there in _otherwise(before, after):
+        for what, here, there in scored_otherwise(before, after):
             if there is None:
                 lost[what] += 1
                 continue
@@ -106,7 +114,7 @@ def _compared(path: Path, task: str, samples: Sequence[Sample], again: Sequence[
         yield problem("LB107", task, told, "what it needs", fix, file=path, field=what)
 
 
-def _otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
+def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
     """What was filtered or scored otherwise: field, as it was, as it is now (None: not computed here)."""
     for field in ("filtered", "status"):
         if getattr(before, field) != getattr(after, field):

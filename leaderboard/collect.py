@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.results.find import SUFFIX, run_folders
 from medtasks.results.run import data_facts
 from medtasks.results.swap import recover
 from medtasks.spec import load_spec
@@ -21,7 +21,6 @@ from .redaction import shown
 
 __all__ = ["Unread", "collect", "find_plain_runs", "find_runs", "find_unread"]
 
-SUFFIX = "_medtasks"
 Progress = Callable[[int, int], None]
 """Runs done, all runs."""
 
@@ -162,27 +161,18 @@ def _found(paths: Sequence[Path]) -> _Found:
         path = Path(str(error.filename))
         unread[path] = Unread(path, f"it cannot be listed ({error.strerror})", "give access to it", link=False)
 
+    def other(here: Path, names: list[str], files: list[str]) -> None:
+        for name in (*names, *files):
+            if name.endswith(SUFFIX) and (here / name).is_symlink():
+                unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
+        for run in plain_runs(here, files):
+            plain.setdefault((here.resolve(), run.stamp), run)
+
     for path in paths:
         if not path.is_dir():
             raise UsageError(f"{path}: no such folder; give folders of results.")
-        for directory, names, files in os.walk(path, onerror=closed):
-            here = Path(directory)
-            for name in sorted(names):
-                aside = name.startswith(".") and name.endswith(f"{SUFFIX}.aside")
-                whole = here / name[1:].removesuffix(".aside")
-                if aside and not whole.exists():
-                    folders.setdefault(whole.resolve(), whole)  # reading it puts it back
-            told = "manifest.json" in files and (here == path or "samples" in names)
-            if told or here.resolve().name.endswith(SUFFIX):
-                folders.setdefault(here.resolve(), here)
-                names.clear()
-                continue
-            names[:] = sorted(name for name in names if not name.startswith("."))
-            for name in (*names, *files):
-                if name.endswith(SUFFIX) and (here / name).is_symlink():
-                    unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
-            for run in plain_runs(here, files):
-                plain.setdefault((here.resolve(), run.stamp), run)
+        for folder in run_folders(path, other, closed):
+            folders.setdefault(folder.resolve(), folder)
     return _Found(
         [folders[key] for key in sorted(folders)],
         [plain[key] for key in sorted(plain)],

@@ -9,6 +9,7 @@ from medtasks.metrics.base import Array
 from medtasks.results.scoring import Scores
 
 from .board import RunFacts, Timeline
+from .documents import TaskDocuments
 
 __all__ = ["Digest", "Entry"]
 
@@ -43,10 +44,16 @@ class Entry:
 @dataclass(frozen=True)
 class Digest:
     """One result folder. ``model`` is the model's identity (`medtasks.leaderboard.models`), ``blind`` a run without
-    media, ``complete`` says by task and group whether every document of the prepared data was asked."""
+    media, ``complete`` says by task and group whether every document of the prepared data was asked, as the manifest
+    has it. ``documents`` are those of its samples by task, ``doubts`` what forbids to rank a task
+    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.verified.verified` adds what comparing the documents gives,
+    and in ``unverified`` why those of a task were compared with nothing."""
 
     facts: RunFacts
     model: str
     blind: bool
     entries: Mapping[str, Entry]
     complete: Mapping[str, bool] = field(default_factory=dict)
+    documents: Mapping[str, TaskDocuments] = field(default_factory=dict)
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unverified: Mapping[str, str] = field(default_factory=dict)

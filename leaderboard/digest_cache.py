@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import io
@@ -15,16 +16,18 @@ from typing import Any
 import numpy as np
 
 from medtasks.packages import task_packages
+from medtasks.prompts import template_folders
 from medtasks.results.files import canonical_json
 from medtasks.results.manifest import versions
 from medtasks.results.scoring import Scores
 
 from .board import RunFacts, Timeline
 from .digest import Digest, Entry
+from .documents import TaskDocuments, View
 
 __all__ = ["DigestCache", "pack", "state_of", "unpack"]
 
-FORMAT = 3
+FORMAT = 4
 """Moves whenever the same folder gives another digest, or digests are written otherwise."""
 
 
@@ -112,6 +115,11 @@ def pack(digest: Digest) -> bytes:
         "model": digest.model,
         "blind": digest.blind,
         "complete": dict(digest.complete),
+        "documents": {
+            task: [one.view.cap, one.view.fields, base64.b64encode(one.hashes).decode()]
+            for task, one in digest.documents.items()
+        },
+        "doubts": dict(digest.doubts),
         "entries": entries,
     }
     text = json.dumps(told).encode()  # keys in their order: tasks and metrics are shown in it
@@ -144,17 +152,25 @@ def unpack(content: bytes) -> Digest:
                 timelines=tuple(Timeline.model_validate(one) for one in entry["timelines"]),
             )
     facts = RunFacts.model_validate(told["facts"])
-    return Digest(facts, told["model"], told["blind"], entries, told["complete"])
+    documents = {
+        task: TaskDocuments(View(cap, None if fields is None else tuple(fields)), base64.b64decode(hashes))
+        for task, (cap, fields, hashes) in told["documents"].items()
+    }
+    doubts = {task: tuple(one) for task, one in told["doubts"].items()}
+    return Digest(facts, told["model"], told["blind"], entries, told["complete"], documents, doubts)
 
 
 def _rules() -> str:
-    """All that scores beside the folder: versions, and every installed package with its task files and rubrics."""
+    """What a digest depends on beside the folder: versions, packages with their task files, rubrics and templates."""
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([FORMAT, versions(), [one.owner for one in packages]]).encode())
     for package in packages:
         for folder in (package.tasks, package.rubrics):
             for path in sorted(folder.rglob("*.yaml")):
                 digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    for folder in template_folders():
+        for path in sorted(folder.rglob("*.j2")):
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

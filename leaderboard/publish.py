@@ -14,6 +14,7 @@ from .collect import collect
 from .exports import write_exports
 from .figures import FORMATS, draw_all
 from .models import read_models
+from .releases import Releases
 from .site import samples_of, write_site
 
 __all__ = ["Choices", "publish"]
@@ -30,6 +31,7 @@ class Choices:
         models: the organiser's file of models (`medtasks.leaderboard.models`).
         demonstration: let runs on miniature data be ranked, marked as such.
         published: show the papers' figures, apart from ranked rows.
+        documents: files of document hashes, beside the data prepared here (`medtasks.leaderboard.releases`).
         figures: formats of the figures (`medtasks.leaderboard.figures.FORMATS`); none draws none.
         cache: where the digests of folders are kept; None to read every folder anew.
     """
@@ -38,6 +40,7 @@ class Choices:
     models: Path | None = None
     demonstration: bool = False
     published: bool = True
+    documents: tuple[Path, ...] = ()
     figures: tuple[str, ...] = FORMATS
     cache: Path | None = None
 
@@ -55,9 +58,10 @@ def publish(
 
     Raises:
         UsageError: a path is no folder, there is no result in any, or ``site`` holds something else.
-        DataError: the file of models cannot be read.
+        DataError: the file of models, or one of document hashes, cannot be read.
     """
     choices = choices or Choices()
+    releases = Releases(choices.documents)
     models = read_models(choices.models) if choices.models is not None else None
     digests, refused = collect(results, choices.cache, progress)
     if not digests:
@@ -70,6 +74,7 @@ def publish(
         models=models,
         demonstration=choices.demonstration,
         published=choices.published,
+        releases=releases,
     )
     write_site(
         board,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from medtasks.benchmarks import get_benchmark
@@ -22,6 +23,8 @@ from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline
 from .digest import Digest, Entry
+from .documents import run_documents
+from .doubts import doubts_of
 from .facts import run_facts, run_notes
 from .limits import require_samples, require_scores, require_statistics, require_timelines
 from .models import model_key
@@ -75,7 +78,8 @@ def digest_run(folder: Path) -> Digest:
     manifest, samples = read_run(folder)
     path = folder / "scores.json"
     held = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    return _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
+    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
+    return replace(digest, doubts=doubts_of(_known(manifest)[0], samples, digest.facts.digest))
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
@@ -90,6 +94,12 @@ def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
 def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, held: str | None) -> Digest:
     _check(manifest, samples)
     manifest, strangers = _known(manifest)
+    for task, one in manifest.tasks.items():
+        if one.benchmark != (benchmark := load_spec(task).metadata.benchmark):
+            raise DataError(
+                f"manifest.json: field `tasks.{task}.benchmark` is {one.benchmark!r}, expected {benchmark!r}; "
+                "restore it."
+            )
     if not manifest.tasks:
         raise UsageError(
             f"{folder}: no installed package has its tasks ({', '.join(strangers)}); install the one that does."
@@ -110,6 +120,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
         },
+        documents={task: run_documents(task, facts, samples[task]) for task, facts in manifest.tasks.items()},
     )
 
 

@@ -15,7 +15,16 @@ from medtasks.spec import leaf_tasks, load_spec
 
 from .digest import Digest, Entry
 
-__all__ = ["BLIND", "MINIATURE", "Standing", "Standings", "coverage_notes", "protocols_today"]
+__all__ = [
+    "BLIND",
+    "MINIATURE",
+    "Standing",
+    "Standings",
+    "coverage_notes",
+    "doubts",
+    "protocols_today",
+    "trust",
+]
 
 BLIND = "blind: prompts without media"
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
@@ -77,9 +86,10 @@ class Standings:
     def of(self, task: str, metric: str) -> Standing:
         """The standing of one metric of one task or group.
 
-        Comparable runs are complete, not blind, not on miniature data, and have equal signatures. Where there are
-        several such sets, it is one with values, then one that follows today's task files, then the one of most models,
-        then the first by its signature. Of a model's comparable runs the newest counts.
+        Comparable runs are complete, not blind, not on miniature data, on documents that nothing speaks against, and
+        have equal signatures. Where there are several such sets, it is one with values, then one whose documents are
+        verified (:func:`trust`), then one that follows today's task files, then the one of most models, then the first
+        by its signature. Of a model's comparable runs the newest counts.
         """
         if (task, metric) not in self._known:
             self._known[task, metric] = self._standing(task, metric)
@@ -121,7 +131,7 @@ class Standings:
             if entry is None or score is None or not score.samples:
                 continue
             mini = digest.facts.mini and not self._demonstration
-            eligible = not (digest.blind or mini) and digest.complete.get(task, False)
+            eligible = not (digest.blind or mini or doubts(digest, task)) and digest.complete.get(task, False)
             alike = (entry.signatures[metric], self._items_of(digest, entry))
             found.append(_Run(digest, score, alike, eligible))
         return found
@@ -135,7 +145,7 @@ class Standings:
         return self._items[key]
 
     def _reasons(self, run: _Run, task: str, main: Sequence[_Run]) -> tuple[str, ...]:
-        reasons = []
+        reasons = doubts(run.digest, task)
         if run.digest.blind:
             reasons.append(BLIND)
         if run.digest.facts.mini and not self._demonstration:
@@ -157,6 +167,22 @@ def coverage_notes(digest: Digest, task: str) -> list[str]:
     return [note for note in digest.facts.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
+def doubts(digest: Digest, task: str) -> list[str]:
+    """What forbids to rank the run in a task or group, a sentence each."""
+    leaves = leaf_tasks(task)
+    found = ((leaf, doubt) for leaf in leaves for doubt in digest.doubts.get(leaf, ()))
+    return [doubt if leaf == task else f"{leaf}: {doubt}" for leaf, doubt in found]
+
+
+def trust(digest: Digest, task: str) -> int:
+    """0 where all documents of a task or group were compared with the data, 1 where the run is stripped, so that only
+    a part of them could be, 2 where there was nothing to compare some with."""
+    leaves = leaf_tasks(task)
+    if any(leaf in digest.unverified for leaf in leaves):
+        return 2
+    return int(any(digest.documents[leaf].view.fields is not None for leaf in leaves if leaf in digest.documents))
+
+
 def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
     """The runs that a ranking is made of; none where no run is eligible."""
     sets: dict[tuple[str, str], list[_Run]] = {}
@@ -164,9 +190,10 @@ def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
         if run.eligible:
             sets.setdefault(run.alike, []).append(run)
 
-    def order(members: list[_Run]) -> tuple[bool, bool, int, tuple[str, str]]:
+    def order(members: list[_Run]) -> tuple[bool, int, bool, int, tuple[str, str]]:
         valued = {run.digest.model for run in members if run.score.value is not None}
-        return not valued, not _is_usual(members[0], task), -len(valued), members[0].alike
+        trusted = min(trust(run.digest, task) for run in members)
+        return not valued, trusted, not _is_usual(members[0], task), -len(valued), members[0].alike
 
     return min(sets.values(), key=order, default=[])
 

@@ -12,6 +12,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
 from medtasks.errors import MedtasksError
 from medtasks.plugin import all_cards
+from medtasks.results.find import one_run
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.run import pooled_scores
@@ -57,11 +58,11 @@ def strip_run(folder: Path, out: Path) -> Path:
     them again from responses.
 
     Raises:
-        UsageError: ``folder`` is no run's, or ``out`` exists.
+        UsageError: ``folder`` neither is nor holds one run's, or ``out`` exists.
         DataError: the run cannot be read.
         MedtasksError: a breakdown rests on a field that is text, or the scores would change.
     """
-    manifest, samples = read_run(folder)
+    manifest, samples = read_run(one_run(folder))
     threshold = judged_threshold(manifest.judge)
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     names = _numbered({sample.cluster for task in withheld for sample in samples[task]})

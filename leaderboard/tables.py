@@ -12,7 +12,8 @@ from medtasks.results.signature import format_signature, parse_signature
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .digest import Digest
-from .standings import Standings, coverage_notes
+from .standings import Standings, coverage_notes, trust
+from .verified import unverified_note
 
 __all__ = ["Tables", "cell_of", "held_groups", "is_incomplete"]
 
@@ -93,7 +94,9 @@ class Tables:
         return BoardTable(
             name=name,
             title=title,
-            note=" ".join(filter(None, (note, self._unusual(columns), *self._coverage(columns)))),
+            note=" ".join(
+                filter(None, (note, self._unusual(columns), *self._coverage(columns), *self._unverified(columns)))
+            ),
             columns=tuple(columns),
             rows=tuple(_board_row(model, rows[model]) for model in sorted(rows, key=self._place) if rows[model].cells),
             apart=tuple(
@@ -105,6 +108,18 @@ class Tables:
         standings = {(one.task, one.metric): self._standings.of(one.task, one.metric) for one in columns}
         tasks = sorted({task for (task, _), standing in standings.items() if not standing.usual})
         return f"No run of {', '.join(tasks)} follows today's task files; these runs are alike." if tasks else ""
+
+    def _unverified(self, columns: Sequence[BoardColumn]) -> list[str]:
+        """Whose questions and gold answers, or whose scores, readers have to take on trust."""
+        levels: dict[int, set[str]] = {1: set(), 2: set()}
+        for column in columns:
+            for digest in self._standings.of(column.task, column.metric).ranked.values():
+                levels.get(trust(digest, column.task), set()).add(column.task)
+        notes = [unverified_note(sorted(levels[2]))] if levels[2] else []
+        if levels[1]:
+            told = "stripped of prompts and responses, so their scores are taken as they say"
+            notes.append(f"Runs of {', '.join(sorted(levels[1]))} are {told}.")
+        return notes
 
     def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
         """How much of a release the comparable runs of a column answered, where that is not all."""

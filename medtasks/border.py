@@ -2,18 +2,28 @@
 
 The harness answers any exception with a traceback, several retries and exit code 0, so a script would take a
 failed run for a finished one; at the border every :class:`MedtasksError` becomes one sentence and exit code 1.
+Python in turn swallows an interrupt that arrives within a destructor; here it arrives after all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["at_border"]
+__all__ = ["INTERRUPTED", "at_border", "interrupts_arrive"]
+
+INTERRUPTED = 130
+"""Exit code of a program that was interrupted (SIGINT), as shells have it."""
+_AGAIN = 0.05
+"""Seconds after which a swallowed interrupt is sent again."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,3 +45,26 @@ def at_border(function: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(1) from error
 
     return guarded
+
+
+@contextlib.contextmanager
+def interrupts_arrive() -> Iterator[None]:
+    """Send SIGINT again where Python only printed its KeyboardInterrupt, since it was raised within a destructor.
+
+    The package ``regex`` has such destructors: an interrupt while metrics compile their patterns was often lost.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            again = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+            again.daemon = True
+            again.start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

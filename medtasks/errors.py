@@ -6,7 +6,16 @@ so that a command-line user never needs a traceback.
 
 from __future__ import annotations
 
-__all__ = ["DataError", "HarnessError", "MediaError", "MedtasksError", "NotPreparedError", "UsageError", "first_line"]
+__all__ = [
+    "DataError",
+    "HarnessError",
+    "MediaError",
+    "MedtasksError",
+    "NoRowsError",
+    "NotPreparedError",
+    "UsageError",
+    "first_line",
+]
 
 
 class MedtasksError(Exception):
@@ -19,6 +28,10 @@ class UsageError(MedtasksError):
 
 class DataError(MedtasksError):
     """Source data break the format that a protocol card describes (file, line and field are named)."""
+
+
+class NoRowsError(DataError):
+    """The prepared data hold no row for a task: a release may leave out what a task asks for."""
 
 
 class MediaError(DataError):

@@ -1,8 +1,12 @@
 """Who brings tasks: medtasks itself, and installed packages that say so with an entry point.
 
 A package registers under the group ``medtasks.tasks`` and keeps its files in folders beside the module that it names:
-``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/``, ``rubrics/``. What there is, is told from these folders
-alone, without importing any of its code (target S6); the code, where there is any, is :mod:`medtasks.plugin`'s.
+``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``, ``rubrics/<module>_*.yaml``. What there is, is
+told from these folders alone, without importing any of its code (target S6); the code, where there is any, is
+:mod:`medtasks.plugin`'s.
+
+Names of tasks are the harness's, and so anybody's: where two packages have the same, the one that was installed later
+is left out. All else begins with the package's module, so no package can take anything from another.
 """
 
 from __future__ import annotations
@@ -10,17 +14,70 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["GROUP", "OURS", "TaskPackage", "task_packages"]
+from medtasks.guard import Guarded, guard_imports
+from medtasks.text import one_line
+
+__all__ = ["GROUP", "OURS", "LeftOut", "TaskPackage", "files_left_out", "task_packages", "warn", "without_warnings"]
 
 GROUP = "medtasks.tasks"
 """The entry-point group."""
 
 OURS = "medtasks"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence that says how to fix it.
+
+    ``file`` and ``line`` say where, as far as that is known.
+    """
+
+    owner: str
+    part: str
+    why: str
+    file: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f" ({self.place})" if self.file and self.file not in self.why else ""
+        what = f"{self.part} of {self.owner}" if self.part else self.owner
+        return f"{what} is left out: {self.why}{place}"
+
+    @property
+    def place(self) -> str:
+        """File and line, where they are known."""
+        return f"{self.file}{f', line {self.line}' if self.line else ''}"
+
+    def warn(self) -> None:
+        """Say so on standard error."""
+        warn(str(self))
+
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Say nothing of what is left out within the block: for commands that report it themselves."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
+def warn(text: str) -> None:
+    """Say on standard error that something of a package is not used."""
+    if not _QUIET.get():
+        print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -39,39 +96,93 @@ class TaskPackage:
         """Distribution and version, for tables and messages."""
         return f"{self.distribution} {self.version}"
 
-    def names(self) -> Iterator[tuple[str, str]]:
-        """(kind, name) of everything that must be nobody else's: tasks and groups, templates, rubrics."""
-        for path in sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")]):
-            yield "task", path.stem
+    @property
+    def prefix(self) -> str:
+        """What names of its metrics, rubrics and folders of templates begin with; empty for ours."""
+        return "" if self.distribution == OURS else self.module.replace(".", "_")
+
+    def owns(self, name: str) -> bool:
+        """Whether ``name`` is one that the package may give to a metric, a rubric or a rubric's score.
+
+        >>> package = TaskPackage("acme-bench", "1.0", "acme_bench", Path(), Path(), Path())
+        >>> package.owns("acme_bench_recall"), package.owns("recall")
+        (True, False)
+        """
+        return not self.prefix or name.startswith(f"{self.prefix}_")
+
+    def task_files(self) -> Iterator[Path]:
+        """Its task and group files, in the order of their paths."""
+        yield from sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
+
+    def rubric_files(self) -> Iterator[Path]:
+        """The files of its rubrics, in the order of their names."""
+        yield from (path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem))
+
+    @property
+    def template_folder(self) -> Path:
+        """The folder in which its templates lie; their names begin with that of the folder."""
+        return self.templates / self.prefix
+
+    def foreign_files(self) -> Iterator[LeftOut]:
+        """Files that are not used, because their names could be another package's."""
         for path in sorted(self.templates.rglob("*.j2")):
-            yield "template", path.relative_to(self.templates).as_posix()
+            if self.prefix and not path.is_relative_to(self.template_folder):
+                name = path.relative_to(self.templates).as_posix()
+                yield LeftOut(
+                    self.owner,
+                    f"template {name}",
+                    f"it lies outside templates/{self.prefix}/; move it there.",
+                    str(path),
+                )
         for path in sorted(self.rubrics.glob("*.yaml")):
-            yield "rubric", path.stem
+            if not self.owns(path.stem):
+                why = f"its name does not begin with that of the package; call it {self.prefix}_{path.stem}."
+                yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
 
 
 @functools.cache
-def task_packages() -> tuple[TaskPackage, ...]:
-    """Ours, then every installed one that can be used, by distribution.
-
-    A package that cannot be found, brings no task, or takes a name that another one has, is left out: one sentence on
-    standard error says why, and everything else works.
-    """
-    found = [_ours()]
-    taken = dict.fromkeys(found[0].names(), OURS)
+def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
+    """The packages that are used, ours first, and what is not."""
+    used = [_ours()]
+    left_out: list[LeftOut] = []
+    taken = {path.stem: OURS for path in used[0].task_files()}
+    modules = {used[0].module: OURS}
     for point in sorted(entry_points(group=GROUP), key=_order):
         package = _read(point)
-        if isinstance(package, str):
-            _warn(package)
+        if isinstance(package, LeftOut):
+            left_out.append(package)
             continue
-        clashes = [(kind, name) for kind, name in package.names() if (kind, name) in taken]
-        if clashes:
-            kind, name = clashes[0]
-            other = taken[clashes[0]]
-            _warn(f"{package.owner} is left out: its {kind} {name} is already {other}'s; rename one of them.")
-            continue
-        taken |= dict.fromkeys(package.names(), package.owner)
-        found.append(package)
-    return tuple(found)
+        names = {path.stem: path for path in package.task_files()}
+        clash = next((name for name in names if name in taken), None)
+        if package.module in modules:
+            why = f"its module {package.module} is {modules[package.module]}'s; uninstall one of them."
+            left_out.append(LeftOut(package.owner, "", why))
+        elif clash is not None:
+            why = f"its task {clash} is already {taken[clash]}'s; rename one of them."
+            left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
+        else:
+            taken |= dict.fromkeys(names, package.owner)
+            modules[package.module] = package.owner
+            used.append(package)
+            left_out += package.foreign_files()
+    for one in left_out:
+        one.warn()
+    guard_imports({one.module: Guarded(one.owner, one.tasks.parent) for one in used[1:]})
+    return tuple(used), tuple(left_out)
+
+
+def task_packages() -> tuple[TaskPackage, ...]:
+    """Ours, then every installed one that can be used, in the order in which they were installed.
+
+    A package that cannot be found, brings no task, or takes the name of another one's task, is left out: one sentence
+    on standard error says why, and everything else works. From then on the others are imported under guard.
+    """
+    return _found()[0]
+
+
+def files_left_out() -> tuple[LeftOut, ...]:
+    """Packages and files of packages that are not used, as far as that can be told without importing code."""
+    return _found()[1]
 
 
 def _ours() -> TaskPackage:
@@ -85,37 +196,45 @@ def _ours() -> TaskPackage:
     return TaskPackage(OURS, medtasks.__version__, "medtasks.builtin", *folders)
 
 
-def _order(point: EntryPoint) -> tuple[str, str]:
-    return (point.dist.name if point.dist else "", point.name)
+def _order(point: EntryPoint) -> tuple[float, str, str]:
+    """First come, first served: a package that is added must not disable one that is there."""
+    name = point.dist.name.lower().replace("_", "-") if point.dist else ""
+    return (_installed(point.dist) if point.dist else 0.0, name, point.name)
 
 
-def _read(point: EntryPoint) -> TaskPackage | str:
+def _installed(distribution: Distribution) -> float:
+    """When it was: installers write the folder of the metadata last, and nothing changes it afterwards."""
+    for file in distribution.files or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):
+                return Path(str(file.locate())).parent.stat().st_mtime
+    return 0.0
+
+
+def _read(point: EntryPoint) -> TaskPackage | LeftOut:
     """The package of an entry point, or why there is none."""
-    distribution = point.dist.name if point.dist else point.name
+    distribution, version = (point.dist.name, point.dist.version) if point.dist else (point.name, "unknown")
+    owner = f"{distribution} {version}"
     try:
-        spec = find_spec(point.module)  # imports the package around it, where it names a module within one
-    except Exception as error:
-        return (
-            f"package {distribution} is left out: {point.module} cannot be imported ({type(error).__name__}: {error})."
-        )
+        spec = _spec(point.module)
+    except (ImportError, ValueError, AttributeError) as error:
+        return LeftOut(owner, "", f"its module {point.module} cannot be found ({error}); check its entry point.")
     if spec is None or spec.origin is None:
-        return f"package {distribution} is left out: it names the module {point.module}, which does not exist."
+        return LeftOut(owner, "", f"it names the module {point.module}, which does not exist; check its entry point.")
     folder = Path(spec.origin).parent
-    package = TaskPackage(
-        distribution,
-        point.dist.version if point.dist else "unknown",
-        point.module,
-        folder / "tasks",
-        folder / "templates",
-        folder / "rubrics",
-    )
-    if not any(True for _ in package.names()):
-        return (
-            f"package {distribution} is left out: {folder} holds no YAML file in tasks/ or rubrics/; check its package "
-            "data."
-        )
+    folders = (folder / name for name in ("tasks", "templates", "rubrics"))
+    package = TaskPackage(distribution, version, point.module, *folders)
+    if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
+        return LeftOut(owner, "", f"{folder} holds no YAML file in tasks/ or rubrics/; check its package data.")
     return package
 
 
-def _warn(text: str) -> None:
-    print(f"medtasks: {text}", file=sys.stderr, flush=True)
+def _spec(module: str) -> ModuleSpec | None:
+    """Where a module is, without importing the packages around it, as `find_spec` would."""
+    first, *rest = module.split(".")
+    spec = find_spec(first)
+    for number in range(1, len(rest) + 1):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(".".join([first, *rest[:number]]), spec.submodule_search_locations)
+    return spec

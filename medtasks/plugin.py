@@ -9,15 +9,28 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from medtasks.errors import MedtasksError
-from medtasks.packages import OURS, TaskPackage, task_packages
+from medtasks.errors import MedtasksError, first_line
+from medtasks.guard import raised_at
+from medtasks.packages import OURS, LeftOut, TaskPackage, files_left_out, task_packages
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Benchmark
     from medtasks.benchmarks.card import Card
     from medtasks.metrics.base import Metric
 
-__all__ = ["FilterInfo", "Plugin", "all_benchmarks", "all_cards", "all_filters", "all_metrics", "benchmark_owner"]
+__all__ = [
+    "FilterInfo",
+    "Plugin",
+    "all_benchmarks",
+    "all_cards",
+    "all_filters",
+    "all_metrics",
+    "benchmark_owner",
+    "code_left_out",
+    "everything_left_out",
+    "metric_left_out",
+    "plugin_of",
+]
 
 
 @dataclass(frozen=True)
@@ -45,41 +58,76 @@ class Plugin:
     cards: tuple[Card, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """What of a package's code is used, and what is not; where ``broken``, nothing of the package is."""
+
+    package: TaskPackage
+    plugin: Plugin
+    left_out: tuple[LeftOut, ...] = ()
+    broken: bool = False
+
+
 @functools.cache
-def _plugins() -> tuple[tuple[TaskPackage, Plugin], ...]:
-    """The code of all other packages; one that cannot be used is left out with a warning."""
-    found: list[tuple[TaskPackage, Plugin]] = []
-    for package in task_packages()[1:]:
-        try:
-            plugin = getattr(import_module(package.module), "PLUGIN", Plugin())
-            if not isinstance(plugin, Plugin):
-                raise MedtasksError(f"its PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
-            _refuse_taken(plugin, [one for _, one in found])
-        except Exception as error:
-            text = str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}"
-            print(f"medtasks: the code of {package.owner} is left out: {text}", file=sys.stderr, flush=True)
-            continue
-        found.append((package, plugin))
-    return tuple(found)
+def _plugins() -> tuple[_Loaded, ...]:
+    """The code of all other packages; what cannot be used is left out, with one sentence each on standard error."""
+    from medtasks.plugin_check import Taken
+
+    taken = Taken()
+    found = tuple(_loaded(package, taken) for package in task_packages()[1:])
+    for loaded in found:
+        for one in loaded.left_out:
+            one.warn()
+    return found
 
 
-def _refuse_taken(plugin: Plugin, others: list[Plugin]) -> None:
+def _loaded(package: TaskPackage, taken: Any) -> _Loaded:
+    from medtasks.plugin_check import usable_parts
+
+    try:
+        plugin, left_out = usable_parts(package, _read(package), taken)
+    except Exception as error:  # another package's code may do anything, even where it is only looked at
+        place = raised_at(error.__cause__ or error) or ("", None)
+        return _Loaded(package, Plugin(), (LeftOut(package.owner, "", first_line(error), *place),), broken=True)
+    return _Loaded(package, plugin, left_out)
+
+
+def _read(package: TaskPackage) -> Plugin:
+    module = import_module(package.module)
+    plugin = getattr(module, "PLUGIN", None)
+    if plugin is None:
+        named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
+        if named:
+            raise MedtasksError(f"{package.module} holds its Plugin as {named[0]}; call it PLUGIN.")
+        return Plugin()
+    if not isinstance(plugin, Plugin):
+        raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
+    return plugin
+
+
+def plugin_of(package: TaskPackage) -> Plugin:
+    """What of the package's code is used."""
     from medtasks.builtin import PLUGIN
 
-    for kind in ("benchmarks", "filters", "metrics"):
-        taken = {_name(one) for other in (PLUGIN, *others) for one in getattr(other, kind)}
-        for one in getattr(plugin, kind):
-            if _name(one) in taken:
-                raise MedtasksError(f"its {kind.removesuffix('s')} {_name(one)} is already another's; rename it.")
-    own = [one.name for one in plugin.benchmarks]
-    named = [card.benchmark for card in plugin.cards]
-    for name in named:
-        if name not in own or named.count(name) > 1:
-            raise MedtasksError(f"its card of {name} is not the one card of a benchmark of its own; leave it out.")
+    if package.distribution == OURS:
+        return PLUGIN
+    return next((one.plugin for one in _plugins() if one.package == package), Plugin())
 
 
-def _name(part: Any) -> str:
-    return str(part.kind.__name__ if isinstance(part, FilterInfo) else part.name)
+def code_left_out(package: TaskPackage) -> LeftOut | None:
+    """Why nothing of the package can be used, its tasks included, where that is so."""
+    broken = (one for one in _plugins() if one.broken and one.package == package)
+    return next((loaded.left_out[0] for loaded in broken), None)
+
+
+def everything_left_out() -> tuple[LeftOut, ...]:
+    """Packages, and parts of packages, that are not used."""
+    return (*files_left_out(), *(one for loaded in _plugins() for one in loaded.left_out))
+
+
+def metric_left_out(name: str) -> LeftOut | None:
+    """Why the metric of that name, which a package brings, is not used."""
+    return next((one for loaded in _plugins() for one in loaded.left_out if one.part == f"metric {name}"), None)
 
 
 def all_benchmarks() -> dict[str, Benchmark]:
@@ -89,7 +137,7 @@ def all_benchmarks() -> dict[str, Benchmark]:
 
 def benchmark_owner(name: str) -> TaskPackage:
     """The package that brings the benchmark ``name``; ours where no other does."""
-    owners = (package for package, plugin in _plugins() for one in plugin.benchmarks if one.name == name)
+    owners = (loaded.package for loaded in _plugins() for one in loaded.plugin.benchmarks if one.name == name)
     return next(owners, task_packages()[0])
 
 
@@ -136,14 +184,15 @@ def _checked(card: Card) -> Card:
     try:
         check_card(card)
     except (MedtasksError, AttributeError, TypeError) as error:  # its fields may hold anything
-        print(f"medtasks: a card of {owner.owner} is left out: {error}", file=sys.stderr, flush=True)
+        LeftOut(owner.owner, f"card of {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card
 
 
 def all_filters() -> dict[str, FilterInfo]:
-    """The filters of other packages, by the name of their class."""
-    return {one.kind.__name__: one for plugin in _others() for one in plugin.filters}
+    """The filters of other packages, by the dotted name of their class."""
+    found = (one for plugin in _others() for one in plugin.filters)
+    return {f"{one.kind.__module__}.{one.kind.__qualname__}": one for one in found}
 
 
 def all_metrics() -> dict[str, Metric]:
@@ -159,4 +208,4 @@ def _plugin_list() -> list[Plugin]:
 
 
 def _others() -> list[Plugin]:
-    return [plugin for _, plugin in _plugins()]
+    return [loaded.plugin for loaded in _plugins()]

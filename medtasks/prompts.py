@@ -6,17 +6,21 @@ import difflib
 import functools
 import hashlib
 import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateNotFound, meta
+from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import medtasks.templates
-from medtasks.errors import MedtasksError, UsageError
-from medtasks.packages import task_packages
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.packages import TaskPackage, task_packages
+from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
 
 __all__ = [
+    "isolated_rendering",
     "overlay_diff",
     "render",
     "template_directory",
@@ -42,59 +46,90 @@ OVERLAY = "MEDTASKS_TEMPLATES"
 def template_folders() -> tuple[Path, ...]:
     """Where templates are looked for, in this order: the overlay, where there is one; ours; other packages'.
 
+    Of another package's folder only names below that of its module count (:mod:`medtasks.packages`).
+
     Raises:
         UsageError: the overlay is no folder.
     """
-    folders = tuple(package.templates for package in task_packages() if package.templates.is_dir())
+    return (*_overlay(), *(package.templates for package in task_packages() if package.templates.is_dir()))
+
+
+def _overlay() -> tuple[Path, ...]:
     named = os.environ.get(OVERLAY, "").strip()
     if not named:
-        return folders
+        return ()
     overlay = Path(named).expanduser()
     if not overlay.is_dir():
         raise UsageError(f"{OVERLAY} is {named}, expected a folder of templates; mend or unset it.")
-    return (overlay, *folders)
+    return (overlay,)
 
 
 def _templates() -> ImmutableSandboxedEnvironment:
-    return _environment(template_folders())
+    return _environment(_overlay(), task_packages())
 
 
 @functools.cache
-def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
-    # StrictUndefined: a template that names a field it may not see stops instead of printing nothing.
-    return ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(folders),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        autoescape=False,
-        auto_reload=False,  # a look at the file for every prompt, and another prompt within one run
-    )
+def _environment(overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> ImmutableSandboxedEnvironment:
+    return environment(_Loader(overlay, packages))
+
+
+class _Loader(BaseLoader):
+    """The overlay's templates and ours by any name, another package's where the name begins with its module."""
+
+    def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
+        self._first = FileSystemLoader([*overlay, packages[0].templates])
+        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages[1:]}
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        try:
+            return self._first.get_source(environment, template)
+        except TemplateNotFound:
+            other = self._others.get(template.partition("/")[0])
+            if other is None:
+                raise
+            return other.get_source(environment, template)
 
 
 def render(template: str, **variables: Any) -> str:
     """Text of ``template`` (a path such as ``mi_cxr/mcq.j2``) for ``variables``, without trailing blanks.
 
+    Limits on numbers, length and time are those of :mod:`medtasks.rendering`.
+
     Raises:
         UsageError: there is no such template.
         MedtasksError: the template names a variable that is not among ``variables``, or is malformed.
     """
+    others = worker()
+    if others is not None and not _is_ours(template):
+        return others(template, variables)
+    return _rendered(template, variables)
+
+
+def _rendered(template: str, variables: Mapping[str, Any]) -> str:
     try:
-        text = _templates().get_template(template).render(**variables)
+        return rendered(_compiled(template), variables)
     except TemplateNotFound as error:
         raise _absent(str(error.name)) from error
-    except TemplateError as error:
-        raise MedtasksError(f"template {template!r} cannot be rendered: {error}.") from error
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        OverflowError,
-    ) as error:
-        raise MedtasksError(f"template {template!r} cannot be rendered: {type(error).__name__}: {error}.") from error
-    return text.rstrip()
+
+
+def _compiled(template: str) -> Template:
+    environment = _templates()
+    try:
+        return environment.get_template(template)
+    except TemplateNotFound:
+        raise
+    except Exception as error:
+        raise _malformed(template, error) from error
+
+
+def _is_ours(template: str) -> bool:
+    """Whether the template is shipped with medtasks, and nothing takes its place."""
+    return not _overlay() and (template_directory() / template).is_file()
+
+
+def isolated_rendering() -> AbstractContextManager[None]:
+    """Have templates of other packages, and of the overlay, rendered in a process of their own within the block."""
+    return isolated(_rendered)
 
 
 def template_path(template: str) -> Path:
@@ -103,14 +138,17 @@ def template_path(template: str) -> Path:
     Raises:
         UsageError: there is no such template.
     """
-    for folder in template_folders():
-        if (folder / template).is_file():
-            return folder / template
-    raise _absent(template)
+    environment = _templates()
+    try:
+        assert environment.loader is not None
+        return Path(str(environment.loader.get_source(environment, template)[1]))
+    except (TemplateNotFound, OSError, ValueError) as error:
+        raise _absent(template) from error
 
 
 def _absent(template: str) -> UsageError:
-    looked = ", ".join(map(str, template_folders()))
+    ours = (*_overlay(), task_packages()[0].templates)
+    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages()[1:]))))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
@@ -134,7 +172,7 @@ def overlay_diff(template: str) -> str:
     Raises:
         UsageError: there is no such template, or the overlay is no folder.
     """
-    ours = _environment(tuple(package.templates for package in task_packages() if package.templates.is_dir()))
+    ours = _environment((), task_packages())
     lines: list[str] = []
     for name, changed in sorted(_with_includes(template).items()):
         try:
@@ -155,9 +193,11 @@ def _with_includes(template: str) -> dict[str, str]:
         name = waiting.pop()
         if name in sources:
             continue
-        sources[name] = template_source(name)
-        tree = _templates().parse(sources[name])
-        for reference in meta.find_referenced_templates(tree):
+        try:
+            sources[name] = template_source(name)
+        except UnicodeDecodeError as error:
+            raise _malformed(name, error) from error
+        for reference in meta.find_referenced_templates(_parsed(name, sources[name])):
             if reference is None:
                 raise MedtasksError(
                     f"template {name!r} includes a template by a computed name; write the name out, "
@@ -169,12 +209,23 @@ def _with_includes(template: str) -> dict[str, str]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template``, with all it includes, wants from the record."""
+    sources = _with_includes(template)
+    found = {one for name, source in sources.items() for one in undeclared_variables(_parsed(name, source))}
+    return found - set(_templates().globals)
+
+
+def _parsed(template: str, source: str) -> nodes.Template:
     environment = _templates()
-    return {
-        name
-        for source in _with_includes(template).values()
-        for name in meta.find_undeclared_variables(environment.parse(source))
-    } - set(environment.globals)
+    try:
+        return environment.parse(source)
+    except Exception as error:
+        raise _malformed(template, error) from error
+
+
+def _malformed(template: str, error: Exception) -> MedtasksError:
+    """Whatever a stranger's text may do: nested too deeply, numbers too long to read, no UTF-8."""
+    said = str(error) if isinstance(error, TemplateError) else first_line(error)
+    return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); fix it.")
 
 
 def template_hash(*templates: str) -> str:

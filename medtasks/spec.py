@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +14,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.packages import OURS
+from medtasks.packages import OURS, LeftOut, warn
 from medtasks.prompts import HASH_LENGTH, template_hash
 from medtasks.task_files import owner_of, task_files
 
-__all__ = ["TaskSpec", "leaf_tasks", "load_spec", "load_specs"]
+__all__ = ["TaskSpec", "filter_name", "leaf_tasks", "load_spec", "load_specs"]
 
 
 class Metadata(BaseModel):
@@ -110,7 +111,7 @@ def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
             stage1_template=(content.get("lmms_eval_specific_kwargs") or {}).get("stage1_template"),
             metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),
             filters=tuple(
-                step["function"].rpartition(".")[2]
+                filter_name(step["function"])
                 for pipeline in content.get("filter_list", ())
                 for step in pipeline["filter"]
             ),
@@ -119,9 +120,7 @@ def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
             resolved={key: value for key, value in content.items() if key != "dataset_kwargs"},
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise MedtasksError(f"{path}: field `{field}`: {first['msg']}.") from error
+        raise MedtasksError(f"{path}: {'; '.join(map(_told, error.errors()))}.") from error
     except (AttributeError, KeyError, TypeError) as error:
         raise MedtasksError(
             f"{path}: breaks the schema of task files ({type(error).__name__}: {error}); `medtasks validate {path}` "
@@ -129,26 +128,56 @@ def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
         ) from error
 
 
+def _told(error: Any) -> str:
+    """One thing that the schema refuses, with the key that may have been meant."""
+    field = ".".join(str(part) for part in error["loc"])
+    if error["type"] != "extra_forbidden":
+        return f"field `{field}`: {error['msg']}"
+    near = get_close_matches(field, Metadata.model_fields, n=1)
+    return f"the key `{field}` is unknown{f' (did you mean `{near[0]}`?)' if near else ''}"
+
+
+def filter_name(path: str) -> str:
+    """What a filter is called in manifests and protocol hashes: ours by its class, another package's in full.
+
+    >>> filter_name("medtasks.filters.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
+    ('OptionLetterFilter', 'acme.letters.LetterFilter')
+    """
+    return path.rpartition(".")[2] if path.startswith(f"{OURS}.") else path
+
+
 def load_specs() -> dict[str, TaskSpec]:
-    """All tasks and groups by name; another package's file that breaks the schema is left out with a warning.
+    """All tasks and groups by name.
+
+    Of other packages those are left out whose file breaks the schema, with a warning, and those whose code cannot be
+    used, of which :mod:`medtasks.plugin` warns.
 
     Raises:
         MedtasksError: one of our files breaks the schema; names file and field.
     """
     specs = {}
     for name, kind, path in task_files():
+        ours = owner_of(path).distribution == OURS
         try:
-            specs[name] = _load(path, kind)
+            if ours or _without_code(path) is None:
+                specs[name] = _load(path, kind)
         except MedtasksError as error:
-            if owner_of(path).distribution == OURS:
+            if ours:
                 raise
             _warn_once(str(error))
     return specs
 
 
+def _without_code(path: Path) -> LeftOut | None:
+    """Why nothing of the package of a task file can be used; None where it can."""
+    from medtasks.plugin import code_left_out
+
+    return code_left_out(owner_of(path))
+
+
 @functools.cache
 def _warn_once(text: str) -> None:
-    print(f"medtasks: left out: {text}", file=sys.stderr, flush=True)
+    warn(f"left out: {text}")
 
 
 def load_spec(name: str) -> TaskSpec:
@@ -156,16 +185,40 @@ def load_spec(name: str) -> TaskSpec:
 
     Raises:
         UsageError: there is none of that name.
+        MedtasksError: its file breaks the schema, or the code of its package cannot be used.
     """
     for found, kind, path in task_files():
         if found == name:
+            owner = owner_of(path)
+            if owner.distribution != OURS and _without_code(path) is not None:
+                raise MedtasksError(
+                    f"task {name!r} cannot be used: `medtasks doctor` says why {owner.owner} is left out."
+                )
             return _load(path, kind)
     raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
 
 
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """Names of the tasks that ``name`` stands for: itself, or a group's, in order, each once."""
+    """Names of the tasks that ``name`` stands for: itself, or a group's, in order, each once.
+
+    Raises:
+        UsageError: there is none of that name, or a group holds one that there is not, or itself.
+    """
+    return tuple(dict.fromkeys(_leaves(name, ())))
+
+
+def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
     spec = load_spec(name)
     if spec.kind == "task":
-        return (name,)
-    return tuple(dict.fromkeys(leaf for member in spec.members for leaf in leaf_tasks(member)))
+        yield name
+        return
+    known = {found for found, _, _ in task_files()}
+    for number, member in enumerate(spec.members):
+        place = f"{spec.path}: field `task[{number}]`: {member!r}"
+        if member not in known:
+            near = get_close_matches(member, known, n=1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UsageError(f"{place} is no task or group{meant}; correct it.")
+        if member in (*above, name):
+            raise UsageError(f"{place} holds the group again, expected groups that end in tasks; remove it.")
+        yield from _leaves(member, (*above, name))

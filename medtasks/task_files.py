@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 import medtasks.tasks
-from medtasks.packages import TaskPackage, task_packages
+from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 
-__all__ = ["owner_of", "task_directory", "task_files"]
+__all__ = ["names_of_the_harness", "owner_of", "task_directory", "task_files"]
 
 
 def task_directory() -> Path:
@@ -39,7 +39,29 @@ def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group
     return tuple(sorted(found))
 
 
+def names_of_the_harness() -> list[LeftOut]:
+    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    from medtasks.harness.names import harness_names
+
+    others = [package for package in task_packages() if package.distribution != OURS]
+    return [
+        LeftOut(
+            package.owner,
+            f"task {path.stem}",
+            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
+            str(path),
+        )
+        for package in others
+        for path in package.task_files()
+        if path.stem in harness_names()
+    ]
+
+
 def owner_of(path: Path) -> TaskPackage:
     """The package that the task file ``path`` belongs to; ours where nobody claims it."""
-    packages = task_packages()
+    return _owner(path, task_packages())
+
+
+@functools.cache
+def _owner(path: Path, packages: tuple[TaskPackage, ...]) -> TaskPackage:
     return next((one for one in packages if path.is_relative_to(one.tasks)), packages[0])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from medtasks.errors import DataError, UsageError
 from medtasks.results.swap import recover, swap
+from medtasks.temporary import temporary_beside
 
 from ..board import Board
 from .data import write_data
@@ -58,7 +57,7 @@ def write_site(
     recover(directory)
     others = _others(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with _partial(directory) as partial:
+    with temporary_beside(directory) as partial:
         _write(board, partial, samples, figures, exports)
         if not directory.exists():
             partial.rename(directory)
@@ -66,17 +65,6 @@ def write_site(
         for name in others:
             _copy(directory / name, partial / name)
         swap(partial, directory)
-
-
-@contextmanager
-def _partial(directory: Path) -> Iterator[Path]:
-    """A new folder beside ``directory``; what lies there in the end, half a site or the old one, is removed."""
-    partial = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-    partial.chmod(0o755)
-    try:
-        yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write(

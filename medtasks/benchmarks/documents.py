@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
 from medtasks.border import at_border
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.store import Prepared, open_prepared
-from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.errors import MediaError, MedtasksError, NoRowsError, UsageError, first_line
+from medtasks.guard import raised_in
 from medtasks.prompts import render
 from medtasks.spec import load_spec
 
@@ -40,6 +41,8 @@ __all__ = [
     "task_rows",
 ]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -54,33 +57,33 @@ class Rows:
     change: Callable[[list[Document]], list[Document]] | None = None
     unusable: Callable[[Document], str] | None = None
 
-    def documents(self) -> list[Document]:
+    def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
+
+        Args:
+            media: whether the files that the documents show must be there, too.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared; the message holds the command.
             MediaError: a file that a document needs vanished or changed size since it was prepared.
-            DataError: the prepared data hold no row for this subtask.
+            NoRowsError: the prepared data hold no row for this subtask.
+            MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
         from medtasks.benchmarks import get_benchmark
 
-        documents_of = get_benchmark(self.benchmark).documents
         prepared = open_prepared(self.benchmark)
-        everything = [
-            {"benchmark": self.benchmark, **document}
-            for record in prepared.records()
-            for document in documents_of(record)
-        ]
+        everything = self._everything(prepared)
         if self.change is not None:
-            everything = self.change(everything)
-        chosen = [document for document in everything if self.keep(document) and not self._reason(document)]
+            everything = self._own("change", self.change, everything)
+        chosen = [document for document in everything if self._kept(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
-            raise DataError(
+            raise NoRowsError(
                 f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
                 f"some: {command}"
             )
-        _refuse_missing(prepared, chosen, command)
+        if media:
+            _refuse_missing(prepared, chosen, command)
         return chosen
 
     def excluded(self) -> dict[str, int]:
@@ -89,15 +92,37 @@ class Rows:
         Raises:
             NotPreparedError: the benchmark has not been prepared.
         """
+        rows = self._everything(open_prepared(self.benchmark))
+        reasons = Counter(self._reason(document) for document in rows if self._kept(document))
+        return {reason: number for reason, number in sorted(reasons.items()) if reason}
+
+    def _everything(self, prepared: Prepared) -> list[Document]:
         from medtasks.benchmarks import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
-        rows = (one for record in open_prepared(self.benchmark).records() for one in documents_of(record))
-        reasons = Counter(self._reason(document) for document in rows if self.keep(document))
-        return {reason: number for reason, number in sorted(reasons.items()) if reason}
+        return [
+            {"benchmark": self.benchmark, **document}
+            for record in prepared.records()
+            for document in self._own("documents", lambda one: list(map(dict, documents_of(one))), record)
+        ]
+
+    def _kept(self, document: Document) -> bool:
+        return bool(self._own("keep", self.keep, document))
 
     def _reason(self, document: Document) -> str:
-        return self.unusable(document) if self.unusable is not None else ""
+        return str(self._own("unusable", self.unusable, document)) if self.unusable is not None else ""
+
+    def _own(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
+        """What a function of the benchmark's package gives; whatever it raises names the function and the row."""
+        try:
+            return function(argument)
+        except MedtasksError:
+            raise
+        except (Exception, SystemExit) as error:
+            row = argument.get("sample_id") if isinstance(argument, dict) else getattr(argument, "sample_id", None)
+            which = f" on row {row}" if row is not None else ""
+            what = f"`{name}` of {'benchmark' if name == 'documents' else 'rows of'} {self.benchmark}"
+            raise MedtasksError(f"{what} fails{which} {raised_in(error)}: {first_line(error)}.") from error
 
     def dataset(self) -> Dataset:
         """The documents as a dataset: what the harness sees."""
@@ -134,9 +159,8 @@ def task_rows(task: str) -> Rows:
     try:
         rows = getattr(import_module(module), name)
     except Exception as error:  # another package's code, which may fail in any way
-        raise MedtasksError(
-            f"{spec.path}: field `process_docs`: {named} cannot be imported ({type(error).__name__}: {error}); mend it."
-        ) from error
+        told = first_line(error)
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
     if not isinstance(rows, Rows):
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; mend it.")
     return rows

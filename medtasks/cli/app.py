@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import medtasks
+from medtasks.border import INTERRUPTED, interrupts_arrive
 from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
@@ -55,9 +56,10 @@ app.command("demo")(demo.demo)
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage."""
+    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
     try:
-        plain_help(typer.main.get_command(app))()
+        with interrupts_arrive():
+            plain_help(typer.main.get_command(app))()
     except UsageError as error:
         console.fail(error)
         sys.exit(2)
@@ -67,9 +69,10 @@ def main() -> None:
     except OSError as error:
         console.fail(_told(error))
         sys.exit(1)
-    except KeyboardInterrupt:
-        console.fail("stopped; what was finished is kept, the same command goes on")
-        sys.exit(1)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            console.fail("stopped; what was finished is kept, the same command goes on")
+        raise
 
 
 def _told(error: OSError) -> str:

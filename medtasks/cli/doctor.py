@@ -17,7 +17,10 @@ Check = dict[str, str]
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check the installation; exit code 1 where lmms-eval could not run our tasks."""
-    checks = [*_harness(), *_packages(), *_metrics(), *_data()]
+    from medtasks.packages import without_warnings
+
+    with without_warnings():  # they are rows of the table
+        checks = [*_harness(), *_packages(), *_task_packages(), *_metrics(), *_data()]
     if as_json:
         write(json.dumps(checks, indent=1, ensure_ascii=False))
     else:
@@ -61,6 +64,19 @@ def _packages() -> list[Check]:
     return checks
 
 
+def _task_packages() -> list[Check]:
+    """Packages of others that bring tasks: what each brings, and what of it is left out."""
+    from medtasks.package_report import package_report
+
+    checks = []
+    for report in package_report():
+        whole = [one.why for one in report.left_out if not one.part]
+        state = "left out" if whole else "partly" if report.left_out else "ok"
+        checks.append(_check(report.owner, state, whole[0] if whole else report.brings))
+        checks += [_check(f"  {one.part}", "left out", one.why, one.place) for one in report.left_out if one.part]
+    return checks
+
+
 def _metrics() -> list[Check]:
     from medtasks.metrics import get_metric
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
@@ -77,13 +93,14 @@ def _metrics() -> list[Check]:
 
 
 def _data() -> list[Check]:
-    from medtasks.benchmarks import BENCHMARKS, get_benchmark
+    from medtasks.benchmarks import get_benchmark
     from medtasks.data.store import data_root, is_mini, open_prepared
-    from medtasks.errors import DataError, NotPreparedError
+    from medtasks.errors import MedtasksError, NotPreparedError
+    from medtasks.plugin import all_benchmarks
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
     checks = [_check("data folder", "ok", where)]
-    for name in BENCHMARKS:
+    for name in all_benchmarks():
         command = get_benchmark(name).prepare
         try:
             prepared = open_prepared(name)
@@ -91,7 +108,7 @@ def _data() -> list[Check]:
         except NotPreparedError:
             checks.append(_check(name, "missing", "not prepared", command))
             continue
-        except (DataError, OSError) as error:
+        except (MedtasksError, OSError) as error:
             checks.append(_check(name, "missing", str(error), command))
             continue
         counts = prepared.manifest.counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "judge"]
 
+LONGEST_LINE = 2**26  # bytes; of a file that may be an earlier export
+
 
 def judge(
-    results: Annotated[Path, typer.Argument(help="A run's folder (…_medtasks).", show_default=False)],
+    results: Annotated[
+        Path, typer.Argument(help="A run's folder (…_medtasks), or one that holds it.", show_default=False)
+    ],
     judges: Annotated[
         list[str],
         typer.Option(
@@ -67,12 +72,13 @@ def judge(
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
     from medtasks.results.adjudication import judge_run
+    from medtasks.results.find import one_run
     from medtasks.results.folder import read_run, replace_run
     from medtasks.results.judge_report import report_lines
     from medtasks.results.summary import summary
 
-    if export is not None and export.exists():
-        raise UsageError(f"{export}: exists already; choose another file for --export.")
+    if export is not None and export.exists() and not _is_export(export):
+        raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
     if export is not None and not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
         raise UsageError(f"{export}: its folder does not exist or cannot be written; choose another file for --export.")
     if human is not None and len(rubrics or ()) != 1:
@@ -89,22 +95,26 @@ def judge(
         max_requests,
         max_tokens,
     )
+    results = one_run(results)
     manifest, samples = read_run(results)
     with bars(config) as progress:
         run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
-    replace_run(results, run)
-    renewed = renew_numbers(results, run)
-    write(summary(run, results))
-    if renewed is not None:
-        write(f"  the harness's numbers agree: {renewed}")
-    write("\n".join(report_lines(judged, config)))
-    for name, facts in judged.facts.items():
-        if facts.agreement is not None:
-            # measures of raters with nothing in common stand in the manifest alone
-            shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
-            table(COLUMNS, shown, title=f"\n{name}: agreement")
     if export is not None:
         _export(judged, config, export)
+    if judged.spent:
+        replace_run(results, run)
+        renewed = renew_numbers(results, run)
+        write(summary(run, results))
+        if renewed is not None:
+            write(f"  the harness's numbers agree: {renewed}")
+        write("\n".join(report_lines(judged, config)))
+        for name, facts in judged.facts.items():
+            if facts.agreement is not None:
+                # measures of raters with nothing in common are in the manifest alone
+                shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
+                table(COLUMNS, shown, title=f"\n{name}: agreement")
+    if judged.error is not None:
+        raise judged.error
 
 
 def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | None) -> JudgeConfig:
@@ -134,23 +144,41 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
 
     lines, partial = 0, path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with VerdictStore(config.store or default_store()) as store, partial.open("x", encoding="utf-8") as stream:
+        with VerdictStore(config.store or default_store()) as store, partial.open("w", encoding="utf-8") as stream:
             for line in exported(judged, store):
                 stream.write(line + "\n")
                 lines += 1
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    write(f"  {lines:,} verdicts exported: {path}")
+    write(f"  {lines:,} judged or unjudged responses exported: {path}")
+
+
+def _is_export(path: Path) -> bool:
+    """Whether the file is an earlier export, which may be replaced."""
+    with path.open("rb") as stream:
+        first = stream.readline(LONGEST_LINE)
+    try:
+        return not first or {"rubric", "judge", "answers"} <= set(json.loads(first))
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 @contextmanager
 def bars(config: JudgeConfig) -> Iterator[Progress]:
-    """A progress bar per rubric and judge on standard error: rate, tokens and cost so far and to come, time left."""
+    """A progress bar per rubric and judge on standard error: rate, tokens and cost so far and to come, time left.
+
+    Plain lines instead if that is not a terminal. Why a judge does not answer is shown in both cases.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    from medtasks.results.judge_report import PlainProgress
+
+    console, plain = Console(stderr=True), PlainProgress()
+    if not console.is_terminal:
+        yield plain
+        return
     shown = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -159,11 +187,12 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
         TextColumn("{task.fields[tokens]}"),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
     )
     tasks: dict[tuple[str, str], TaskID] = {}
 
-    def update(rubric: str, judge: str, done: int, total: int, spent: Spent) -> None:
+    def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+        if trouble is not None:
+            plain(rubric, judge, done, total, spent, trouble)  # above the bars
         if (rubric, judge) not in tasks:
             tasks[rubric, judge] = shown.add_task(f"{rubric}, {judge}", total=total, rate="", tokens="")
         task = tasks[rubric, judge]
@@ -172,7 +201,7 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
             task,
             completed=done,
             total=total,
-            rate="" if speed is None else f"{speed:.0f}/s",
+            rate="waiting" if trouble is not None else "" if speed is None else f"{speed:.0f}/s",
             tokens=_so_far(spent, total - done, config.judges[judge]),
         )
 

@@ -21,6 +21,14 @@ Results = Annotated[
     list[Path], typer.Argument(help="Result folders (…_medtasks), or folders that hold some.", show_default=False)
 ]
 
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--documents",
+        help="File of `medtasks leaderboard digest`, to compare documents with where no data are prepared; repeat it.",
+    ),
+]
+
 _HASH = re.compile(r"[0-9a-f]{8,}…?")
 
 
@@ -36,6 +44,7 @@ def build(
     demonstration: Annotated[
         bool, typer.Option("--demonstration", help="Rank results on miniature data, too, marked as such.")
     ] = False,
+    documents: Documents = None,
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="Show the papers' figures, apart from ranked rows.")
     ] = True,
@@ -52,6 +61,7 @@ def build(
         models=models,
         demonstration=demonstration,
         published=published,
+        documents=tuple(documents or ()),
         figures=FORMATS if figures else (),
         cache=None if fresh else cache_root() / "leaderboard",
     )
@@ -104,6 +114,7 @@ def check(
     private: Annotated[
         bool, typer.Option("--private", help="Only warn of rows that must not be shared in a public repository.")
     ] = False,
+    documents: Documents = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not score the responses again.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,
     layout: Annotated[
@@ -122,6 +133,7 @@ def check(
             demonstration=demonstration,
             public=not private,
             rescore=not quick,
+            documents=documents or (),
             progress=bar,
         )
     if not found.folders and not found.findings:
@@ -140,9 +152,35 @@ def check(
         raise typer.Exit(1)
 
 
+@app.command("digest")
+def digest(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BENCHMARK|RESULTS...",
+            help="Benchmarks whose data are prepared here, or result folders that you trust.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The new file.")],
+) -> None:
+    """Write hashes of all documents, so that runs are compared with a release where its data are not prepared."""
+    from medtasks.leaderboard.document_files import write_document_file
+    from medtasks.leaderboard.documents import LENGTH
+    from medtasks.leaderboard.trusted import trusted_documents
+
+    with progress("hashing documents"):
+        found = trusted_documents(sources)
+    write_document_file(out, found)
+    count = sum(len(hashes) // LENGTH for hashes in found.values())
+    write(f"{count:,} documents of {len(found)} tasks: {out} ({out.stat().st_size:,} bytes)")
+
+
 @app.command("strip")
 def strip(
-    results: Annotated[Path, typer.Argument(help="A result folder (…_medtasks).", show_default=False)],
+    results: Annotated[
+        Path, typer.Argument(help="A result folder (…_medtasks), or one that holds it.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option("--out", help="The new folder.")],
 ) -> None:
     """Copy a result folder without the rows that must not be shared; its scores stay what they are."""

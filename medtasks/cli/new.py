@@ -46,7 +46,7 @@ def new(
         write(f"  {path}")
     write(
         f"wrote {package}. Next:\n"
-        f"  pip install -e {folder}\n"
+        f"  pip install -e '{folder}[test]'\n"
         f"  MEDTASKS_DATA=mini medtasks validate {names.benchmark}\n"
         f"  (cd {folder} && python -m pytest)\n"
         f"  MEDTASKS_DATA=mini python -m lmms_eval --model medtasks_baseline --model_args policy=oracle "

@@ -26,7 +26,10 @@ SHOWN = 20
 def score(
     results: Annotated[
         Path,
-        typer.Argument(help="A run's folder (…_medtasks) or, with --from, a file of predictions.", show_default=False),
+        typer.Argument(
+            help="A run's folder (…_medtasks), or one that holds it; with --from a file of predictions.",
+            show_default=False,
+        ),
     ],
     layout: Annotated[
         str | None, typer.Option("--from", help="Layout of a prediction file: ms-swift, jsonl, csv or lmms-eval.")
@@ -61,12 +64,14 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     from medtasks.errors import UsageError
     from medtasks.results.answers import is_unfinished
     from medtasks.results.diagnostics import comparisons, same_tasks
+    from medtasks.results.find import one_run
     from medtasks.results.folder import RunRecord, read_run, write_run
     from medtasks.results.manifest import now
     from medtasks.results.rescore import rescore
     from medtasks.results.summary import summary
     from medtasks.results.unfinished import score_unfinished
 
+    folder = one_run(folder)
     if is_unfinished(folder):
         if against is not None:
             raise UsageError("--against compares result folders; write the unfinished run with --out first.")
@@ -82,7 +87,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         write_run(out, run)
     paired = run.comparisons
     if against is not None:
-        other = rescore(*read_run(against))
+        other = rescore(*read_run(one_run(against)))
         paired = {**comparisons(run.samples, other.samples), **same_tasks(run.samples, other.samples)}
     if as_json:
         found = {

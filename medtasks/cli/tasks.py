@@ -20,10 +20,14 @@ def path() -> None:
 
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List every task and group, with the package that brings it."""
+    """List every task and group, with the package that brings it; what is left out, and why, goes to standard error."""
+    from medtasks.plugin import everything_left_out
     from medtasks.spec import load_specs
-    from medtasks.task_files import owner_of
+    from medtasks.task_files import names_of_the_harness, owner_of
 
+    everything_left_out()  # imports what there is, and says what of it is not used
+    for one in names_of_the_harness():
+        one.warn()
     specs = load_specs().values()
     if as_json:
         entries = [
@@ -59,6 +63,7 @@ def show(
     ] = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
+    from medtasks.prompts import isolated_rendering
     from medtasks.spec import load_spec
 
     spec = load_spec(task)
@@ -72,7 +77,8 @@ def show(
     if spec.kind == "group":
         write("members: " + ", ".join(spec.members))
     else:
-        _show_document(task, doc)
+        with isolated_rendering():
+            _show_document(task, doc)
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
     from medtasks.prompts import template_path, template_source
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ import typer
 from medtasks.cli.console import Layout, progress, table, write
 
 if TYPE_CHECKING:
+    from medtasks.packages import TaskPackage
     from medtasks.validation import Finding
 
 __all__ = ["validate"]
@@ -36,27 +38,13 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
-    from medtasks.validation import (
-        as_annotations,
-        as_sarif,
-        failed,
-        validate_behaviour,
-        validate_processes,
-        validate_tasks,
-    )
+    from medtasks.packages import without_warnings
+    from medtasks.validation import as_annotations, as_sarif, failed
 
-    benchmarks, names, paths = _chosen(what or [])
-    data = _data(benchmarks, quick)
-    tasks: list[Finding] = []
-    if names or paths:
-        with progress("checking tasks") as bar:
-            tasks = validate_tasks(names, paths, progress=bar)
-    scored = [*names, *(name for name in _installed_below(paths) if name not in names)]
-    if scored and not quick:
-        with progress("checking how scores behave") as bar:
-            tasks += validate_behaviour(scored, progress=bar)
-    if scored and processes:
-        tasks += validate_processes(scored)
+    with without_warnings():  # the findings say it
+        chosen = _chosen(what or [])
+        data = _data(chosen.benchmarks, quick)
+        tasks = _tasks(chosen, quick, processes)
     everything = [*(one for ones in data.values() for one in ones), *tasks]
     if as_json or layout is Layout.json:
         found = {name: [asdict(one) for one in ones] for name, ones in data.items()}
@@ -66,55 +54,140 @@ def validate(
     elif layout is Layout.github:
         write(as_annotations(everything))
     else:
-        _report(data, tasks, bool(names or paths))
+        _report(data, tasks, bool(chosen.names or chosen.paths))
     if failed(everything, strict):
         raise typer.Exit(1)
 
 
-def _chosen(what: Sequence[str]) -> tuple[list[str], list[str], list[Path]]:
-    """Benchmarks whose data are checked, names of tasks, and paths; all that is prepared where nothing is named."""
-    from medtasks.data.store import open_prepared
+@dataclass(frozen=True)
+class _Chosen:
+    """Benchmarks whose data are checked, names of tasks and groups, paths; packages that bring any of them."""
+
+    benchmarks: list[str]
+    names: list[str]
+    paths: list[Path]
+    packages: list[TaskPackage]
+
+
+def _chosen(what: Sequence[str]) -> _Chosen:
+    """What ``what`` names; all that is prepared where it names nothing."""
     from medtasks.errors import NotPreparedError
+    from medtasks.packages import task_packages
     from medtasks.plugin import all_benchmarks
+    from medtasks.task_files import owner_of, task_files
+
+    files = {name: path for name, _, path in task_files()}
+    of = _benchmarks_of(files)
+    if not what:
+        prepared = [name for name in all_benchmarks() if _is_prepared(name)]
+        if not prepared:
+            raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
+        return _Chosen(prepared, [name for name in files if of[name] in prepared], [], list(task_packages()))
+    benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
+    named = [name for name in what if name in files]
+    paths = [Path(name) for name in what if name not in benchmarks and name not in named]
+    names = list(dict.fromkeys([*(name for name in files if of[name] in benchmarks), *named]))
+    packages = dict.fromkeys(owner_of(files[name]) for name in [*names, *_installed_below(paths)])
+    return _Chosen([name for name in benchmarks if name in all_benchmarks()], names, paths, list(packages))
+
+
+def _benchmarks_of(files: Mapping[str, Path]) -> dict[str, str]:
+    """The benchmark of each task and group; of one whose file is at fault that of its folder, if it says none."""
     from medtasks.spec import load_specs
+    from medtasks.validation.task_text import read_task
 
     specs = load_specs()
-    if what:
-        benchmarks = [name for name in what if name in all_benchmarks()]
-        of_benchmark = [name for name, spec in specs.items() if spec.metadata.benchmark in benchmarks]
-        paths = [Path(name) for name in what if name not in all_benchmarks() and name not in specs]
-        return benchmarks, list(dict.fromkeys([*of_benchmark, *(name for name in what if name in specs)])), paths
-    prepared = []
-    for name in all_benchmarks():
-        try:
-            open_prepared(name)
-        except NotPreparedError:
-            continue
-        prepared.append(name)
-    if not prepared:
-        raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    return prepared, [name for name, spec in specs.items() if spec.metadata.benchmark in prepared], []
+    found: dict[str, str] = {}
+    folders: dict[Path, str] = {}
+    for name, path in files.items():
+        named = specs[name].metadata.benchmark if name in specs else read_task(path).block("metadata").get("benchmark")
+        if isinstance(named, str):
+            found[name] = folders[_folder(path)] = named
+    return {name: found.get(name) or folders.get(_folder(path), "") for name, path in files.items()}
+
+
+def _folder(path: Path) -> Path:
+    return path.parent.parent if path.parent.name == "groups" else path.parent
+
+
+def _is_prepared(benchmark: str) -> bool:
+    from medtasks.data.store import open_prepared
+    from medtasks.errors import MedtasksError, NotPreparedError
+
+    try:
+        open_prepared(benchmark)
+    except NotPreparedError:
+        return False
+    except MedtasksError:  # the checks say what is wrong with them
+        return True
+    return True
 
 
 def _installed_below(paths: Sequence[Path]) -> list[str]:
     """Tasks and groups whose installed file is one of these, or below one: only of these can the scoring be run."""
-    from medtasks.spec import load_specs
+    from medtasks.task_files import task_files
 
     given = {path.resolve() for path in paths}
-    return [name for name, spec in load_specs().items() if given & {spec.path.resolve(), *spec.path.resolve().parents}]
+    return [name for name, _, path in task_files() if given & {path.resolve(), *path.resolve().parents}]
 
 
 def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
+    """Findings about prepared data, by benchmark; data that cannot be opened are one, and the others are checked."""
     from medtasks.data.store import open_prepared
+    from medtasks.errors import MedtasksError, NotPreparedError
     from medtasks.validation import validate_prepared
+    from medtasks.validation.findings import Finding
 
+    unopened: dict[str, Finding] = {}
     for name in benchmarks:
-        open_prepared(name)  # all are there before the first is checked
+        try:
+            open_prepared(name)  # all are prepared before the first is checked
+        except NotPreparedError:
+            raise
+        except (MedtasksError, OSError) as error:
+            unopened[name] = Finding("error", "records", name, str(error))
     found = {}
     for name in benchmarks:
+        if name in unopened:
+            found[name] = [unopened[name]]
+            continue
         with progress(f"checking {name}") as bar:
             found[name] = validate_prepared(name, decode=not quick, progress=bar)
     return found
+
+
+def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
+    """Findings about packages, task files with their documents, and how scores behave."""
+    from medtasks.validation import validate_behaviour, validate_packages, validate_processes, validate_tasks
+
+    findings = validate_packages(chosen.packages)
+    if chosen.names or chosen.paths:
+        with progress("checking tasks") as bar:
+            prepared = chosen.benchmarks
+            findings += validate_tasks(chosen.names, chosen.paths, prepared=prepared, progress=bar)
+    without = {one.where for one in findings if one.code in ("MT301", "MT303")}
+    named = dict.fromkeys([*chosen.names, *_installed_below(chosen.paths)])
+    scored = [name for name in _leaves(named) if name not in without]
+    if scored and not quick:
+        with progress("checking how scores behave") as bar:
+            behaviour = validate_behaviour(scored, progress=bar)
+        # that there are no documents to score is said above, with the reason
+        findings += [one for one in behaviour if one.code != "MT500" or not without]
+    if scored and processes:
+        findings += validate_processes(scored)
+    return findings
+
+
+def _leaves(names: Iterable[str]) -> list[str]:
+    """The tasks that ``names`` stand for, but those whose files are at fault, of which there are findings."""
+    from medtasks.errors import MedtasksError
+    from medtasks.spec import leaf_tasks
+
+    found: dict[str, None] = {}
+    for name in names:
+        with contextlib.suppress(MedtasksError):
+            found |= dict.fromkeys(leaf_tasks(name))
+    return list(found)
 
 
 def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -> None:

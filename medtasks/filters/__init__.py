@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MedtasksError
@@ -117,7 +119,7 @@ def status_of(kind: str, filtered: str) -> str:
 
 
 def version_of(kind: str) -> str:
-    """Version of the filter class ``kind``, ours or another package's.
+    """Version of the filter class ``kind`` (:func:`medtasks.spec.filter_name`), ours or another package's.
 
     Raises:
         MedtasksError: there is no such filter.
@@ -126,7 +128,7 @@ def version_of(kind: str) -> str:
 
 
 def filter_class(kind: str) -> type[Any]:
-    """The filter class called ``kind``, ours or another package's.
+    """The filter class called ``kind`` (:func:`medtasks.spec.filter_name`), ours or another package's.
 
     Raises:
         MedtasksError: there is no such filter.
@@ -135,10 +137,25 @@ def filter_class(kind: str) -> type[Any]:
     return ours[kind] if kind in ours else _other(kind).kind
 
 
-def _other(kind: str) -> FilterInfo:
+def _other(kind: str) -> FilterInfo | _Known:
     from medtasks.plugin import all_filters
 
     found = all_filters()
-    if kind not in found:
+    if kind in found:
+        return found[kind]
+    named = _imported(kind)  # task files may name it where it is imported, not where it is defined
+    registered: list[FilterInfo | _Known] = [*_KNOWN.values(), *found.values()]
+    known = next((one for one in registered if one.kind is named), None)
+    if known is None:
         raise MedtasksError(f"filter {kind!r} is unknown; choose from {', '.join([*_STATUS, *found])}.")
-    return found[kind]
+    return known
+
+
+@functools.cache
+def _imported(path: str) -> Any:
+    """What a dotted name stands for; None where there is nothing."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name, None) if module else None
+    except Exception:  # another package's code; who named it says more
+        return None

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.border import at_border
+from medtasks.border import INTERRUPTED, at_border, interrupts_arrive
 from medtasks.errors import MedtasksError, UsageError, first_line
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         call.apply_defaults()
         noted = _ARGUMENTS.set(call.arguments)
         try:
-            return original(*args, **kwargs)
+            with interrupts_arrive():
+                return original(*args, **kwargs)
         finally:
             _ARGUMENTS.reset(noted)
 
@@ -96,17 +97,23 @@ class _Evaluation:
         """The harness's results with our scores in them; None on every process but the first."""
         from medtasks.results.answers import AnswerStore, read_answers
         from medtasks.results.asking import Asker
+        from medtasks.temporary import remove_abandoned
 
         from .requests import Requests
+        from .response_cache import fit_to_data
 
         self._refuse_early()
+        directory = self._directory()
+        if self._rank == 0 and directory is not None:
+            remove_abandoned(directory)
         for spec, task in self._ours.values():
             _leave_scoring_to_us(spec, task)
         store = AnswerStore(self._checkpoint(), self._rank)
         live = self._judge_meanwhile()
         asker = Asker(store, read_answers(store.folder), None if live is None else self._telling(live))
         arguments = self._call.arguments
-        requests = Requests(asker, self._ours, _for_this_data(arguments["response_cache"], self._ours))
+        states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
+        requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
         arguments.update(log_samples=True, response_cache=requests)
         try:
             if self._rank == 0:
@@ -132,6 +139,13 @@ class _Evaluation:
                 print(f"medtasks: {kept}", file=sys.stderr, flush=True)
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
+        except KeyboardInterrupt as error:
+            if self._asked.get("cli_args") is None:  # called by a program, which may go on
+                raise
+            if self._rank == 0:
+                kept = "" if store.is_empty else f" from what the model answered ({store.folder})"
+                print(f"medtasks: stopped; the same command goes on{kept}.", file=sys.stderr, flush=True)
+            raise SystemExit(INTERRUPTED) from error
         finally:
             store.close()
         self._report(run, store.folder)
@@ -358,24 +372,6 @@ class _FirstResponse:
         return [texts[0] if texts else "" for texts in resps]
 
 
-def _for_this_data(cache: Any, ours: Mapping[str, tuple[TaskSpec, Any]]) -> Any:
-    """The harness's response cache, its entries for our tasks tied to the prepared data and free of failures."""
-    if cache is None:
-        return None
-    from .requests import reply_of
-
-    for name, (spec, _) in ours.items():
-        cache._task_fingerprints[name] = f"{cache._task_fingerprints.get(name, '')}-{_data_state(spec)}"
-
-    def is_valid(response: Any, reqtype: str) -> bool:
-        del reqtype
-        reply = reply_of(response)
-        return reply.failed is None and bool(reply.text.strip())  # it keeps texts alone: a blank one proves nothing
-
-    cache._is_valid_response = is_valid
-    return cache
-
-
 def _data_state(spec: TaskSpec) -> str:
     """Which pixels a task's documents show: prepared data, how many frames at most, or none."""
     from medtasks.benchmarks.documents import is_blind
@@ -413,7 +409,7 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
     """Verdicts for a run's samples."""
     from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
-    from medtasks.results.judge_report import report_lines
+    from medtasks.results.judge_report import PlainProgress, report_lines
     from medtasks.results.run import data_facts
     from medtasks.spec import load_spec
 
@@ -428,7 +424,10 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], liv
         config,
         judged_names=model_names(model, {"model_args": asked.get("model_args")}),
         fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
+        progress=PlainProgress(),
     )
+    if judged.error is not None and not judged.spent:
+        raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)
     return judged.samples, judged.facts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,18 +12,18 @@ from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.judgement import INVALID, REFUSED, REPAIR, Adjudication, Judgement, Question, verdict_key
-from medtasks.judge.request import Failure, JudgeRequest, Messages, Outcome
-from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, same_for_all, verdict_schema
+from medtasks.judge.request import Failure, JudgeRequest, Messages
+from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
 __all__ = ["Progress", "adjudicate"]
 
-Progress = Callable[[int, int, Spent], None]
+Progress = Callable[[int, int, Spent, "str | None"], None]
+"""Samples done, all samples, what this call spent so far, and why the judge does not answer now."""
 
-AT_ONCE = 4  # questions; prepared in one go, while the answers that arrive wait
-LINGER = 0.005  # seconds that a verdict may wait for others, to be stored with them
-PATIENCE = 10  # times that another process's transaction is let go first
+OPEN_PER_SLOT = 3  # questions begun per request in flight: some are prepared, some wait before a retry
+TICK = 1.0  # seconds between reports while nothing is done
 
 
 async def adjudicate(
@@ -33,11 +33,7 @@ async def adjudicate(
     store: VerdictStore,
     progress: Progress | None = None,
 ) -> Adjudication:
-    """Judge every question under ``rubric``; each answer is in the store within five milliseconds.
-
-    Valid verdicts that arrive within that time are stored in one transaction, all other answers at once; where another
-    process is storing, it goes first. So a killed process loses the requests in flight and those whose answer came in
-    its last five milliseconds, or fifty beside other processes. Where this raises, what had arrived is stored.
+    """Judge every question under ``rubric``; each answer is in the store before anything else is done with it.
 
     An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
     failed, out of budget, without its images, or a document that the rubric is not for) is unjudged with its reason.
@@ -47,15 +43,21 @@ async def adjudicate(
     Args:
         questions: each with a ``sample_id`` of its own.
         rubric, client, store: what is asked, who is asked, where it is kept.
-        progress: called as samples are done, judged or not, with their number, the number of all and what this call
-            spent so far.
+        progress: called as samples are done, judged or not, and once a second.
 
     Raises:
-        UsageError: a sample id comes twice, or as :meth:`JudgeClient.ask`.
+        UsageError: a sample id comes twice, the API key is malformed, or ``client`` is in use.
         DataError: a verdict in the store is none under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    return await _Run(questions, rubric, client, store, progress).judge()
+    run = _Run(list(questions), rubric, client, store, progress)
+    async with client:
+        ticking = asyncio.ensure_future(run.tick())
+        try:
+            await _all([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
+        finally:
+            ticking.cancel()
+    return run.result()
 
 
 @dataclass
@@ -70,111 +72,54 @@ class _Case:
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
+class _Unanswered(Exception):
+    """A request failed; the message is the reason."""
+
+
 class _Run:
     """`adjudicate`, under way; ``done`` has all judgements so far."""
 
     def __init__(
         self,
-        questions: Iterable[Question],
+        questions: list[Question],
         rubric: Rubric,
         client: JudgeClient,
         store: VerdictStore,
-        progress: Progress | None = None,
+        progress: Progress | None,
     ) -> None:
         self.done: dict[str, Judgement] = {}
-        self._questions, self._rubric, self._client, self._store = list(questions), rubric, client, store
+        self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
         names: set[str] = set()
-        for question in self._questions:
+        for question in questions:
             if question.sample_id in names:
                 raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
             names.add(question.sample_id)
+        self._waiting = iter(questions)
         self._rubric_hash = rubric_hash(rubric)
         self._open: dict[str, _Case] = {}
         self._closed: dict[str, Judgement] = {}
         self._progress, self._before = progress, replace(client.spent)
-        self._arrived: list[tuple[_Case, StoredVerdict]] = []  # not yet in the store
-        self._timer: asyncio.TimerHandle | None = None
-        self._yielded = 0
-        self._failure: Exception | None = None
-        self._schema = verdict_schema(rubric, {}) if same_for_all(rubric) else None
 
-    async def judge(self) -> Adjudication:
-        try:
-            spent = await self._client.ask(self.requests(), self.take)
-        finally:
-            self.settle()
+    def result(self) -> Adjudication:
+        spent = self._client.spent.since(self._before)
         return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
 
-    async def requests(self) -> AsyncIterator[JudgeRequest]:
-        """What the store does not settle, prepared as it is asked for."""
-        for begin in range(0, len(self._questions), AT_ONCE):
-            batch = self._questions[begin : begin + AT_ONCE]
-            fresh = [case for one in batch if (case := self._new_case(one))]
-            held = self._store.get([key for case in fresh for key in (case.key, case.key + REPAIR)])
-            for case in fresh:
-                request = self._resumed(case, held.get(case.key), held.get(case.key + REPAIR))
-                if request is not None:
-                    yield request
+    async def work(self) -> None:
+        """Judge one waiting question after the other."""
+        for question in self._waiting:
+            case = self._new_case(question)
+            if case is not None:
+                await self._judge(case)
             await asyncio.sleep(0)  # thousands may be stored: the answers that arrive meanwhile must not wait for all
 
-    def take(self, request: JudgeRequest, outcome: Outcome) -> JudgeRequest | None:
-        """Store and settle one outcome; the repair request where it is no verdict."""
-        if self._failure is not None:
-            raise self._failure
-        case = self._open[request.key.removesuffix(REPAIR)]
-        if isinstance(outcome, Failure):
-            self._close(case, None, outcome.reason)
-            return None
-        reading = None if outcome.refusal else parse_verdict(outcome.text, self._rubric, case.document)
-        tokens = (outcome.prompt_tokens, outcome.completion_tokens)
-        if isinstance(reading, Verdict):
-            row = StoredVerdict(request.key, case.prompt, outcome.text, _as_json(reading), None, *tokens)
-            self._arrived.append((case, row))
-            if self._timer is None:
-                self._linger()
-            return self._weighed(case, row, reading)
-        return self._weighed(case, *self._put(request.key, case.prompt, outcome.text, tokens, reading, case))
-
-    def settle(self) -> None:
-        """Store the verdicts that have arrived; where another process was first, its verdict counts.
-
-        Raises:
-            DataError, UsageError: as :class:`VerdictStore`, also where it failed since the last call of `take`.
-        """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        arrived, self._arrived = self._arrived, []
-        self._stored(arrived, self._store.put_all(row for _, row in arrived))
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-    def _linger(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LINGER, self._settle_in_time)
-
-    def _settle_in_time(self) -> None:
-        """Store what has arrived; while another process stores, the answers that come meanwhile must not wait."""
-        arrived, self._timer = self._arrived, None
-        rows = [row for _, row in arrived]
-        try:
-            written = self._store.put_now(rows) if self._yielded < PATIENCE else self._store.put_all(rows)
-            if written is None:
-                self._yielded += 1
-                self._linger()
-                return
-            self._yielded, self._arrived = 0, []
-            self._stored(arrived, written)
-        except Exception as error:  # nobody waits for it here
-            self._failure, self._arrived = error, []
-
-    def _stored(self, arrived: Sequence[tuple[_Case, StoredVerdict]], written: Sequence[bool]) -> None:
-        for (case, row), first in zip(arrived, written, strict=True):
-            if not first:
-                self._replace(case, *self._read(self._store.get([row.key])[row.key], case))
+    async def tick(self) -> None:
+        """Report once a second, also while nothing is done."""
+        while True:
+            await asyncio.sleep(TICK)
+            self._report()
 
     def _new_case(self, question: Question) -> _Case | None:
-        """The case that ``question`` opens, or None where it has none or joins another."""
+        """The case that ``question`` opens, or None if it has none or joins another."""
         try:
             prompt = judge_prompt(self._rubric, question.document, question.response)
         except DataError as error:
@@ -191,103 +136,108 @@ class _Run:
             return self._open[key]
         return None
 
-    def _resumed(self, case: _Case, first: StoredVerdict | None, second: StoredVerdict | None) -> JudgeRequest | None:
-        """What is still to be asked where ``first`` and ``second``, the repair, are stored."""
-        held = [one for one in (first, second) if one is not None]
-        if not held:
-            return self._request(case, case.key)
-        case.answers = held[:-1]
-        return self._weighed(case, *self._read(held[-1], case), stored=True)
-
-    def _read(self, held: StoredVerdict, case: _Case) -> tuple[StoredVerdict, Verdict | Invalid | None]:
-        """A stored answer, read again: the store is a file that anybody may write, and readings may improve."""
-        if held.parsed is None and held.reason == REFUSED:
-            return held, None
-        reading: Verdict | Invalid | None = parse_verdict(held.answer, self._rubric, case.document)
-        if held.parsed is None and isinstance(reading, Verdict):
-            tokens = (held.prompt_tokens, held.completion_tokens)
-            return self._put(held.key, held.prompt, held.answer, tokens, reading, case)
-        if held.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != held.parsed):
-            reading = parse_verdict(json.dumps(held.parsed), self._rubric, case.document)
-            if not isinstance(reading, Verdict):
-                raise DataError(
-                    f"{self._store.path}: verdict {held.key[:16]} is none under rubric {self._rubric.name}; "
-                    "export the store and move it away."
-                )
-        return held, reading
-
-    def _put(
-        self,
-        key: str,
-        prompt: str,
-        answer: str,
-        tokens: tuple[int, int],
-        reading: Verdict | Invalid | None,
-        case: _Case,
-    ) -> tuple[StoredVerdict, Verdict | Invalid | None]:
-        """Store an answer; it and its reading, or those of another process that had stored a verdict before."""
-        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
-        reason = REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None
-        row = StoredVerdict(key, prompt, answer, parsed, reason, *tokens)
-        written = self._store.put(
-            key,
-            prompt=prompt,
-            answer=answer,
-            parsed=parsed,
-            reason=reason,
-            prompt_tokens=tokens[0],
-            completion_tokens=tokens[1],
+    async def _judge(self, case: _Case) -> None:
+        """Settle one case from the store, by asking, or by asking for a repair."""
+        case.answers += self._store.get([case.key, case.key + REPAIR]).values()
+        stored = bool(case.answers)
+        verdict, reason = None, None
+        try:
+            reading = self._stored_reading(case) if stored else await self._ask(case, case.key)
+            answer = case.answers[-1]
+            if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
+                stored = False
+                asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
+                said = {"role": "assistant", "content": answer.answer}
+                reading = await self._ask(case, case.key + REPAIR, said, {"role": "user", "content": asked})
+            verdict = reading if isinstance(reading, Verdict) else None
+            reason = None if verdict else INVALID if reading else REFUSED
+        except _Unanswered as failure:
+            reason = str(failure)
+        self._closed[case.key] = judgement = Judgement(
+            case.key,
+            verdict,
+            reason,
+            repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
+            stored=stored,
+            prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
+            completion_tokens=sum(answer.completion_tokens for answer in case.answers),
         )
-        return (row, reading) if written else self._read(self._store.get([key])[key], case)
+        self._finish(self._open.pop(case.key).samples, judgement)
 
-    def _weighed(
-        self, case: _Case, answer: StoredVerdict, reading: Verdict | Invalid | None, *, stored: bool = False
-    ) -> JudgeRequest | None:
-        """Close the case with its latest answer, or ask for the repair."""
-        case.answers.append(answer)
-        if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-            asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
-            said = {"role": "assistant", "content": answer.answer}
-            return self._request(case, case.key + REPAIR, said, {"role": "user", "content": asked})
-        verdict = reading if isinstance(reading, Verdict) else None
-        self._close(case, verdict, None if verdict else INVALID if reading else REFUSED, stored=stored)
-        return None
+    async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
+        """Ask, store the answer and read it; None is a refusal.
 
-    def _request(self, case: _Case, key: str, *more: dict[str, Any]) -> JudgeRequest:
+        Raises:
+            _Unanswered: there is no answer.
+        """
+
         def messages() -> Messages:
             return user_message(case.prompt, case.images, self._client.settings.image_side), *more
 
         # images are read when the request is sent; a text alone need not wait for a thread
-        schema = self._schema or verdict_schema(self._rubric, case.document)
-        return JudgeRequest(key, messages if case.images else messages(), schema)
+        schema = verdict_schema(self._rubric, case.document)
+        outcome = await self._client.answer(JudgeRequest(key, messages if case.images else messages(), schema))
+        if isinstance(outcome, Failure):
+            raise _Unanswered(outcome.reason)
+        reading = None if outcome.refusal else parse_verdict(outcome.text, self._rubric, case.document)
+        row = StoredVerdict(
+            key,
+            case.prompt,
+            outcome.text,
+            _as_json(reading) if isinstance(reading, Verdict) else None,
+            REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None,
+            outcome.prompt_tokens,
+            outcome.completion_tokens,
+        )
+        return self._put(case, row, reading)
 
-    def _close(self, case: _Case, verdict: Verdict | None, reason: str | None, *, stored: bool = False) -> None:
-        self._closed[case.key] = judgement = _judgement(case, verdict, reason, stored=stored)
-        self._finish(self._open.pop(case.key).samples, judgement)
+    def _put(self, case: _Case, row: StoredVerdict, reading: Verdict | Invalid | None) -> Verdict | Invalid | None:
+        """Store an answer; its reading, or that of a verdict that another process had stored before."""
+        written = self._store.put(row)
+        case.answers.append(row if written else self._store.get([row.key])[row.key])
+        return reading if written else self._stored_reading(case)
 
-    def _replace(self, case: _Case, answer: StoredVerdict, reading: Verdict | Invalid | None) -> None:
-        """Let a stored verdict take the place of a closed case's own."""
-        assert isinstance(reading, Verdict)
-        case.answers[-1] = answer
-        self._closed[case.key] = judgement = _judgement(case, reading, None)
-        self.done.update({name: judgement for name, one in self.done.items() if one.key == case.key})
+    def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
+        """The latest stored answer, read again: the store is a file that anybody may write, and readings may improve.
+
+        Raises:
+            DataError: it is no verdict under this rubric, although it was stored as one.
+        """
+        held = case.answers[-1]
+        if held.parsed is None and held.reason == REFUSED:
+            return None
+        reading = parse_verdict(held.answer, self._rubric, case.document)
+        if held.parsed is None and isinstance(reading, Verdict):
+            case.answers.pop()
+            return self._put(case, replace(held, parsed=_as_json(reading), reason=None), reading)
+        if held.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != held.parsed):
+            reading = parse_verdict(json.dumps(held.parsed), self._rubric, case.document)
+            if not isinstance(reading, Verdict):
+                raise DataError(
+                    f"{self._store.path}: verdict {held.key[:16]} is not valid under rubric {self._rubric.name}; move "
+                    "the store away to ask again."
+                )
+        return reading
 
     def _finish(self, samples: list[str], judgement: Judgement) -> None:
         self.done.update(dict.fromkeys(samples, judgement))
+        self._report()
+
+    def _report(self) -> None:
         if self._progress is not None:
-            self._progress(len(self.done), len(self._questions), self._client.spent.since(self._before))
+            spent = self._client.spent.since(self._before)
+            self._progress(len(self.done), len(self._questions), spent, self._client.trouble)
 
 
-def _judgement(case: _Case, verdict: Verdict | None, reason: str | None, *, stored: bool = False) -> Judgement:
-    return Judgement(
-        case.key,
-        verdict,
-        reason,
-        repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
-        stored=stored,
-        prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
-        completion_tokens=sum(answer.completion_tokens for answer in case.answers),
-    )
+async def _all(work: list[Coroutine[None, None, None]]) -> None:
+    """Run all; the first error cancels the others and is raised when they have ended."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _as_json(verdict: Verdict) -> dict[str, Any]:

@@ -212,23 +212,26 @@ def _coefficients(
 ) -> dict[str, Coefficient]:
     """Each statistic of the items with its interval.
 
-    As `medtasks.stats.agreement.agreement_interval` gives them one by one, but on clusters that are drawn once for all:
-    with many clusters it is the drawing that takes the time.
+    As `medtasks.stats.agreement.agreement_interval` gives them one by one, but on clusters that are drawn once for all,
+    and computed once for draws with the same counts.
     """
     if not items:
         reason = f"no unit was rated by {who}"
         return {name: Coefficient(value=None, low=None, high=None, units=0, reason=reason) for name in statistics}
-    seen: list[tuple[Ratings, Counts]] = []
+    seen: list[tuple[int, ...]] = []
+    found: dict[tuple[int, ...], list[Agreement]] = {}
 
     def note(ratings: Ratings, *, counts: Counts) -> Agreement:
-        seen.append((ratings, counts))
+        seen.append(tuple(map(int, counts)))
+        if seen[-1] not in found:
+            found[seen[-1]] = [statistic(ratings, counts=counts) for statistic in statistics.values()]
         return Agreement(0.0, None, None, 0)
 
     ratings = list(zip(*(scores for _, scores in items), strict=True))
     drawn = agreement_interval(ratings, note, [cluster for cluster, _ in items], resamples, CONFIDENCE, SEED)
     return {
-        name: _with_interval([statistic(taken, counts=counts) for taken, counts in seen], len(items), drawn.reason)
-        for name, statistic in statistics.items()
+        name: _with_interval([found[counts][position] for counts in seen], len(items), drawn.reason)
+        for position, name in enumerate(statistics)
     }
 
 

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import math
+import ssl
 import time
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from medtasks.errors import UsageError
 from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
-from medtasks.judge.transport import Late, Transport, Turn
-from medtasks.judge.wire import Response
 
-__all__ = ["Endpoint", "Reply", "Setback"]
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
 
+__all__ = ["LARGEST_BODY", "Endpoint", "Reply", "Setback"]
+
+LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
 LONGEST_WAIT = 300.0  # seconds; an endpoint that asks for more is not waited for
 LONGEST_REASON = 300  # characters
-MOST_TOKENS = 2**53  # a count beyond is none, and no database holds it
+MOST_TOKENS = 2**53  # larger counts are no counts, and no database holds them
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", found in ordinary words
+IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, and whether the endpoint said how many tokens it took."""
+    """An answer, and whether the endpoint reported how many tokens it took."""
 
     answer: JudgeAnswer
     metered: bool
@@ -44,14 +51,23 @@ class Setback:
     wait: float | None = None
 
 
+class _TooLarge(Exception):
+    """The body of a response exceeds `LARGEST_BODY`."""
+
+
 class Endpoint:
-    """A chat API, as an asynchronous context manager on one event loop. Nothing that leaves it holds the API key."""
+    """A chat API, as an asynchronous context manager on one event loop. Nothing that leaves it holds the API key.
+
+    Raises:
+        UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
+    """
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        self._transport: Transport | None = None
+        self._proxy = _proxy_for(self._address)
+        self._session: ClientSession | None = None
 
     async def __aenter__(self) -> Endpoint:
         return self
@@ -59,44 +75,46 @@ class Endpoint:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._transport is not None:
-            await self._transport.close()
+        if self._session is not None:
+            await self._session.close()
 
-    async def attempt(self, messages: Messages, schema: dict[str, Any] | None, turn: Turn) -> Reply | Setback:
-        """Ask once, in ``turn``, with ``schema`` as ``response_format`` unless it is None.
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Reply | Setback:
+        """Ask once, with ``schema`` as ``response_format`` unless it is None."""
+        import aiohttp
 
-        Raises:
-            NotSent: as ``turn.begin``.
-            UsageError: there can be no client for the address.
-        """
-        import openai
-
-        if self._transport is None:  # where all is stored, none is needed: openai takes a second to import
-            try:
-                self._transport = Transport(self._settings.base_url, self._address, self._key or "none")
-            except Exception as error:  # of openai or below: certificates that are not there, and the like
-                where, why = self._settings.base_url, self._redacted(str(error))
-                raise UsageError(f"{where}: no client can be made for this address ({why}).") from None
+        if self._session is None:  # where all is stored, none is needed, and aiohttp takes a while to import
+            self._session = self._opened()
+        body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False).encode()
         try:
-            came = await self._transport.post(self._body(messages, schema), turn)
-        except Late:
-            return Setback(f"timeout: no answer within {turn.timeout:g} s", again=True)
-        except openai.APIConnectionError as error:  # "timed out" too: so openai calls some refused connections
-            return self._setback("connection", error.__cause__ or error, again=True)
-        except OSError as error:
+            async with self._session.post(self._address, data=body, proxy=self._proxy) as response:
+                text = (await _content(response)).decode("utf-8", "replace")
+        except asyncio.TimeoutError:
+            return Setback(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
+        except _TooLarge as error:
+            return self._setback("bad reply", error, again=False)
+        except (aiohttp.ClientError, OSError) as error:
             return self._setback("connection", error, again=True)
-        except openai.OpenAIError as error:
-            return self._setback("client", error, again=False)
-        text = came.content.decode("utf-8", "replace")
-        if not 200 <= came.status < 300:
-            return self._refusal(came, text)
+        if not 200 <= response.status < 300:
+            return self._refusal(response, text)
         reply = _read(self._redacted(text))
         if isinstance(reply, str):
             return self._setback("bad reply", reply, again=True)
-        if self._key is None:
-            return reply
         answer = reply.answer  # redacted once more: JSON may have escaped the key
         return replace(reply, answer=replace(answer, text=self._redacted(answer.text)))
+
+    def _opened(self) -> ClientSession:
+        from aiohttp import ClientSession, ClientTimeout, TCPConnector
+
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        tls = _trusted() if self._address.startswith("https:") else True
+        # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
+        return ClientSession(
+            headers=headers,
+            timeout=ClientTimeout(total=self._settings.timeout),
+            connector=TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
+        )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> dict[str, Any]:
         settings = self._settings
@@ -110,10 +128,10 @@ class Endpoint:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body | settings.extra_body
 
-    def _refusal(self, came: Response, text: str) -> Setback:
-        status, detail = came.status, _problem(text)
+    def _refusal(self, response: ClientResponse, text: str) -> Setback:
+        status, detail = response.status, _problem(text)
         again = status in (408, 409, 429) or status >= 500
-        wait = _retry_after({name.decode("latin-1"): value.decode("latin-1") for name, value in came.headers})
+        wait = _retry_after(response.headers)
         if again and wait is not None and wait > LONGEST_WAIT:
             again, detail = False, f"asks to wait {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
         return replace(self._setback(f"http {status}", detail, again=again), status=status, wait=wait)
@@ -125,6 +143,48 @@ class Endpoint:
     def _redacted(self, text: str) -> str:
         key = self._key
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
+
+
+async def _content(response: ClientResponse) -> bytes:
+    """The body of a response.
+
+    Raises:
+        _TooLarge: it has, or announces, more than `LARGEST_BODY` bytes; the rest is not read.
+    """
+    content = bytearray()
+    size = response.content_length or 0
+    while size <= LARGEST_BODY:
+        part = await response.content.readany()
+        if not part:
+            return bytes(content)
+        content += part
+        size = len(content)
+    raise _TooLarge(f"the response has more than {LARGEST_BODY // 2**20} MB")
+
+
+def _proxy_for(address: str) -> str | None:
+    """The proxy that the environment names for ``address``."""
+    # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
+    parts, proxies = urlsplit(address), urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https"):
+        raise UsageError(
+            f"the environment names a proxy of the kind {scheme!r} for {parts.hostname}, expected http or https; name "
+            f"another in {parts.scheme}_proxy, or {parts.hostname} in no_proxy."
+        )
+    return proxy
+
+
+def _trusted() -> ssl.SSLContext:
+    """The system's certificates and, because some Python installations find none there, those of certifi."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
 
 
 def _sendable(value: Any) -> Any:

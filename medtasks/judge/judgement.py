@@ -100,12 +100,6 @@ class Adjudication:
         verdicts = {one.key: one.verdict for one in self.judgements.values() if one.verdict is not None}
         return sum(verdict.extra_keys for verdict in verdicts.values())
 
-    @property
-    def store_keys(self) -> list[str]:
-        """Keys of all the answers in the store that are about these questions, for its export; sorted."""
-        keys = {one.key for one in self.judgements.values() if one.key is not None}
-        return sorted(keys | {key + REPAIR for key in keys})
-
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
     """SHA-256 over everything that determines a verdict.

@@ -53,7 +53,7 @@ class Failure:
     """No answer came.
 
     ``reason`` is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
-    "timeout", "connection", "bad reply", "question" or "client". It never holds the API key.
+    "timeout", "connection", "bad reply" or "question". It never holds the API key.
     """
 
     reason: str

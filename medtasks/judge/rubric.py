@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import re
-import sys
 from collections.abc import Mapping
 from math import fsum
 from numbers import Real
@@ -24,9 +22,8 @@ from pydantic import ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
-from medtasks.judge.skeleton import Skeleton, has_slots
-from medtasks.packages import OURS, task_packages
-from medtasks.prompts import HASH_LENGTH, OVERLAY, render, template_hash, template_variables
+from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
+from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
 
 __all__ = [
     "Aspect",
@@ -38,7 +35,7 @@ __all__ = [
     "read_rubric",
     "rubric_hash",
     "rubric_names",
-    "same_for_all",
+    "rubric_owners",
     "total",
     "usable_rubrics",
     "verdict_schema",
@@ -55,8 +52,13 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
-def _files() -> dict[str, Path]:
-    return {path.stem: path for package in task_packages() for path in package.rubrics.glob("*.yaml")}
+def rubric_owners() -> dict[str, str]:
+    """Who brings each rubric: ``medtasks``, or distribution and version of another package."""
+    return {name: OURS if package.distribution == OURS else package.owner for name, (package, _) in _files().items()}
+
+
+def _files() -> dict[str, tuple[TaskPackage, Path]]:
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
 @functools.cache
@@ -67,14 +69,13 @@ def usable_rubrics() -> tuple[Rubric, ...]:
         MedtasksError: one of ours cannot be read.
     """
     found = []
-    for package in task_packages():
-        for path in sorted(package.rubrics.glob("*.yaml")):
-            try:
-                found.append(load_rubric(path.stem))
-            except MedtasksError as error:
-                if package.distribution == OURS:
-                    raise
-                print(f"medtasks: a rubric of {package.owner} is left out: {error}", file=sys.stderr, flush=True)
+    for name, (package, path) in _files().items():
+        try:
+            found.append(load_rubric(name))
+        except MedtasksError as error:
+            if package.distribution == OURS:
+                raise
+            LeftOut(package.owner, f"rubric {path.stem}", str(error)).warn()
     return tuple(found)
 
 
@@ -84,12 +85,20 @@ def load_rubric(name: str) -> Rubric:
 
     Raises:
         UsageError: there is none of that name.
-        MedtasksError: as :func:`read_rubric`.
+        MedtasksError: as :func:`read_rubric`, or one of its scores has a name that could be another package's.
     """
     files = _files()
     if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; there are {', '.join(rubric_names())}.")
-    return read_rubric(files[name])
+    package, path = files[name]
+    rubric = read_rubric(path)
+    foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
+    if foreign:
+        raise MedtasksError(
+            f"{path}: field `metrics`: {foreign[0]} does not begin with the name of the package; call it "
+            f"{package.prefix}_{foreign[0]}."
+        )
+    return rubric
 
 
 def read_rubric(path: Path) -> Rubric:
@@ -224,22 +233,6 @@ def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def same_for_all(rubric: Rubric) -> bool:
-    """Whether all samples have the same aspects, and so verdicts of one schema."""
-    return rubric.aspects_from is None and rubric.texts_from is None
-
-
-def _skeleton(rubric: Rubric) -> Skeleton | None:
-    """The prompt with slots for what samples differ in; None where they differ in more than texts."""
-    overlay = os.environ.get(OVERLAY)  # decides which templates there are
-    if overlay not in rubric.skeletons:
-        slots = {*rubric.sees, "response"}
-        usable = same_for_all(rubric) and has_slots(rubric.template, slots)
-        fixed = {"aspects": rubric.shown, "form": _form(rubric, rubric.aspects)}
-        rubric.skeletons[overlay] = Skeleton(rubric.template, slots, fixed) if usable else None
-    return rubric.skeletons[overlay]
-
-
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """What the judge is asked about ``response``: the template, shown the fields that the rubric lets it see.
 
@@ -252,14 +245,9 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     """
     aspects = aspects_of(rubric, sample_fields)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
+    shown = [neutral_fields(aspect.model_dump()) for aspect in aspects]
     block = delimited(response)
-    texts = {**seen, "response": block}
-    skeleton = _skeleton(rubric) if all(type(text) is str for text in texts.values()) else None
-    if skeleton is not None:
-        prompt = skeleton.filled(texts)
-    else:
-        shown = rubric.shown if same_for_all(rubric) else [neutral_fields(aspect.model_dump()) for aspect in aspects]
-        prompt = render(rubric.template, **texts, aspects=shown, form=_form(rubric, aspects))
+    prompt = render(rubric.template, **seen, response=block, aspects=shown, form=_form(rubric, aspects))
     if prompt.count(block) != 1:
         raise MedtasksError(
             f"template {rubric.template} must show the response once and as it is; write {{{{ response }}}} once, "

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from medtasks.judge.quoting import neutral_fields
-from medtasks.judge.skeleton import Skeleton
 
 __all__ = ["PROVIDED", "RESERVED", "Aspect", "Cap", "CapStep", "Rubric"]
 
@@ -106,16 +102,6 @@ class Rubric(BaseModel):
     cap: Cap | None = None
     benchmarks: tuple[str, ...] = ()
     metrics: Annotated[dict[str, str], Field(min_length=1)]
-
-    @functools.cached_property
-    def shown(self) -> tuple[dict[str, Any], ...]:
-        """The fixed aspects as templates are shown them; made once, for all prompts hold them."""
-        return tuple(neutral_fields(aspect.model_dump()) for aspect in self.aspects)
-
-    @functools.cached_property
-    def skeletons(self) -> dict[str | None, Skeleton | None]:
-        """What was rendered of the prompt once for all samples, by the overlay of templates."""
-        return {}
 
     @property
     def best(self) -> float:

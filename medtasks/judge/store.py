@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import sqlite3
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,8 +21,7 @@ __all__ = ["StoredVerdict", "VerdictStore"]
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: tells a verdict store from other SQLite databases
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
-LOG_PAGES = 32_000  # of 4 kB, before the log's content is moved into the file, for which all in flight has to wait
-QUERY_KEYS = 500  # below 999, the least limit on variables that SQLite is built with
+LOG_PAGES = 32_000  # of 4 kB, before the log is moved into the file, which takes 10 to 20 ms that all in flight wait
 
 _TABLE = """CREATE TABLE verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
@@ -55,10 +52,9 @@ class StoredVerdict:
 class VerdictStore:
     """Verdict per key, in the SQLite file ``path`` (made where it is missing).
 
-    Each `put` and `put_all` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it
-    had put.
-    Several processes may share the file, each with a store of its own; threads may share a store. Every row carries a
-    digest of its contents, for SQLite does not notice damage inside texts. Lone surrogates are kept as U+FFFD.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it had put.
+    Several processes or threads may share the file, each with a store of its own. Every row carries a digest of its
+    contents, because SQLite does not notice damage inside texts. Lone surrogates are kept as U+FFFD.
 
     Raises:
         DataError: the file is damaged, no verdict store, or of another schema version. It is left as it is.
@@ -67,16 +63,12 @@ class VerdictStore:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._lock = threading.Lock()
-        self._process = os.getpid()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{self.path}: no folder for the verdict store can be made ({error})") from error
         with self._errors_named():
-            self._connection = sqlite3.connect(
-                self.path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
             try:
                 self._prepare()
             except BaseException:
@@ -93,83 +85,30 @@ class VerdictStore:
 
     def close(self) -> None:
         """Close the file; the store cannot be used afterwards."""
-        with self._lock:
-            self._connection.close()
+        self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """What is stored of ``keys``, in their order."""
-        wanted = list(dict.fromkeys(keys))
-        with self._using() as connection:
-            found = {row[0]: self._verdict(row) for row in _rows(connection, wanted)}
-        return {key: found[key] for key in wanted if key in found}
+        found = {}
+        with self._errors_named():
+            for key in keys:
+                row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
+                if row is not None:
+                    found[key] = self._verdict(row)
+        return found
 
-    def put(
-        self,
-        key: str,
-        *,
-        prompt: str,
-        answer: str,
-        parsed: dict[str, Any] | None,
-        reason: str | None,
-        prompt_tokens: int,
-        completion_tokens: int,
-    ) -> bool:
+    def put(self, verdict: StoredVerdict) -> bool:
         """Store at once. The first valid verdict of a key stays; one without verdict gives way to a later one.
 
-        False where nothing was written, because another process had put a valid verdict.
+        False if nothing was written, because another process had put a valid verdict.
         """
-        one = StoredVerdict(key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens)
-        return self.put_all([one])[0]
-
-    def put_all(self, verdicts: Iterable[StoredVerdict]) -> list[bool]:
-        """As `put` for each, in one transaction, which takes little longer than that for one."""
-        rows = [_row(one) for one in verdicts]
-        if not rows:
-            return []
-        with self._using() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            return _written(connection, rows)
-
-    def put_now(self, verdicts: Iterable[StoredVerdict]) -> list[bool] | None:
-        """As `put_all`, but None, and nothing written, where another process is writing: nobody waits for it."""
-        rows = [_row(one) for one in verdicts]
-        if not rows:
-            return []
-        with self._using() as connection:
-            connection.execute("PRAGMA busy_timeout = 0")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error):
-                    raise
-                return None
-            finally:
-                connection.execute(f"PRAGMA busy_timeout = {round(1000 * LOCK_SECONDS)}")
-            return _written(connection, rows)
-
-    def export(self, path: Path, keys: Iterable[str] | None = None) -> int:
-        """Write all, or what is stored of ``keys``, as JSON Lines sorted by key; the number of lines.
-
-        A line has key, prompt, answer (as the judge gave it), parsed, reason, prompt_tokens and completion_tokens.
-        ``path`` is replaced atomically; the same content gives the same bytes.
-        """
-        target, count = Path(path), 0
-        fresh = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with fresh.open("wb") as stream, self._using() as connection:
-                for row in _rows(connection, keys):
-                    line = json.dumps(asdict(self._verdict(row)), sort_keys=True, ensure_ascii=False)
-                    # a lone surrogate inside a parsed verdict becomes its JSON escape
-                    stream.write(line.encode("utf-8", "backslashreplace") + b"\n")
-                    count += 1
-            fresh.replace(target)
-        finally:
-            fresh.unlink(missing_ok=True)
-        return count
+        row = _row(verdict)
+        with self._errors_named():
+            return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
     def __len__(self) -> int:
-        with self._using() as connection:
-            return int(connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+        with self._errors_named():
+            return int(self._connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
 
     def _prepare(self) -> None:
         connection = self._connection
@@ -221,15 +160,6 @@ class VerdictStore:
                 time.sleep(0.02)
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        if os.getpid() != self._process:
-            raise UsageError(
-                f"{self.path}: SQLite connections do not survive a fork; open the store in the new process"
-            )
-        with self._lock, self._errors_named():
-            yield self._connection
-
-    @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
@@ -262,30 +192,6 @@ def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int
     because = None if one.reason is None else well_formed(one.reason)
     prompt, answer = well_formed(one.prompt), well_formed(one.answer)
     return one.key, prompt, answer, document, because, one.prompt_tokens, one.completion_tokens
-
-
-def _written(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
-    """Put the rows in the transaction that has begun, and end it."""
-    try:
-        written = [connection.execute(_PUT, (*row, _digest(row))).rowcount > 0 for row in rows]
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-    return written
-
-
-def _rows(connection: sqlite3.Connection, keys: Iterable[str] | None) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``keys``, or all, by key; Python sorts texts as SQLite does."""
-    if keys is None:
-        yield from connection.execute(f"SELECT {_COLUMNS} FROM verdicts ORDER BY key")
-        return
-    wanted = sorted(set(keys))
-    for begin in range(0, len(wanted), QUERY_KEYS):
-        part = wanted[begin : begin + QUERY_KEYS]
-        marks = ",".join("?" * len(part))
-        yield from connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key IN ({marks}) ORDER BY key", part)
 
 
 def _digest(row: tuple[Any, ...]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from medtasks.errors import UsageError
 from medtasks.metrics.accuracy import Accuracy
@@ -16,8 +17,12 @@ from medtasks.metrics.judged import JudgedMean
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
+from medtasks.packages import OURS
 
-__all__ = ["ACCURACY_DIMENSION_MEAN", "LEXICAL", "OVERALL_TABLE4", "get_metric"]
+if TYPE_CHECKING:
+    from medtasks.judge.rubric import Rubric
+
+__all__ = ["ACCURACY_DIMENSION_MEAN", "LEXICAL", "OVERALL_TABLE4", "get_metric", "is_ours", "known_without_packages"]
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in the order in which tables show them."""
@@ -56,17 +61,38 @@ def get_metric(name: str) -> Metric:
     found = _METRICS.get(name) or _judged().get(name)
     if found is not None:
         return found
-    from medtasks.plugin import all_metrics
+    from medtasks.plugin import all_metrics, metric_left_out
 
     others = all_metrics()
-    if name not in others:
-        raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**_METRICS, **_judged(), **others})}")
-    return others[name]
+    if name in others:
+        return others[name]
+    why = metric_left_out(name)
+    if why is not None:
+        raise UsageError(f"metric {name!r} is unknown: {why}")
+    raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**_METRICS, **_judged(), **others})}")
+
+
+def known_without_packages() -> dict[str, str]:
+    """Scores whose names no package's own metric may have, with who has them: our metrics, and what rubrics give."""
+    from medtasks.judge.rubric import rubric_owners
+
+    owners = rubric_owners()
+    judged = {name: owners[rubric.name] for rubric in _rubrics() for name in rubric.metrics}
+    return {**judged, **dict.fromkeys(_METRICS, OURS)}
+
+
+def is_ours(name: str) -> bool:
+    """Whether medtasks itself brings the metric, or the rubric that gives the score."""
+    return known_without_packages().get(name) == OURS
+
+
+def _rubrics() -> tuple[Rubric, ...]:
+    from medtasks.judge.rubric import usable_rubrics  # rubrics read templates: not needed to count words
+
+    return usable_rubrics()
 
 
 @functools.cache
 def _judged() -> dict[str, JudgedMean]:
     """The scores that rubrics name."""
-    from medtasks.judge.rubric import usable_rubrics  # rubrics read templates: not needed to count words
-
-    return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
+    return {name: JudgedMean(name, top=rubric.best) for rubric in _rubrics() for name in rubric.metrics}

@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 import threading
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from medtasks.cache import cache_root
 from medtasks.metrics.base import MetricUnavailableError
+from medtasks.temporary import temporary_beside
 
 __all__ = ["VERSION", "corpus", "fingerprint", "synonyms", "unavailable"]
 
@@ -220,19 +220,15 @@ def _adopted(folder: Path) -> Any:
 def _copy(folder: Path, target: Path) -> None:
     """Fill a fresh folder beside the target and rename it, so that a reader sees all files or none."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".wordnet-", dir=target.parent))
-    try:
+    with temporary_beside(target) as fresh:
         for name in FILES:
             shutil.copyfile(folder / name, fresh / name)
         (fresh / "lexnames").write_text(lexnames(), encoding="ascii")
-        fresh.chmod(0o755)
         try:
             fresh.rename(target)
         except OSError:
             if not target.is_dir():  # another process was first otherwise, with the same files
                 raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def lexnames() -> str:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.errors import UsageError
+from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.families import read_families
 from medtasks.judge.human import HumanLabels, read_labels
+from medtasks.judge.judgement import REPAIR
 from medtasks.judge.rubric import Rubric, load_rubric
 from medtasks.judge.store import VerdictStore
 from medtasks.results.files import canonical_json
 from medtasks.results.folder import RunRecord
 from medtasks.results.judged import judged_document, judged_threshold
-from medtasks.results.judging import Panel, judge_samples, judgeable_tasks
+from medtasks.results.judging import NothingJudged, Panel, judge_samples, judgeable_tasks
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
@@ -26,18 +27,32 @@ from medtasks.spec import load_spec
 __all__ = ["Judged", "Samples", "exported", "judge_all", "judge_run", "model_names", "wanted_rubrics"]
 
 Samples = Mapping[str, list[Sample]]
-Progress = Callable[[str, str, int, int, Spent], None]
-"""Rubric, judge, questions settled, all questions, what was spent so far."""
+Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
+"""Rubric, judge, questions settled, all questions, what was spent so far, why the judge does not answer now."""
 
 
 @dataclass
 class Judged:
-    """Samples with verdicts and scores, facts for the manifest, what was spent by (rubric, judge), people's labels."""
+    """Samples with verdicts and scores, and facts for the manifest.
+
+    Of the rubrics that were judged now: what was spent, by (rubric, judge), lines about problems, human annotations. Of
+    those that failed: why.
+    """
 
     samples: dict[str, list[Sample]]
     facts: dict[str, RubricFacts]
     spent: dict[tuple[str, str], Spent] = field(default_factory=dict)
+    problems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     labels: dict[str, HumanLabels] = field(default_factory=dict)
+    failed: dict[str, MedtasksError] = field(default_factory=dict)
+
+    @property
+    def error(self) -> MedtasksError | None:
+        """All that failed as one error; None if nothing did."""
+        distinct = {str(error): error for error in self.failed.values()}
+        if len(distinct) < 2:
+            return next(iter(distinct.values()), None)
+        return MedtasksError(" ".join(distinct))
 
 
 def wanted_rubrics(samples: Samples, named: Iterable[str] = ()) -> tuple[Rubric, ...]:
@@ -70,10 +85,11 @@ def judge_all(
 ) -> Judged:
     """Judge ``samples`` under one rubric after the other; arguments as :func:`medtasks.results.judging.judge_samples`.
 
-    ``human`` is a CSV file of labels by people (:mod:`medtasks.judge.human`).
+    ``human`` is a CSV file of human annotations (:mod:`medtasks.judge.human`). A rubric that fails is in
+    `Judged.failed`, its samples stay as they were, and the next one is judged.
 
     Raises:
-        MedtasksError: as there; what was judged before it stays in the verdict store.
+        MedtasksError: the verdict store, the table of families or the annotations cannot be read.
     """
     panel = Panel(config.judges, config.combine, config.threshold)
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # a budget is for all rubrics together
@@ -83,27 +99,34 @@ def judge_all(
         for rubric in rubrics:
             labels = None if human is None else _labels(human, rubric, samples)
 
-            def report(judge: str, done: int, total: int, spent: Spent, name: str = rubric.name) -> None:
+            def report(
+                judge: str, done: int, total: int, spent: Spent, trouble: str | None, name: str = rubric.name
+            ) -> None:
                 if progress is not None:
-                    progress(name, judge, done, total, spent)
+                    progress(name, judge, done, total, spent, trouble)
 
             first = [task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1]]
-            one = judge_samples(
-                judged.samples,
-                rubric,
-                panel,
-                store,
-                judged_names=judged_names,
-                tasks=None if config.rubrics else first,
-                fingerprints=fingerprints,
-                known=judged.facts,
-                labels=None if labels is None else labels.ratings,
-                families=families,
-                clients=clients,
-                progress=report,
-            )
+            try:
+                one = judge_samples(
+                    judged.samples,
+                    rubric,
+                    panel,
+                    store,
+                    judged_names=judged_names,
+                    tasks=None if config.rubrics else first,
+                    fingerprints=fingerprints,
+                    known=judged.facts,
+                    labels=None if labels is None else labels.ratings,
+                    families=families,
+                    clients=clients,
+                    progress=report,
+                )
+            except MedtasksError as error:
+                judged.failed[rubric.name] = error
+                continue
             judged.samples, judged.facts[rubric.name] = one.samples, one.facts
             judged.spent |= {(rubric.name, judge): spent for judge, spent in one.spent.items()}
+            judged.problems[rubric.name] = one.problems
             if labels is not None:
                 judged.labels[rubric.name] = labels
     return judged
@@ -127,6 +150,8 @@ def judge_run(
     progress: Progress | None = None,
 ) -> tuple[RunRecord, Judged]:
     """A run's samples, judged and scored again; its other metrics stay as they were computed.
+
+    Rubrics that failed are in `Judged.failed`; if all did, the run is the same as before.
 
     Raises:
         MedtasksError: as :func:`wanted_rubrics` and :func:`judge_all`.
@@ -159,28 +184,37 @@ def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[
 
 
 def exported(judged: Judged, store: VerdictStore) -> Iterable[str]:
-    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens."""
-    for rubric in sorted(judged.facts):
-        for task in judged.facts[rubric].tasks:
-            for sample in judged.samples[task]:
-                for number, response in enumerate(sample.verdicts.get(rubric, ())):
-                    for judge, entry in sorted(response.judges.items()):
-                        line = {
-                            "rubric": rubric,
-                            "task": task,
-                            "sample_id": sample.sample_id,
-                            "repeat": number,
-                            "judge": judge,
-                            **entry.model_dump(mode="json"),
-                            **_said(entry.key, store),
-                        }
-                        yield canonical_json(line)
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
+
+    Of a rubric under which nothing was judged now these are the lines of this attempt: the answers tell why.
+    """
+    sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    for name, error in judged.failed.items():
+        if isinstance(error, NothingJudged):
+            sources[name] = (error.attempt.facts, error.attempt.samples)
+    for rubric, (facts, samples) in sorted(sources.items()):
+        for task in facts.tasks:
+            for sample in samples[task]:
+                yield from _exported_lines(rubric, task, sample, store)
+
+
+def _exported_lines(rubric: str, task: str, sample: Sample, store: VerdictStore) -> Iterator[str]:
+    for number, response in enumerate(sample.verdicts.get(rubric, ())):
+        for judge, entry in sorted(response.judges.items()):
+            line = {
+                "rubric": rubric,
+                "task": task,
+                "sample_id": sample.sample_id,
+                "repeat": number,
+                "judge": judge,
+                **entry.model_dump(mode="json"),
+                **_said(entry.key, store),
+            }
+            yield canonical_json(line)
 
 
 def _said(key: str | None, store: VerdictStore) -> dict[str, Any]:
     """The prompt and every raw answer that the store holds of one question."""
-    from medtasks.judge.judgement import REPAIR
-
     if key is None:
         return {"prompt": None, "answers": []}
     held = store.get([key, key + REPAIR])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
+from medtasks.temporary import temporary_beside
 
 __all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
 
@@ -57,7 +55,7 @@ def write_run(directory: Path, run: RunRecord) -> Path:
     if directory.exists():
         raise UsageError(f"{directory}: exists already; results are never overwritten, choose another folder.")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with _partial(directory) as partial:
+    with temporary_beside(directory) as partial:
         _write(partial, run)
         partial.rename(directory)
     return directory
@@ -71,20 +69,10 @@ def replace_run(directory: Path, run: RunRecord) -> None:
     Raises:
         OSError: the folder cannot be written; the old run stays.
     """
-    with _partial(directory) as partial:
+    with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
         _write(partial, run)
         swap(partial, directory)
-
-
-@contextlib.contextmanager
-def _partial(directory: Path) -> Iterator[Path]:
-    """A new folder beside ``directory``, which is gone afterwards unless it was renamed."""
-    partial = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-    try:
-        yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write(folder: Path, run: RunRecord) -> None:
@@ -101,7 +89,6 @@ def _write(folder: Path, run: RunRecord) -> None:
     (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")
     (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
-    folder.chmod(0o755)
 
 
 def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:

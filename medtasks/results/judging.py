@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import re
 from collections import Counter
@@ -27,16 +26,17 @@ from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import HASH_LENGTH, template_hash
 from medtasks.results.files import canonical_json
+from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import FAILED, JudgedResponse, JudgeEntry, Sample
 from medtasks.results.scoring import COVERAGE
 from medtasks.spec import load_spec
 
-__all__ = ["Judging", "Panel", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
+__all__ = ["Judging", "NothingJudged", "Panel", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
 
-Progress = Callable[[str, int, int, Spent], None]
-"""Judge, questions settled, all questions, what was spent so far."""
+Progress = Callable[[str, int, int, Spent, "str | None"], None]
+"""Judge, questions settled, all questions, what was spent so far, why the judge does not answer now."""
 
 Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
 """Rater to task and sample id to aspect to score."""
@@ -61,11 +61,29 @@ class Panel:
 
 @dataclass(frozen=True)
 class Judging:
-    """The run's samples with their verdicts and scores, the facts for its manifest, and what asking took by judge."""
+    """The run's samples with their verdicts and scores, the facts for its manifest, and what asking took by judge.
+
+    ``problems`` are lines for the user: as :func:`medtasks.results.judge_problems.problems`.
+    """
 
     samples: dict[str, list[Sample]]
     facts: RubricFacts
     spent: dict[str, Spent]
+    problems: tuple[str, ...]
+
+
+class NothingJudged(MedtasksError):
+    """Not one response was judged; ``attempt`` holds what became of each."""
+
+    def __init__(self, attempt: Judging) -> None:
+        facts = attempt.facts
+        sentences = [
+            f"rubric {facts.rubric.name}: not one of {facts.asked:,} responses was judged ({_listed(facts.unjudged)})",
+            *attempt.problems,
+            "Nothing was changed, and answers that did come are kept in the verdict store",
+        ]
+        super().__init__(". ".join(one.rstrip(".") for one in sentences) + ".")
+        self.attempt = attempt
 
 
 @dataclass(frozen=True)
@@ -135,8 +153,9 @@ def judge_samples(
 
     Raises:
         UsageError: the rubric is for no task of the run.
-        MedtasksError: not one response was judged; the message has the most frequent reason. Or images are to be shown,
-            and the data prepared here are not those of the run. Nothing is changed.
+        NothingJudged: not one response was judged; the message has the most frequent reasons, the first error and an
+            answer.
+        MedtasksError: images are to be shown, and the data prepared here are not those of the run.
     """
     tasks = judgeable_tasks(samples, rubric) if tasks is None else tuple(tasks)
     shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
@@ -149,7 +168,6 @@ def judge_samples(
     if clients is None:
         clients = {name: JudgeClient(settings) for name, settings in panel.judges.items()}
     found, spent = asyncio.run(_ask(questions, rubric, clients, store, progress))
-    _refuse_nothing(rubric, found, len(cases))
     responses = _responses(rubric, panel, cases, found)
     facts = _facts(rubric, panel, tasks, cases, found, responses, shown, judged_names, labels, families)
     everything = {**(known or {}), rubric.name: facts}
@@ -159,7 +177,10 @@ def judge_samples(
         if task in tasks:
             renewed = [_with_verdicts(task, sample, rubric.name, responses) for sample in members]
             judged[task] = with_judged_scores(specs[task], renewed, everything)
-    return Judging(judged, facts, spent)
+    judging = Judging(judged, facts, spent, problems(found, panel.judges, store))
+    if cases and not any(one.verdicts for one in found.values()):
+        raise NothingJudged(judging)
+    return judging
 
 
 def _cases(samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str]) -> Iterator[_Case]:
@@ -181,32 +202,21 @@ async def _ask(
     progress: Progress | None,
 ) -> tuple[dict[str, Adjudication], dict[str, Spent]]:
     async def one(name: str, client: JudgeClient) -> Adjudication:
-        def report(done: int, total: int, spent: Spent) -> None:
+        def report(done: int, total: int, spent: Spent, trouble: str | None) -> None:
             if progress is not None:
-                progress(name, done, total, spent)
+                progress(name, done, total, spent, trouble)
 
         return await adjudicate(questions, rubric, client, store, report)
 
     asking = [asyncio.ensure_future(one(name, client)) for name, client in clients.items()]
-    gc.freeze()  # looking for garbage among all that is there already would hold up what is in flight
     try:
         answers = await asyncio.gather(*asking)
     finally:
-        gc.unfreeze()
         for task in asking:  # where one failed, the others' errors are its consequence, and nobody's to read
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
     found = dict(zip(clients, answers, strict=True))
     return found, {name: one.spent for name, one in found.items()}
-
-
-def _refuse_nothing(rubric: Rubric, found: Mapping[str, Adjudication], asked: int) -> None:
-    if asked and not any(one.verdicts for one in found.values()):
-        reasons = Counter(_kind(reason) for one in found.values() for reason in one.unjudged.values())
-        raise MedtasksError(
-            f"rubric {rubric.name}: not one of {asked:,} responses was judged ({_listed(reasons)}); nothing was "
-            "changed, and answers that did come are kept in the verdict store."
-        )
 
 
 def _listed(reasons: Mapping[str, int]) -> str:

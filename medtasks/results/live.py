@@ -19,6 +19,7 @@ from medtasks.judge.judgement import Question
 from medtasks.judge.rubric import Rubric, load_rubric
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
+from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked
 from medtasks.results.judging import shown_images
 from medtasks.spec import load_spec, load_specs
@@ -107,7 +108,9 @@ class LiveJudging:
                         *(adjudicate(questions, rubric, client, store) for client in clients.values())
                     )
                     if not any(one.verdicts for one in given):
-                        self.reason = next((why for one in given for why in one.unjudged.values()), "no verdict")
+                        found = dict(zip(clients, given, strict=True))
+                        reasons = [why for one in given for why in one.unjudged.values()]
+                        self.reason = " ".join(problems(found, self._config.judges, store) or reasons[:1])
                         return
 
     def _questions(self, batch: list[tuple[str, Mapping[str, Any], str]]) -> list[tuple[Rubric, list[Question]]]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from medtasks.benchmarks.base import FAILED
 from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics import get_metric
+from medtasks.metrics.registry import is_ours
 from medtasks.results.folder import RunRecord
 from medtasks.results.scoring import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS
 
 __all__ = ["format_score", "summary"]
 
-_IN_PERCENT = ("chrf", "open_", "medreason_")
 _HEADLINE = (
     "accuracy",
     "accuracy_dimension_mean",
@@ -37,7 +37,7 @@ _HEADLINE = (
 
 def format_score(score: MetricScore) -> str:
     """A score with its 95 % interval, in its own unit; a score that is not there says so."""
-    digits = 1 if score.signature.startswith(_IN_PERCENT) else 3
+    digits = 1 if score.signature.startswith("chrf") or "|scale:0-100" in score.signature else 3
     if score.value is None and score.bounds is None:
         return "not computed"
     if score.value is None:
@@ -111,7 +111,10 @@ def _notes(entries: Iterable[Scores]) -> list[str]:
 
 
 def _headline(scores: Scores) -> dict[str, MetricScore]:
-    return {name: scores.metrics[name] for name in _HEADLINE if name in scores.metrics and scores.metrics[name].samples}
+    """Of our metrics the chief ones, and all that other packages' metrics and rubrics give."""
+    theirs = [name for name in scores.metrics if not is_ours(name)]
+    shown = {name: scores.metrics[name] for name in (*_HEADLINE, *theirs) if name in scores.metrics}
+    return {name: score for name, score in (shown or scores.metrics).items() if score.samples}
 
 
 def _coverage(coverage: Sequence[Coverage], tasks: Iterable[str]) -> list[Coverage]:

@@ -38,7 +38,7 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
     'acme_bench'
 
     Raises:
-        UsageError: no package, module or benchmark can be called so, or medtasks has a task of that name.
+        UsageError: no package, module or benchmark can be called so, or medtasks or lmms-eval has a task of that name.
     """
     if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
         raise UsageError(
@@ -59,14 +59,20 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"benchmark name {chosen!r}: expected at most {_MOST} small letters and digits in words joined by '_', "
             "such as acme_dots; name another with --benchmark."
         )
-    _refuse_ours(chosen)
+    _refuse_taken(chosen)
     return Names(package, module, chosen)
 
 
-def _refuse_ours(benchmark: str) -> None:
+def _refuse_taken(benchmark: str) -> None:
     from medtasks.builtin import PLUGIN
+    from medtasks.harness.names import harness_names
     from medtasks.packages import task_packages
 
-    tasks = {name for kind, name in task_packages()[0].names() if kind == "task"}
-    if benchmark in tasks | {one.name for one in PLUGIN.benchmarks}:
+    ours = {path.stem for path in task_packages()[0].task_files()} | {one.name for one in PLUGIN.benchmarks}
+    if benchmark in ours:
         raise UsageError(f"benchmark name {benchmark!r} is medtasks's own; name another with --benchmark.")
+    if benchmark in harness_names():
+        raise UsageError(
+            f"benchmark name {benchmark!r} is one of lmms-eval's own, which --tasks would run; name another with "
+            "--benchmark."
+        )

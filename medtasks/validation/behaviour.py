@@ -6,6 +6,7 @@ own filter, ``process_results`` and metrics.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivia
 from medtasks.validation.codes import found, shown
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.prepared import Progress
-from medtasks.validation.ranges import SIGNED, TIMED, best_score, reaches
-from medtasks.validation.trials import BehaviourReport, Trial, Trials, sentence
+from medtasks.validation.ranges import SIGNED, TIMED, best_score, reaches, unreadable
+from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
 from medtasks.validation.values import ValueCheck
 
 __all__ = ["behaviour_findings", "named_tasks", "validate_behaviour"]
@@ -77,7 +78,7 @@ def _of_task(name: str, most: int | None) -> list[Finding]:
         benchmark = get_benchmark(spec.metadata.benchmark)
     except NotPreparedError:
         return []
-    except Exception as error:  # loaders may be another package's
+    except (Exception, SystemExit) as error:  # loaders may be another package's
         message = f"its documents cannot be made ({sentence(error)}); mend what the other findings say."
         return [found("MT500", name, message)]
     return behaviour_findings(spec, benchmark, documents)
@@ -117,6 +118,7 @@ class _Behaviour:
         self._messy()
         if best is None:
             return
+        self._readable(best)
         self._top(oracle, best)
         others: dict[str, dict[str, float]] = {}
         mixed = shuffled(perfect)
@@ -140,12 +142,25 @@ class _Behaviour:
             self._values.recomputed(trial, scores)
         return {name: one.value for name, one in scores.metrics.items() if one.value is not None}
 
+    def _readable(self, best: Mapping[str, float]) -> None:
+        """Whether each metric finds anything in the answers to compare at all."""
+        for name in best:
+            metric = self._metrics.get(name)
+            blind = [] if metric is None else unreadable(metric, self._trials.documents)
+            for document in blind:
+                target = str(document["target"])
+                latin = name.startswith("rouge") and _OTHER_SCRIPT.fullmatch(target)
+                why = "it reads letters a to z and digits alone" if latin else "it finds nothing to compare"
+                message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
+                fix = "name one that reads these answers, such as chrf, or bring one of your own"
+                self._report.tally.add("MT511", document, message, fix, name, self._report.metric_place(name))
+
     def _top(self, oracle: Trial, best: Mapping[str, float]) -> None:
         targets = [str(document["target"]) for document in self._trials.documents]
         for name, value in best.items():
             metric = oracle.metrics.get(name)
             top = None if metric is None or name in SIGNED else best_score(metric, targets)
-            if metric is None or top is None or reaches(metric, value, top):
+            if metric is None or top is None or reaches(metric, value, top) or self._report.tally.has("MT511", name):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
             # late or early by the records' own times is no fault of the scoring
@@ -154,7 +169,8 @@ class _Behaviour:
 
     def _compare(self, oracle: Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        telling = [name for name in known if not self._report.has("MT501", name) and _items(oracle, name) >= FEW]
+        faulty = {name for name in known if self._report.has("MT501", name) or self._report.tally.has("MT511", name)}
+        telling = [name for name in known if name not in faulty and _items(oracle, name) >= FEW]
         for policy in ("constant", "commonest", "abstain", "empty"):
             if policy in others and self._as_good(telling, best, others[policy]):
                 message = f"answering {_SAID[policy]} scores as high as the reference answers do"
@@ -187,7 +203,8 @@ class _Behaviour:
         for one, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != one.filtered:
                 message = f"it is filtered to {shown(text)} among others and to {shown(one.filtered)} alone"
-                report.tally.add("MT506", {"sample_id": one.sample_id}, message, "let the filter look at one response")
+                fix, place = "let the filter look at one response", self._trials.filter_place()
+                report.tally.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
         backwards = Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
         scores = [self._trials.scores(one, breakdowns=True) for one in (oracle, backwards)]
         dumped = [None if one is None else one.model_dump_json() for one in scores]
@@ -201,9 +218,9 @@ class _Behaviour:
             step = filter_class(self._trials.spec.filters[-1])()
             responses = [[self._trials.response(answer)] for answer in answers]
             made = list(step.apply(responses, [dict(one) for one in self._trials.documents]))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"the filter fails on all responses together ({sentence(error)}); mend it."
-            self._report.say("MT507", "", message)
+            self._report.say("MT507", "", message, error=error)
             return []
         if len(made) != len(answers):
             message = f"the filter gives {len(made)} of {len(answers)} responses; return one for each document."
@@ -217,9 +234,10 @@ class _Behaviour:
             for kind, response in MESSY.items():
                 try:
                     sample = self._trials.sample(document, response)
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     message = self._trials.raised(document, response, error)
-                    self._report.tally.add("MT509", document, message, "let it give a status instead", kind)
+                    fix = "let it give a status instead"
+                    self._report.tally.add("MT509", document, message, fix, kind, error_place(error))
                     self._unbearable.add(kind)
                     continue
                 for fault in _faults(sample.statistics, self._metrics):
@@ -229,6 +247,8 @@ class _Behaviour:
                     if score is not None and name in self._metrics:
                         self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")
 
+
+_OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
 
 _SAID = {
     "constant": "the same to every question",

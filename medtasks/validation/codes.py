@@ -59,9 +59,11 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT135", "error", "direction of the metric is turned round"),
     Rule("MT136", "warning", "member belongs to another benchmark"),
     Rule("MT137", "error", "rows are another benchmark's"),
+    Rule("MT138", "error", "name is one of lmms-eval's own"),
     Rule("MT140", "error", "description of the benchmark is not complete"),
     Rule("MT141", "note", "benchmark does not state language or intended use"),
     Rule("MT142", "warning", "no cluster key"),
+    Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing"),
     Rule("MT202", "error", "template cannot be parsed"),
@@ -79,6 +81,9 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT214", "error", "option is not in the prompt"),
     Rule("MT215", "error", "benchmark lets prompts see the answer"),
     Rule("MT216", "warning", "question is not in the prompt"),
+    Rule("MT217", "error", "judge is shown a field that documents lack"),
+    Rule("MT218", "error", "judge's prompt cannot be rendered"),
+    Rule("MT219", "error", "prompt holds the gold answer"),
     # documents
     Rule("MT300", "note", "documents not checked: data are not prepared"),
     Rule("MT301", "error", "documents cannot be made"),
@@ -125,6 +130,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT508", "error", "statistics are missing, or of another width"),
     Rule("MT509", "error", "unusual response breaks the scoring"),
     Rule("MT510", "error", "two processes do not equal one"),
+    Rule("MT511", "error", "metric cannot read the answers"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}

@@ -7,12 +7,14 @@ from importlib import import_module
 from typing import Any
 
 from medtasks.benchmarks.documents import Rows
-from medtasks.errors import MedtasksError
+from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
 from medtasks.metrics.registry import get_metric
+from medtasks.spec import filter_name
 from medtasks.validation.codes import shown
 from medtasks.validation.findings import Finding
+from medtasks.validation.packages import is_told, of_broken_package
 from medtasks.validation.task_keys import AGGREGATIONS
 from medtasks.validation.task_text import TaskText
 from medtasks.validation.yaml_text import FunctionName, Keys
@@ -35,8 +37,8 @@ def imported(name: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
-        said = " ".join(str(error).split())[:160]
-        raise LookupError(f"{type(error).__name__}: {said}") from error
+        said = " ".join(first_line(error).split())[:300]
+        raise LookupError(said.rstrip(".")) from error
 
 
 def rows_of(task: TaskText) -> Rows | None:
@@ -60,7 +62,12 @@ def metric_called(name: str) -> Metric | None:
 
 
 def check_functions(task: TaskText) -> Iterator[Finding]:
-    """Findings about every ``!function`` of a task file, its filters and its metrics."""
+    """Findings about every ``!function`` of a task file, its filters and its metrics.
+
+    None of a package whose code cannot be used at all, which is said once (:mod:`medtasks.validation.packages`).
+    """
+    if of_broken_package(task.path):
+        return
     for key in (*_CALLED, "doc_to_choice"):
         value = task.content.get(key)
         if not isinstance(value, FunctionName):
@@ -107,8 +114,10 @@ def _filter(task: TaskText, name: Any, keys: Keys) -> Iterator[Finding]:
             yield _missing(task, name, error, *keys)
             return
     try:
-        filter_class(name.rpartition(".")[2])
+        filter_class(filter_name(name))
     except MedtasksError as error:
+        if is_told(task.path, f"filter {name.rpartition('.')[2]}"):
+            return
         yield task.finding("MT123", f"{error} Register it in the package's PLUGIN, or name a known one.", *keys)
 
 
@@ -116,7 +125,7 @@ def _metric(task: TaskText, entry: dict[str, Any], number: int) -> Iterator[Find
     name, aggregation, higher = (entry.get(key) for key in ("metric", "aggregation", "higher_is_better"))
     metric = metric_called(name) if isinstance(name, str) else None
     keys = ("metric_list", number)
-    if metric is None and isinstance(name, str):
+    if metric is None and isinstance(name, str) and not is_told(task.path, f"metric {name}"):
         message = f"metric {shown(name)} is unknown; register it in the package's PLUGIN, or name a known one."
         yield task.finding("MT124", message, *keys, "metric")
     if metric is not None and isinstance(higher, bool) and higher != metric.higher_is_better:
@@ -140,6 +149,8 @@ def _aggregation(task: TaskText, name: FunctionName, metric: Any, keys: Keys) ->
         return
     called = str(getattr(function, "__name__", ""))
     known = metric_called(called) is not None
+    if is_told(task.path, f"metric {called}"):
+        return
     if not known and name.startswith(OWN_AGGREGATIONS + "."):
         message = f"aggregation {shown(str(name))} is that of no known metric; register it, or correct the name."
         yield task.finding("MT125", message, *keys)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks import Benchmark
 from medtasks.benchmarks.documents import Rows
-from medtasks.data.store import open_prepared
-from medtasks.errors import MedtasksError, NotPreparedError
+from medtasks.data.store import is_mini, open_prepared
+from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, first_line
+from medtasks.guard import raised_at
+from medtasks.harness.names import harness_names
+from medtasks.prompts import template_variables
+from medtasks.validation.codes import found
 from medtasks.validation.documents import check_documents
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, Place, Severity
+from medtasks.validation.giveaways import check_giveaways
 from medtasks.validation.imported import check_functions, rows_of
+from medtasks.validation.judged import check_judged
 from medtasks.validation.options import options_of
 from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_prompts
+from medtasks.validation.report import failed
 from medtasks.validation.tally import Tally
 from medtasks.validation.task_names import (
     GOLD_FIELDS,
@@ -27,7 +34,7 @@ from medtasks.validation.task_names import (
 from medtasks.validation.task_text import TaskText, read_task
 from medtasks.validation.task_yaml import check_keys
 from medtasks.validation.templates import Template, check_variables, read_template
-from medtasks.validation.windows import WindowCheck
+from medtasks.validation.windows import WindowCheck, is_window
 
 __all__ = ["TaskChecker", "document_findings"]
 
@@ -38,11 +45,15 @@ _SETTINGS = "lmms_eval_specific_kwargs"
 class TaskChecker:
     """Checks files one by one; ``files`` are all that it met, with those that they include.
 
-    ``known`` are all tasks and groups with their files, ``most`` the documents of each task that are looked at.
+    ``known`` are all tasks and groups with their files, ``most`` the documents of each task that are looked at,
+    ``prepared`` the benchmarks whose windows are checked with their prepared data.
     """
 
-    def __init__(self, known: Mapping[str, Path], documents: bool, most: int | None) -> None:
+    def __init__(
+        self, known: Mapping[str, Path], documents: bool, most: int | None, prepared: Collection[str] = ()
+    ) -> None:
         self._known = known
+        self._prepared = prepared
         self._documents = documents
         self._most = most
         self._described: set[str] = set()
@@ -56,6 +67,7 @@ class TaskChecker:
         yield from about_keys
         if task.unreadable or any(one.code == "MT115" for one in about_keys):
             return
+        yield from _taken(task)
         yield from check_metadata(task, self._known)
         benchmark = benchmark_of(task)
         if benchmark is not None and benchmark.name not in self._described:
@@ -78,12 +90,16 @@ class TaskChecker:
         if self._documents:
             documents, unmade = self._made(task)
             yield from unmade
-        yield from _variables(task, templates, benchmark, documents)
+        about_variables = list(_variables(task, templates, benchmark, documents))
+        yield from about_variables
         if documents:
-            sound = all(template.sound for template in templates.values())
+            # a template that names what there is not fails on every document for the same reason
+            sound = all(template.sound for template in templates.values()) and not failed(about_variables)
             names = {key: template.name for key, template in templates.items() if sound}
             tally = Tally(task.name, len(documents), task.place("process_docs"))
-            yield from document_findings(documents, benchmark, names, tally)
+            windows = benchmark.name not in self._prepared
+            yield from document_findings(documents, benchmark, names, tally, windows=windows)
+            yield from check_judged(task, documents, benchmark)
 
     def _made(self, task: TaskText) -> tuple[list[dict[str, Any]], list[Finding]]:
         """The documents of a task, or why there are none."""
@@ -94,15 +110,24 @@ class TaskChecker:
             made = _documents(rows)
         except NotPreparedError as error:
             return [], [_said(task, "MT300", str(error).rstrip("."))]
-        except Exception as error:  # `documents`, `keep` and `change` may be another package's
-            text = str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}"
-            return [], [_said(task, "MT301", " ".join(text.split()).rstrip("."))]
-        if not made:
-            return [], [_said(task, "MT303", "the prepared data give no document, expected some")]
+        except NoRowsError as error:
+            severity: Severity = "error" if is_mini() else "note"  # a release may leave them out
+            return [], [found("MT303", task.name, f"{error}.", task.place("process_docs"), "process_docs", severity)]
+        except (Exception, SystemExit) as error:  # another package's code may raise anything
+            place = raised_at(error.__cause__ or error)
+            message = f"{' '.join(first_line(error).split()).rstrip('.')}; mend the loader, or prepare the data again."
+            at = Place(Path(place[0]), place[1]) if place and error.__cause__ else task.place("process_docs")
+            return [], [found("MT301", task.name, message, at, "process_docs")]
         if self._most is not None and len(made) > self._most:
             text = f"{self._most:,} of {len(made):,} documents were looked at"
             return made[: self._most], [_said(task, "MT324", text)]
         return made, []
+
+
+def _taken(task: TaskText) -> Iterator[Finding]:
+    if task.name in harness_names():
+        message = f"lmms-eval has {task.name!r} already, which --tasks runs in place of this {task.kind}; rename it."
+        yield task.finding("MT138", message, task.kind)
 
 
 def _documents(rows: Rows) -> list[dict[str, Any]]:
@@ -124,9 +149,7 @@ def _about_rows(task: TaskText) -> Iterator[Finding]:
 def _said(task: TaskText, code: str, text: str) -> Finding:
     fixes = {
         "MT300": "prepare the data to have them checked",
-        "MT301": "mend the loader, or prepare the data again",
         "MT302": "make it one to have documents checked",
-        "MT303": "check which rows it keeps",
         "MT324": "check all before a release",
     }
     return task.finding(code, f"{text}; {fixes[code]}.", "process_docs")
@@ -176,20 +199,24 @@ def document_findings(
     benchmark: Benchmark,
     templates: Mapping[str, str],
     tally: Tally,
+    *,
+    windows: bool = True,
 ) -> Iterator[Finding]:
     """Findings about the documents of one task, and about the prompts that ``templates`` (by key of the task file) make
-    of them; without a template prompts are not looked at."""
+    of them; without a template prompts are not looked at. ``windows``: whether no frame is later than its window."""
     check_documents(documents, benchmark, tally)
     template = templates.get("template")
     if template is not None:
         check_prompts(documents, template, templates.get("stage1_template"), benchmark.visible_fields, tally)
-        _windows(documents, benchmark, template, tally)
+        check_giveaways(documents, benchmark.visible_fields & template_variables(template), tally)
+        if windows:
+            _windows(documents, benchmark, template, tally)
     yield from tally.findings()
 
 
 def _windows(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, template: str, tally: Tally) -> None:
     """The temporal contract of documents that are windows of a stream."""
-    streams = [document for document in documents if {"window_end", "times", "frames"} <= set(document)]
+    streams = [document for document in documents if is_window(document)]
     if not streams:
         return
     check = WindowCheck(open_prepared(benchmark.name), template, decode=False)

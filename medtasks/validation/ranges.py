@@ -11,7 +11,7 @@ import numpy as np
 from medtasks.metrics import Metric, aggregate
 from medtasks.metrics.judged import JudgedMean
 
-__all__ = ["SIGNED", "TIMED", "Range", "best_score", "range_of", "reaches"]
+__all__ = ["SIGNED", "TIMED", "Range", "best_score", "range_of", "reaches", "unreadable"]
 
 _SHARE = (0.0, 1.0)
 _TOLERANCE = 1e-9
@@ -23,6 +23,9 @@ _REACHED = {
     **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
 }
 """What a model that always gives the reference answer has."""
+
+_WHOLE = frozenset({"rouge1", "rougeL", "chrf", "chrf++", "exact_match"})
+"""Metrics that score any text that they can read above 0 against itself."""
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
@@ -77,6 +80,25 @@ def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
     except Exception:  # scored elsewhere, or unavailable; what process_results does is looked at by itself
         return None
     return found if math.isfinite(found) else None
+
+
+def unreadable(metric: Metric, documents: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Documents whose answer, compared with itself, scores nothing.
+
+    Metrics of whole texts must read every single one; others need several words, and are at fault if they read none.
+    """
+    if not metric.higher_is_better:
+        return []
+    blind = []
+    for document in documents:
+        try:
+            row = metric.statistics(str(document["target"]), str(document["target"]))
+            score = float(metric.score(np.asarray(row, dtype=np.float64)))
+        except Exception:  # scored elsewhere, or unavailable
+            return []
+        if score == 0 or math.isnan(score):
+            blind.append(document)
+    return blind if metric.name in _WHOLE or len(blind) == len(documents) else []
 
 
 def reaches(metric: Metric, value: float, other: float) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.documents import prompt_text
-from medtasks.prompts import render
+from medtasks.prompts import render, template_path
+from medtasks.validation.findings import Place
 from medtasks.validation.options import options_of
 from medtasks.validation.tally import Tally
 
@@ -31,16 +32,16 @@ def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
     """Render the prompt of every document, and count in ``tally`` what is wrong with it."""
-    said = GIVEN_BY_STAGE_1 if stage1 else {}
+    said, place = GIVEN_BY_STAGE_1 if stage1 else {}, Place(template_path(template), 1)
     first = _rendered(stage1, tally, documents[0]) if stage1 else ""
     for document in documents:
         try:
             prompt = prompt_text(document, template, **said)
         except Exception as error:  # a template may divide by zero, or call a field as a function
-            tally.add("MT208", document, f"{' '.join(str(error).split())[:300]}", "mend template or document")
+            tally.add("MT208", document, " ".join(str(error).split())[:300], "mend template or document", place=place)
             continue
         if not prompt.strip():
-            tally.add("MT212", document, "the prompt is empty", "show the question")
+            tally.add("MT212", document, "the prompt is empty", "show the question", place=place)
             continue
         _complete(document, prompt, visible, tally)
         for field, text in leaks(document, visible, f"{first}\n{prompt}"):
@@ -52,7 +53,8 @@ def _rendered(template: str, tally: Tally, document: Mapping[str, Any]) -> str:
     try:
         return render(template)
     except Exception as error:
-        tally.add("MT208", document, f"{' '.join(str(error).split())[:300]}", "mend the template of stage 1")
+        place = Place(template_path(template), 1)
+        tally.add("MT208", document, " ".join(str(error).split())[:300], "mend the template of stage 1", place=place)
         return ""
 
 

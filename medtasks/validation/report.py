@@ -43,7 +43,7 @@ def as_rows(findings: Sequence[Finding], root: Path | None = None) -> list[tuple
 
 
 def _place(finding: Finding, root: Path | None) -> str:
-    file = _relative(finding.file, root) or finding.file
+    file = (_relative(finding.file, root) or finding.file) if finding.file else ""
     return one_line(f"{file}:{finding.line}" if finding.line else file)
 
 

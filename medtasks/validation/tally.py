@@ -17,6 +17,7 @@ class _Entry:
     first: str
     message: str
     fix: str
+    place: Place | None = None
     count: int = 0
     last: str = ""
 
@@ -31,10 +32,18 @@ class Tally:
         self._entries: dict[tuple[str, str], _Entry] = {}
         self._whole: list[Finding] = []
 
-    def add(self, code: str, document: Mapping[str, Any], message: str, fix: str, field: str = "") -> None:
-        """One document breaks the rule ``code``; ``message`` tells of the first that does."""
+    def add(
+        self,
+        code: str,
+        document: Mapping[str, Any],
+        message: str,
+        fix: str,
+        field: str = "",
+        place: Place | None = None,
+    ) -> None:
+        """One document breaks the rule ``code``; ``message`` and ``place`` tell of the first that does."""
         name = str(document.get("sample_id", "(no id)"))[:120]
-        entry = self._entries.setdefault((code, field), _Entry(name, message, fix))
+        entry = self._entries.setdefault((code, field), _Entry(name, message, fix, place))
         if entry.last != name or not entry.count:
             entry.count += 1
         entry.last = name
@@ -43,6 +52,14 @@ class Tally:
         """Something about all documents together."""
         self._whole.append(found(code, self._task, message, self._place, field, severity))
 
+    def has(self, code: str, field: str) -> bool:
+        """Whether some document breaks the rule."""
+        return (code, field) in self._entries
+
+    def withdraw(self, code: str, field: str) -> None:
+        """Forget what was counted: another rule says it better."""
+        self._entries.pop((code, field), None)
+
     def findings(self) -> Iterator[Finding]:
         """What was counted, in the order of the codes, then what was said of all documents together."""
         for (code, field), entry in sorted(self._entries.items()):
@@ -50,5 +67,5 @@ class Tally:
                 f"{entry.count:,} of {self._total:,} documents, first {entry.first!r}: "
                 f"{entry.message.rstrip('.;')}; {entry.fix}."
             )
-            yield found(code, self._task, message, self._place, field)
+            yield found(code, self._task, message, entry.place or self._place, field)
         yield from self._whole

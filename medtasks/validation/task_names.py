@@ -13,6 +13,7 @@ from medtasks.plugin import all_benchmarks
 from medtasks.validation.codes import shown, suggestion
 from medtasks.validation.findings import Finding
 from medtasks.validation.imported import metric_called
+from medtasks.validation.packages import of_broken_package
 from medtasks.validation.task_text import TaskText, read_task
 
 __all__ = ["benchmark_of", "check_circles", "check_description", "check_members", "check_metadata"]
@@ -55,7 +56,7 @@ def check_metadata(task: TaskText, known: Mapping[str, Path]) -> Iterator[Findin
     """Findings about the names in ``metadata``; ``known`` are all tasks and groups with their files."""
     metadata, benchmark = task.block("metadata"), benchmark_of(task)
     name, partner = metadata.get("benchmark"), metadata.get("compare_with")
-    if isinstance(name, str) and benchmark is None:
+    if isinstance(name, str) and benchmark is None and not of_broken_package(task.path):
         message = _unknown("benchmark", name, all_benchmarks()).replace("; ", "; install its package, or ")
         yield task.finding("MT130", message, "metadata", "benchmark")
     if isinstance(partner, str) and partner not in known:

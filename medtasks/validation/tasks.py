@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from medtasks.errors import UsageError
+from medtasks.prompts import isolated_rendering
 from medtasks.task_files import task_files
 from medtasks.validation.codes import found, shown, suggestion
 from medtasks.validation.findings import Finding, Place
@@ -26,6 +27,7 @@ def validate_tasks(
     *,
     documents: bool = True,
     most: int | None = None,
+    prepared: Collection[str] = (),
     progress: Progress | None = None,
 ) -> list[Finding]:
     """Findings about tasks and groups: their YAML, their templates and the documents that their data give.
@@ -35,6 +37,7 @@ def validate_tasks(
         paths: task files, or folders that hold some; of a package's folder what lies in its ``tasks`` folders.
         documents: whether prompts are rendered and documents checked, as far as data are prepared.
         most: documents of each task that are looked at; the rest is named in a note. None: all.
+        prepared: benchmarks whose windows `validate_prepared` checks, and so nobody here.
         progress: told how many files are done, of how many.
 
     Returns:
@@ -50,12 +53,13 @@ def validate_tasks(
     if names or not paths:
         chosen |= dict.fromkeys(_named(names, registered))
     findings = list(_layout(given))
-    checker = TaskChecker(known, documents, most)
-    for number, path in enumerate(chosen, start=1):
-        if not _is_shared(path):
-            findings += checker.findings(path)
-        if progress is not None:
-            progress(number, len(chosen))
+    checker = TaskChecker(known, documents, most, prepared)
+    with isolated_rendering():
+        for number, path in enumerate(chosen, start=1):
+            if not _is_shared(path):
+                findings += checker.findings(path)
+            if progress is not None:
+                progress(number, len(chosen))
     findings += _shared_parts(given, checker.files)
     return _sorted(findings)
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.errors import MedtasksError
-from medtasks.prompts import template_folders, template_source
+from medtasks.prompts import template_path, template_source
+from medtasks.rendering import undeclared_variables
 from medtasks.validation.codes import found, shown, suggestion
 from medtasks.validation.findings import Finding, Place
 
@@ -55,14 +56,10 @@ def read_template(name: str, named_at: Place) -> Template:
 
 
 def _file(name: str) -> Path:
-    for folder in template_folders():
-        path = folder / name
-        try:
-            if path.is_file():
-                return path
-        except (OSError, ValueError):
-            break
-    return Path(name)
+    try:
+        return template_path(name)
+    except MedtasksError:
+        return Path(name)
 
 
 def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]) -> None:
@@ -75,7 +72,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
     try:
         source = template_source(name)
         tree = _PARSER.parse(source)
-        meta.find_undeclared_variables(tree)  # compiles, and so meets what the parser lets pass
+        undeclared_variables(tree)  # compiles, and so meets what the parser lets pass
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
         message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); mend the line."
@@ -128,7 +125,7 @@ def _references(tree: nodes.Template) -> Iterator[tuple[str | None, int]]:
 
 
 def _collect(template: Template, name: str, tree: nodes.Template) -> None:
-    undeclared = meta.find_undeclared_variables(tree) - set(_PARSER.globals)
+    undeclared = undeclared_variables(tree) - set(_PARSER.globals)
     for node in tree.find_all(nodes.Name):
         if node.name in undeclared and node.ctx == "load":
             template.variables.setdefault(node.name, Place(_file(name), node.lineno))

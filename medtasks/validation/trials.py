@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks import Benchmark
 from medtasks.benchmarks.base import Item
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class, join_stages
+from medtasks.guard import raised_at
 from medtasks.metrics import Metric, get_metric
+from medtasks.plugin_check import place_of
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
@@ -18,14 +21,16 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import Scores, score_samples
 from medtasks.spec import TaskSpec
 from medtasks.validation.codes import found, shown
-from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.findings import Finding, Place, Severity
 from medtasks.validation.tally import Tally
 from medtasks.validation.task_text import read_task
 
-__all__ = ["BehaviourReport", "Trial", "Trials", "sentence"]
+__all__ = ["BehaviourReport", "Trial", "Trials", "class_place", "error_place", "sentence"]
 
 _RESAMPLES = 20
 _MEND = "mend the code that scores it"
+_OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
+"""Codes of what is wrong with a metric itself, and not with the task that names it."""
 
 
 class BehaviourReport:
@@ -37,11 +42,26 @@ class BehaviourReport:
         self._name = spec.name
         self._said: dict[tuple[str, str], Finding] = {}
 
-    def say(self, code: str, metric: str, message: str, severity: Severity | None = None) -> None:
-        """Something about a metric, or about the whole task where ``metric`` is empty."""
-        listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
-        place = self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
+    def say(
+        self,
+        code: str,
+        metric: str,
+        message: str,
+        severity: Severity | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Something about a metric, or about the whole task where ``metric`` is empty.
+
+        It is placed where ``error`` was raised, at the class of a metric that is wrong in itself, or in the task file.
+        """
+        own = class_place(get_metric(metric)) if code in _OF_METRICS else None
+        place = error_place(error) or own or self.metric_place(metric)
         self._said.setdefault((code, metric), found(code, self._name, message, place, metric, severity))
+
+    def metric_place(self, metric: str) -> Place:
+        """Where the task file names a metric; where it is not listed, the function that gives it."""
+        listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
+        return self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
 
     def has(self, code: str, metric: str = "") -> bool:
         """Whether that was said of the metric."""
@@ -50,6 +70,18 @@ class BehaviourReport:
     def findings(self) -> list[Finding]:
         """In the order of the codes."""
         return sorted([*self.tally.findings(), *self._said.values()], key=lambda one: (one.code, one.field))
+
+
+def error_place(error: BaseException | None) -> Place | None:
+    """Where in the code of a package ``error`` was raised; None where it was not."""
+    place = raised_at(error) if error is not None else None
+    return Place(Path(place[0]), place[1]) if place else None
+
+
+def class_place(part: Any) -> Place | None:
+    """Where the class of another package's metric or filter is defined; None for ours."""
+    file, line = place_of(part)
+    return Place(Path(file), line) if file and line else None
 
 
 def _is_of(entry: Any, metric: str) -> bool:
@@ -93,8 +125,9 @@ class Trials:
             judged = with_judged_scores(self.spec, samples)
             items = self._benchmark.join([sample.view() for sample in judged]).items
             metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
-        except Exception as error:
-            self._report.say("MT507", "", f"the samples of {name} cannot be joined ({sentence(error)}); {_MEND}.")
+        except (Exception, SystemExit) as error:
+            message = f"the samples of {name} cannot be joined ({sentence(error)}); {_MEND}."
+            self._report.say("MT507", "", message, error=error)
             return None
         lacking = [metric for metric in self.spec.metrics if metric not in metrics]
         for metric in lacking:
@@ -107,9 +140,9 @@ class Trials:
         by = self.spec.metadata.breakdowns if breakdowns else ()
         try:
             return score_samples(trial.samples, self._benchmark, by, self.spec.metadata.pooled, resamples=_RESAMPLES)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"the samples of {trial.name} cannot be scored ({sentence(error)})"
-            self._report.say("MT507", "", f"{message}; {_MEND}.")
+            self._report.say("MT507", "", f"{message}; {_MEND}.", error=error)
             return None
 
     def response(self, answer: str) -> str:
@@ -120,12 +153,16 @@ class Trials:
         """The sample that ``response``, as often as the task asks, makes; raises whatever the task's code raises."""
         return scored_samples(self.spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
 
-    def raised(self, document: Mapping[str, Any], response: str, error: Exception) -> str:
+    def filter_place(self) -> Place | None:
+        """Where the task's filter is defined, if that is another package's."""
+        return class_place(filter_class(self.spec.filters[-1])) if self.spec.filters else None
+
+    def raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
         """Which step fails with ``response``, and how."""
         step = "`process_results`"
         try:
             (_,) = filter_class(self.spec.filters[-1])().apply([[response] * self._repeats], [dict(document)])
-        except Exception:
+        except (Exception, SystemExit):
             step = f"the filter {self.spec.filters[-1]}" if self.spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({sentence(error)})"
 
@@ -133,9 +170,10 @@ class Trials:
         response = self.response(answer)
         try:
             return self.sample(document, response)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # only the first trial tells of every document: the others would say the same
-            self._report.tally.add("MT507", document, f"{name}: {self.raised(document, response, error)}", _MEND)
+            message = f"{name}: {self.raised(document, response, error)}"
+            self._report.tally.add("MT507", document, message, _MEND, place=error_place(error))
             return None
 
 

@@ -74,9 +74,9 @@ class ValueCheck:
             return True
         try:
             score = float(_score(metric, row))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"{where}: `score` fails on {list(row)[:6]} ({sentence(error)}); mend it."
-            self._report.say("MT507", metric.name, message)
+            self._report.say("MT507", metric.name, message, error=error)
             return False
         # other metrics than means may have no value of a single sample
         return (metric.width != 2 and math.isnan(score)) or self.holds(metric, score, f"{where}: the score")
@@ -115,9 +115,9 @@ class ValueCheck:
             rows = [row for row in values if row is not None and not (metric.width == 2 and row[1] == 0)]
             try:
                 self._by_parts(trial.name, metric, score.value, rows)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 message = f"{trial.name}: `score` fails on sums of statistics ({sentence(error)}); mend it."
-                self._report.say("MT507", name, message)
+                self._report.say("MT507", name, message, error=error)
             self._by_mean(trial, metric, score.value, rows)
         self._by_harness(trial, scores)
 
@@ -151,9 +151,9 @@ class ValueCheck:
             return
         try:
             values = self._returned(trial)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"`process_results` fails when it is called again ({sentence(error)}); let it keep no state."
-            self._report.say("MT507", "", message)
+            self._report.say("MT507", "", message, error=error)
             return
         for name, aggregation in aggregations.items():
             score = scores.metrics.get(name, MetricScore(value=None, interval=None, samples=0, signature=""))
@@ -161,9 +161,9 @@ class ValueCheck:
                 continue
             try:
                 aggregated = imported(aggregation)([value[name] for value in values])
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 message = f"the aggregation {aggregation} fails ({sentence(error)}); mend it."
-                self._report.say("MT507", name, message)
+                self._report.say("MT507", name, message, error=error)
                 continue
             other = aggregated if isinstance(aggregated, (int, float)) else math.nan
             self._same(trial.metrics[name], score.value, float(other), f"{trial.name}: the aggregation {aggregation}")

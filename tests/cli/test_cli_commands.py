@@ -24,6 +24,22 @@ def test_path_prints_the_task_folder(python: Any) -> None:
     assert python(*CLI, "path").stdout == f"{task_directory()}\n"
 
 
+INTERRUPTED = """
+import os, signal, sys, threading
+from medtasks.cli.app import main
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+sys.argv = ["medtasks", "demo", "--out", "demo"]
+main()
+"""
+
+
+def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> None:
+    done = python("-c", INTERRUPTED)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "medtasks: stopped; what was finished is kept, the same command goes on"
+    assert "Traceback" not in done.stderr
+
+
 def test_list_names_every_task(python: Any) -> None:
     done = python(*CLI, "list", "--json")
     assert {entry["name"] for entry in json.loads(done.stdout)} == set(load_specs())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +200,81 @@ def test_the_harness_s_cache_keeps_no_failure(tmp_path: Path) -> None:
 
     assert [sample_id for _, sample_id in backend.asked] == [lost]
     assert run.scores[TASK]["metrics"]["accuracy"]["value"] == 1.0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_under_the_harness_s_cache_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = tmp_path / "cache"
+
+    def answer(document: dict[str, Any]) -> str:
+        for handle in Path("/proc/self/fd").iterdir():
+            name = str(handle.readlink()) if handle.is_symlink() else ""
+            if name.startswith(str(cache)) and name.endswith((".audit.jsonl", "-wal")):
+                full = os.open("/dev/full", os.O_RDWR)
+                os.dup2(full, int(handle.name))
+                os.close(full)
+        return target(document)
+
+    backend = Backend(answer)
+    run = evaluate(backend, [TASK], tmp_path / "out", use_cache=str(cache))
+    said = capsys.readouterr().err
+    assert run.scores[TASK]["metrics"]["accuracy"]["value"] == 1.0
+    assert len(backend.asked) == len(task_documents(TASK))  # nothing was asked twice
+    assert said.count("the response cache cannot be used any more") == 1
+    assert not unfinished(tmp_path)
+
+
+def test_a_cache_that_cannot_be_opened_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    backend = Backend(target)
+    with pytest.raises(SystemExit) as ended:
+        evaluate(backend, [TASK], tmp_path / "out", use_cache=str(tmp_path / "file" / "cache"))
+    assert ended.value.code == 1
+    assert "the response cache cannot be opened (Not a directory)" in capsys.readouterr().err
+    assert not backend.asked
+
+
+class Interrupting:
+    """Is interrupted within its destructor, where Python only prints the KeyboardInterrupt and goes on."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def interrupted_at(number: int) -> Callable[[dict[str, Any]], str]:
+    asked: list[str] = []
+
+    def answer(document: dict[str, Any]) -> str:
+        asked.append(document["sample_id"])
+        if len(asked) == number:
+            Interrupting()
+            time.sleep(60)  # ends with the interrupt
+        return target(document)
+
+    return answer
+
+
+def test_an_interrupt_ends_the_command_with_130_and_the_same_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        evaluate(Backend(interrupted_at(3)), [TASK], tmp_path, cli_args=argparse.Namespace())
+    assert ended.value.code == 130
+    (kept,) = unfinished(tmp_path)
+    assert f"medtasks: stopped; the same command goes on from what the model answered ({kept})." in (
+        capsys.readouterr().err
+    )
+    again = Backend(target)
+    evaluate(again, [TASK], tmp_path)
+    assert len(again.asked) == len(task_documents(TASK)) - 2
+    assert not unfinished(tmp_path)
+
+
+def test_an_interrupt_reaches_the_program_that_called(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(Backend(interrupted_at(1)), [TASK], tmp_path)
 
 
 def test_a_failed_round_earns_no_responsiveness_and_leaves_its_item_open(tmp_path: Path) -> None:

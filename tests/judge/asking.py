@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tiny_endpoint import TinyEndpoint
@@ -25,10 +25,9 @@ def questions(count: int) -> list[JudgeRequest]:
 
 @dataclass
 class Asked:
-    """One finished `ask`."""
+    """What became of several requests, by the text of their last message, in the order of the outcomes."""
 
     client: JudgeClient
-    order: list[str] = field(default_factory=list)
     outcomes: dict[str, JudgeAnswer | Failure] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
 
@@ -44,14 +43,16 @@ class Asked:
 
 
 async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
-    asked = Asked(client)
+    """Ask all at once."""
+    asked, before = Asked(client), replace(client.spent)
 
-    def note(request: JudgeRequest, outcome: JudgeAnswer | Failure) -> None:
-        name = request.messages[-1]["content"]
-        asked.order.append(name)
-        asked.outcomes[name] = outcome
+    async def one(request: JudgeRequest) -> None:
+        name = request.key if callable(request.messages) else request.messages[-1]["content"]
+        asked.outcomes[name] = await client.answer(request)
 
-    asked.spent = await client.ask(requests, note)
+    async with client:
+        await asyncio.gather(*map(one, requests))
+    asked.spent = client.spent.since(before)
     return asked
 
 

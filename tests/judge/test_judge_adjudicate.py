@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
 from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.judgement import REPAIR, Adjudication, Judgement, Question
+from medtasks.judge.judgement import Adjudication, Judgement, Question
 from medtasks.judge.rubric import load_rubric, total
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.stub import Faults, StubJudge, verdict_on
+from medtasks.judge.stub import StubJudge, verdict_on
 
 RUBRIC = load_rubric("med_cmr_open")
 TEXT = re.compile(r"=== BEGIN CANDIDATE TEXT (\w+) ===\n(.*?)\n=== END CANDIDATE TEXT \1 ===", re.DOTALL)
@@ -77,7 +78,7 @@ def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
         assert set(budgeted.unjudged.values()) == {"budget"}
         whole = judge(stub, tmp_path / "v")
         again = judge(stub, tmp_path / "v")
-        bodies = [received.digest for received in stub.requests]
+        bodies = [json.dumps(received.body) for received in stub.requests]
 
     assert len(bodies) == len(set(bodies)) == len(documents())
     assert (whole.stored, again.stored, again.spent.requests) == (3, len(documents()), 0)
@@ -116,11 +117,11 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
 
 
 def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
-    with StubJudge(decide, faults=Faults(refusal=1.0)) as stub:
+    with FaultyJudge(decide, refusal=1.0) as stub:
         refused = judge(stub, tmp_path / "refused")
         assert set(refused.unjudged.values()) == {"refused"}
         assert judge(stub, tmp_path / "refused").spent.requests == 0
-    with StubJudge(decide, faults=Faults(server_error=1.0)) as stub:
+    with FaultyJudge(decide, server_error=1.0) as stub:
         failed = judge(stub, tmp_path / "failed", retries=1)
     assert all(reason.startswith("http 500") for reason in failed.unjudged.values())
     assert (failed.verdicts, failed.coverage) == ({}, 0.0)
@@ -129,9 +130,10 @@ def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_t
 
 
 def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
-    faults = Faults(too_many=0.1, server_error=0.1, cut=0.1, prose=0.2, duplicate=0.1, retry_after=0.01)
-    with StubJudge(decide, faults=faults, seed=5) as stub:
-        result = judge(stub, tmp_path / "v")
+    faults = {"too_many": 0.1, "server_error": 0.1, "cut": 0.1, "prose": 0.2, "duplicate": 0.1}
+    with FaultyJudge(decide, seed=5, **faults) as stub:
+        result = judge(stub, tmp_path / "v", retries=9)
+        assert len(stub.counts) > 3
     with StubJudge(decide) as plain:
         assert judge(plain, tmp_path / "other").verdicts == result.verdicts
     assert result.coverage == 1.0
@@ -180,7 +182,7 @@ def test_a_sample_is_judged_once(tmp_path: Path) -> None:
 
 
 def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -> None:
-    reported: list[tuple[int, int, Spent]] = []
+    reported: list[tuple[int, int, Spent, str | None]] = []
 
     async def run(url: str) -> None:
         client = JudgeClient(JudgeSettings(base_url=url, model="stub"))
@@ -191,9 +193,11 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
     with StubJudge(decide) as stub:
         asyncio.run(run(stub.url))
     count = len(documents())
-    assert [done for done, _, _ in reported] == list(range(1, count + 1))
-    assert {total for _, total, _ in reported} == {count}
-    assert [spent.answered for _, _, spent in reported] == [0, 0, 0, *range(1, count - 2)]
+    done = [one[0] for one in reported]
+    assert list(dict.fromkeys(done)) == list(range(1, count + 1))  # also reported once a second
+    assert {(total, trouble) for _, total, _, trouble in reported} == {(count, None)}
+    assert all(max(0, done - 3) <= spent.answered <= count - 3 for done, _, spent, _ in reported)
+    assert reported[0][2] == Spent()
 
 
 def one_question(number: int = 0) -> Question:
@@ -259,17 +263,6 @@ def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
     assert first.verdicts == again.verdicts
 
 
-def test_the_export_of_an_adjudication_holds_its_answers_and_no_others(tmp_path: Path) -> None:
-    with StubJudge(broken_once) as stub:
-        judge(stub, tmp_path / "v")
-        result = judge(stub, tmp_path / "v", questions()[:2])
-    with VerdictStore(tmp_path / "v") as store:
-        assert store.export(tmp_path / "out.jsonl", result.store_keys) == 4
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
-    keys = {judgement.key for judgement in result.judgements.values() if judgement.key}
-    assert {row["key"] for row in rows} == keys | {key + REPAIR for key in keys}
-
-
 def test_thousands_of_twins_are_asked_once(tmp_path: Path) -> None:
     twins = [replace(one_question(number % 2), sample_id=str(number)) for number in range(3000)]
     with StubJudge(decide) as stub:
@@ -297,7 +290,7 @@ def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
     assert result.judgements["stranger"] == Judgement(None, None, result.unjudged["stranger"])
-    assert (result.store_keys, result.coverage) == ([], 0.0)
+    assert result.coverage == 0.0
 
 
 def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
@@ -325,7 +318,7 @@ def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
 
 
 def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> None:
-    def stop(done: int, _: int, __: Spent) -> None:
+    def stop(done: int, *_: Any) -> None:
         if done == 3:
             raise KeyError("enough")
 
@@ -337,6 +330,41 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
         with pytest.raises(KeyError, match="enough"):
             asyncio.run(run(stub.url, store))
         assert len(store) == 3
+
+
+def test_while_the_judge_answers_nobody_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medtasks.judge.adjudicate.TICK", 0.05)
+    troubles: list[tuple[int, str | None]] = []
+
+    async def run(url: str, store: VerdictStore) -> None:
+        client = JudgeClient(JudgeSettings(base_url=url, model="stub", retries=1, backoff=0))
+        await adjudicate(questions(), RUBRIC, client, store, lambda done, _, __, why: troubles.append((done, why)))
+
+    with FaultyJudge(decide, too_many=1.0, retry_after=0.5) as stub, VerdictStore(tmp_path / "v") as store:
+        asyncio.run(run(stub.url, store))
+    assert (0, "http 429: the answer is empty") in troubles
+
+
+def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
+    read: list[int] = []
+    ahead: list[int] = []
+
+    class Noted(dict[str, Any]):
+        """A document that notes when it is put into a prompt."""
+
+        def __getitem__(self, field: str) -> Any:
+            if field == "question":
+                read.append(1)
+            return super().__getitem__(field)
+
+    def note(request: Mapping[str, Any]) -> str:
+        ahead.append(len(read) - len(ahead))
+        return decide(request)
+
+    many = [Question(f"s{n}", Noted(documents()[0]), f"answer {n}") for n in range(60)]
+    with StubJudge(note) as stub:
+        judge(stub, tmp_path / "v", many, concurrency=2)
+    assert max(ahead) <= 8
 
 
 def test_a_store_that_fails_ends_the_judging(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ import asyncio
 import json
 import logging
 import traceback
-from collections.abc import AsyncIterator, Iterator
 from datetime import date
-from functools import partial
 from typing import Any
 
 import pytest
@@ -19,8 +17,8 @@ from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 from medtasks.errors import MediaError, UsageError
 from medtasks.judge.client import Budget, Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
-from medtasks.judge.pace import Pace
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.store import StoredVerdict, VerdictStore
+from medtasks.judge.stub import StubJudge
 
 
 @pytest.fixture(autouse=True)
@@ -54,92 +52,6 @@ def test_concurrency_is_reached_and_never_exceeded() -> None:
     assert server.peak == 8
 
 
-def test_a_slow_request_holds_nobody_back() -> None:
-    others = asyncio.Event()
-
-    async def respond(arrival: Arrival) -> Http:
-        if arrival.question == "q0":
-            await others.wait()  # the reply to the first question comes when all the others have theirs
-        elif arrival.question == "q29":
-            others.set()
-        return said("yes")
-
-    asked = run(TinyEndpoint(respond), questions(30), concurrency=2)
-    assert asked.order[-1] == "q0" or asked.order[-2:] == ["q0", "q29"]
-
-
-def test_requests_are_read_as_places_become_free() -> None:
-    read: list[str] = []
-    ahead: list[int] = []
-
-    def source() -> Iterator[JudgeRequest]:
-        for one in questions(50):
-            read.append(one.key)
-            yield one
-
-    async def respond(_: Arrival) -> Http:
-        ahead.append(len(read))
-        return said("yes")
-
-    asked = run(TinyEndpoint(respond), source(), concurrency=2)
-    assert len(asked.outcomes) == 50
-    assert max(now - served for served, now in enumerate(ahead)) <= 6
-
-
-def test_one_key_is_asked_once_and_told_to_all() -> None:
-    server = TinyEndpoint(latency=0.01)
-    told: list[str] = []
-
-    async def main() -> Spent:
-        async with server:
-            twins = [question("q"), question("other"), question("q")]
-            return await client_of(server).ask([*twins, *twins], lambda request, _: told.append(request.key))
-
-    spent = asyncio.run(main())
-    assert (len(server.arrivals), spent.answered) == (2, 2)
-    assert sorted(told) == ["key of other"] * 2 + ["key of q"] * 4
-
-
-def test_what_an_answer_leads_to_is_asked_next_and_waits_for_nobody() -> None:
-    followed = asyncio.Event()
-
-    async def respond(arrival: Arrival) -> Http:
-        if arrival.question == "slow":
-            await followed.wait()  # answered only when the follow-up of the other has come
-        elif arrival.question == "more":
-            followed.set()
-        return said("yes")
-
-    told: list[str] = []
-
-    def take(request: JudgeRequest, _: JudgeAnswer | Failure) -> JudgeRequest | None:
-        told.append(request.messages[0]["content"])  # type: ignore[index]
-        return question("more") if told[-1] == "quick" else None
-
-    async def main() -> Spent:
-        async with TinyEndpoint(respond) as server:
-            return await client_of(server, concurrency=2).ask([question("slow"), question("quick")], take)
-
-    assert asyncio.run(main()).answered == 3
-    assert (told[0], sorted(told[1:])) == ("quick", ["more", "slow"])
-
-
-def test_an_asynchronous_source_is_read_to_its_end() -> None:
-    async def source() -> AsyncIterator[JudgeRequest]:
-        for one in questions(30):
-            await asyncio.sleep(0)
-            yield one
-
-    told: list[str] = []
-
-    async def main() -> Spent:
-        async with TinyEndpoint() as server:
-            return await client_of(server, concurrency=3).ask(source(), lambda request, _: told.append(request.key))
-
-    assert asyncio.run(main()).answered == 30
-    assert sorted(told) == sorted(one.key for one in questions(30))
-
-
 def test_messages_are_made_when_they_are_sent_and_what_cannot_be_put_is_a_failure() -> None:
     made: list[str] = []
     ahead: list[int] = []
@@ -158,24 +70,15 @@ def test_messages_are_made_when_they_are_sent_and_what_cannot_be_put_is_a_failur
         await asyncio.sleep(0.002)
         return said("yes")
 
-    outcomes: dict[str, JudgeAnswer | Failure] = {}
-
-    async def main() -> Spent:
-        async with TinyEndpoint(respond) as server:
-            asked = [lazy(f"q{number}") for number in range(30)]
-            return await client_of(server, concurrency=2).ask(
-                asked, lambda request, outcome: outcomes.update({request.key: outcome})
-            )
-
-    spent = asyncio.run(main())
-    assert outcomes.pop("q7") == Failure("question: image 12ab is no image")
-    assert len(outcomes) == spent.requests == spent.answered == 29
+    asked = run(TinyEndpoint(respond), [lazy(f"q{number}") for number in range(30)], concurrency=2)
+    assert asked.outcomes.pop("q7") == Failure("question: image 12ab is no image")
+    assert len(asked.outcomes) == asked.spent.requests == asked.spent.answered == 29
     assert max(ahead) <= 4  # those in flight, one answered and not yet counted, and the one that failed
 
 
 def test_nothing_to_ask_needs_no_endpoint() -> None:
     client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge"))
-    assert asyncio.run(client.ask([], lambda *_: None)) == Spent()
+    assert asyncio.run(ask(client, [])).spent == Spent()
 
 
 def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
@@ -228,23 +131,7 @@ def test_a_lone_surrogate_in_a_prompt_is_sent_as_a_replacement() -> None:
     assert server.arrivals[0].question == "a\ufffdb"
 
 
-def test_an_error_of_the_caller_ends_the_ask_and_the_client_goes_on() -> None:
-    server = TinyEndpoint(latency=0.01)
-
-    def fail(_: JudgeRequest, __: JudgeAnswer | Failure) -> None:
-        raise OSError("the disk is full")
-
-    async def main() -> Asked:
-        async with server:
-            client = client_of(server, concurrency=4)
-            with pytest.raises(OSError, match="the disk is full"):
-                await client.ask(questions(50), fail)
-            return await ask(client, questions(50))
-
-    assert asyncio.run(main()).spent.answered == 50
-
-
-def test_a_client_serves_one_ask_at_a_time() -> None:
+def test_a_client_is_used_in_one_place_at_a_time() -> None:
     server = TinyEndpoint(latency=0.01)
 
     async def main() -> None:
@@ -252,21 +139,15 @@ def test_a_client_serves_one_ask_at_a_time() -> None:
             client = client_of(server)
             await asyncio.gather(ask(client, questions(2)), ask(client, questions(2)))
 
-    with pytest.raises(UsageError, match="asking already"):
+    with pytest.raises(UsageError, match="in use already"):
         asyncio.run(main())
 
 
 def test_one_client_on_two_event_loops() -> None:
-    client: list[JudgeClient] = []
-
-    async def main() -> Asked:
-        async with TinyEndpoint() as server:
-            client.append(client_of(server))
-            client[-1].spent, client[-1]._pace = client[0].spent, client[0]._pace
-            return await ask(client[-1], questions(5))
-
-    assert [asyncio.run(main()).spent.answered for _ in range(2)] == [5, 5]
-    assert client[0].spent.answered == 10
+    with StubJudge(lambda _: "yes", latency=0.01) as stub:
+        client = JudgeClient(JudgeSettings(base_url=stub.url, model="judge", concurrency=2))
+        assert [asyncio.run(ask(client, questions(5))).spent.answered for _ in range(2)] == [5, 5]
+    assert client.spent.answered == 10
 
 
 @pytest.mark.parametrize(
@@ -283,28 +164,6 @@ def test_one_client_on_two_event_loops() -> None:
 )
 def test_retry_after_forms(headers: dict[str, str], seconds: float | None) -> None:
     assert _retry_after(headers) == seconds
-
-
-def test_pace_halves_once_per_round_and_grows_back() -> None:
-    async def main() -> list[int]:
-        pace = Pace(8)
-        limits = []
-        entered = [await pace.enter() for _ in range(8)]
-        for number in entered:  # all were sent before the first refusal: one is stray, the others halve once
-            pace.refused(number, 0)
-            pace.leave()
-        limits.append(pace.limit)
-        for _ in range(8):
-            pace.answered()
-        limits.append(pace.limit)
-        for _ in range(100):
-            pace.answered()
-        limits.append(pace.limit)
-        pace.refused(await pace.enter(), 0)  # alone
-        limits.append(pace.limit)
-        return limits
-
-    assert asyncio.run(main()) == [4, 8, 8, 8]
 
 
 def test_the_key_goes_to_the_endpoint_and_nowhere_else(
@@ -333,16 +192,13 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     assert asked.text("said") == "Bearer [API key]"
     assert asked.reason("error") == "http 401: wrong: Bearer [API key]"
     with VerdictStore(tmp_path / "v.sqlite3") as store:
-        store.put("k", prompt="p", answer=asked.text("said"), parsed=None, reason=asked.reason("junk"), **NO_TOKENS)
+        store.put(StoredVerdict("k", "p", asked.text("said"), None, asked.reason("junk"), 0, 0))
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     settings = asked.client.settings
     everything = [repr(asked.outcomes), repr(vars(asked.client)), settings.model_dump_json(), caplog.text]
     assert KEY[:12] not in "".join(everything)
     assert KEY.replace("-", "\\u002d")[:12] not in "".join(everything)
     assert KEY.encode() not in written
-
-
-NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0}
 
 
 @pytest.mark.parametrize(
@@ -360,13 +216,6 @@ def test_numbers_are_finite(field: str) -> None:
         JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", **{field: float("inf")})
 
 
-def test_certificates_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
-    client = JudgeClient(JudgeSettings(base_url="https://127.0.0.1:9/v1", model="judge"))
-    with pytest.raises(UsageError, match=r"^https://127\.0\.0\.1:9/v1: no client can be made"):
-        asyncio.run(ask(client, questions(2)))
-
-
 def test_a_count_of_tokens_that_no_judge_can_have_is_none() -> None:
     async def respond(_: Arrival) -> Http:
         message = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": 10**20}}
@@ -374,28 +223,6 @@ def test_a_count_of_tokens_that_no_judge_can_have_is_none() -> None:
 
     asked = run(TinyEndpoint(respond), questions(1))
     assert asked.spent == Spent(requests=1, answered=1, unmetered=1)
-
-
-def test_a_text_among_images_is_asked_first_all_the_same() -> None:
-    """What waits for the first request's head holds places, which the first needs."""
-
-    async def main() -> Asked:
-        async with TinyEndpoint() as server:
-            made = [JudgeRequest("q0", _one_message("q0"), None)]
-            made += [JudgeRequest(f"q{number}", partial(_one_message, f"q{number}"), None) for number in range(1, 6)]
-            client = client_of(server, concurrency=2, structured=True)
-            asked = Asked(client)
-            asked.spent = await asyncio.wait_for(
-                client.ask(made, lambda one, got: asked.outcomes.update({one.key: got})), 10
-            )
-            return asked
-
-    asked = asyncio.run(main())
-    assert asked.spent.answered == 6
-
-
-def _one_message(text: str) -> tuple[dict[str, Any], ...]:
-    return ({"role": "user", "content": text},)
 
 
 @pytest.mark.parametrize("part", [date(2026, 1, 2), float("nan"), {"deep": [{1, 2}]}, "\ud800"])
@@ -418,5 +245,5 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(monkeypatch: pytest.Mo
     monkeypatch.setenv("JUDGE_KEY", KEY + "\u00e9")
     client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", api_key_env="JUDGE_KEY"))
     with pytest.raises(UsageError, match="JUDGE_KEY holds no API key") as caught:
-        asyncio.run(client.ask([], lambda *_: None))
+        asyncio.run(ask(client, []))
     assert KEY not in "".join(traceback.format_exception(caught.value))

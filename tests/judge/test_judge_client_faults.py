@@ -9,6 +9,7 @@ from asking import SCHEMA, Asked, ask, client_of, question, questions, run
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
 from medtasks.judge.client import JudgeClient, JudgeSettings
+from medtasks.judge.rate_limiter import RateLimiter
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
     server = TinyEndpoint(respond)
     asked = run(server, questions(150), concurrency=32, retries=50)
     assert asked.spent.answered == 150
-    assert asked.client._pace.limit < 32
+    assert asked.client._limiter.limit < 32
     late = server.arrivals[len(server.arrivals) // 2 :]
     assert len(late) < 150  # most requests of the later half are answered the first time
 
@@ -70,7 +71,8 @@ def test_a_timeout_is_retried() -> None:
         return said("yes")
 
     asked = run(TinyEndpoint(respond), [question("q")], timeout=0.3)
-    assert (asked.text("q"), asked.spent.retries) == ("yes", 1)
+    assert asked.text("q") == "yes"
+    assert asked.spent.retries >= 1  # a busy machine may spoil another
 
 
 def test_nobody_listening_is_a_connection_failure() -> None:
@@ -122,15 +124,36 @@ def test_nobody_waits_for_an_hour() -> None:
     assert asked.reason("q59").startswith("outage: 50 requests in a row failed, the last with http 429: asks to wait")
 
 
-def test_an_endpoint_that_refuses_everything_is_left_alone() -> None:
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_an_endpoint_that_shuts_everybody_out_is_left_alone_at_once(status: int) -> None:
     async def respond(_: Arrival) -> Http:
-        return problem(401, "wrong key")
+        return problem(status, "not you")
 
     server = TinyEndpoint(respond)
     asked = run(server, questions(200), concurrency=4)
     assert len(asked.outcomes) == 200
+    assert len(server.arrivals) <= 4
+    assert asked.reason("q0") == f"http {status}: not you"
+    assert asked.reason("q199") == f"outage: http {status}: not you"
+
+
+def test_one_question_that_is_forbidden_stops_nothing_where_others_were_answered() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        return problem(403, "flagged") if arrival.question == "q5" else said("yes")
+
+    asked = run(TinyEndpoint(respond), questions(30), concurrency=1)
+    assert (asked.spent.answered, asked.spent.failed) == (29, 1)
+    assert asked.reason("q5") == "http 403: flagged"
+
+
+def test_an_endpoint_that_fails_everything_is_left_alone() -> None:
+    async def respond(_: Arrival) -> Http:
+        return problem(503, "no worker")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(200), concurrency=4, retries=0)
     assert len(server.arrivals) < 60
-    assert asked.reason("q199") == "outage: 50 requests in a row failed, the last with http 401: wrong key"
+    assert asked.reason("q199") == "outage: 50 requests in a row failed, the last with http 503: no worker"
 
 
 def test_faulty_requests_are_no_outage() -> None:
@@ -169,3 +192,53 @@ def test_structured_output_that_was_demanded_is_not_given_up() -> None:
 
     asked = run(TinyEndpoint(respond), [question("q", SCHEMA)], structured=True)
     assert asked.reason("q") == "http 400: response_format"
+
+
+def test_why_nobody_is_answered_is_known_while_it_lasts() -> None:
+    told: list[str | None] = []
+
+    async def respond(arrival: Arrival) -> Http:
+        told.append(clients[0].trouble)
+        return problem(429, "slow down", Retry_After="0.01") if arrival.nth < 3 else said("yes")
+
+    clients: list[JudgeClient] = []
+
+    async def main() -> None:
+        async with TinyEndpoint(respond) as server:
+            clients.append(client_of(server))
+            await ask(clients[0], [question("q")])
+
+    asyncio.run(main())
+    assert told == [None, "http 429: slow down", "http 429: slow down"]
+    assert clients[0].trouble is None
+
+
+def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
+    async def main() -> list[int]:
+        limiter = RateLimiter(8)
+        limits = []
+        for _ in range(2):  # all of a round were sent before its first refusal
+            entered = [await limiter.enter() for _ in range(limiter.limit)]
+            for number in entered:
+                limiter.refused(number, 0)
+                limiter.leave()
+            limits.append(limiter.limit)
+        for _ in range(100):
+            limiter.answered()
+        limits.append(limiter.limit)
+        return limits
+
+    assert asyncio.run(main()) == [4, 2, 8]
+
+
+def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
+    async def main() -> float:
+        loop, limiter = asyncio.get_running_loop(), RateLimiter(4)
+        for _ in range(2):  # nothing was answered in between
+            limiter.refused(await limiter.enter(), 0.2)
+            refused = loop.time()
+            limiter.leave()
+        await limiter.enter()
+        return loop.time() - refused
+
+    assert asyncio.run(main()) >= 0.19

@@ -50,7 +50,7 @@ def test_a_judge_that_fails_stops_it_and_nothing_else(tmp_path: Path) -> None:
     live.take("med_cmr_open_sod", document(), "So. Final answer: 1")
     live.finish(60)
     assert live.reason is not None
-    assert live.reason.startswith("connection")
+    assert live.reason.startswith("j at http://127.0.0.1:9/v1: connection: ")
     live.take("med_cmr_open_sod", document(), "So. Final answer: 2")
     live.finish(60)
 

@@ -1,7 +1,4 @@
-"""A judging process that is killed again and again: nothing that was stored is asked again, and no sample is lost.
-
-The full soak, with 16,000 verdicts, is ``benchmarks/judge_throughput.py --soak``.
-"""
+"""A judging process that is killed again and again: nothing that was stored is asked again, and no sample is lost."""
 
 from __future__ import annotations
 
@@ -15,14 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from faulty_judge import FAULTS, FaultyJudge
+
 from medtasks.judge.judgement import REFUSED, REPAIR
 from medtasks.judge.rubric import load_rubric
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.stub import FAULT_KINDS, Faults, StubJudge
 from medtasks.judge.verdict import Verdict, parse_verdict
 
-SAMPLES = 1500
-KILLED_AT = (200, 600, 1000)  # stored answers
+SAMPLES = 800
+KILLED_AT = (100, 300, 550)  # stored answers
 ASPECTS = load_rubric("med_cmr_open").aspects
 VERDICT = json.dumps({one.name: {"reason": "It is so.", "score": one.maximum} for one in ASPECTS})
 # a process of its own: SIGKILL asks nobody
@@ -41,7 +39,6 @@ questions = [Question(f"s{n}", document, f"Response {n}") for n in range(count)]
 client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=64, backoff=0.02))
 with VerdictStore(path) as store:
     result = asyncio.run(adjudicate(questions, load_rubric("med_cmr_open"), client, store))
-    store.export(path + ".jsonl", result.store_keys)
 judged = {name: [one.key, one.reason, one.stored, one.repaired] for name, one in result.judgements.items()}
 print(json.dumps({"judged": judged, "answered": result.spent.answered}))
 """
@@ -69,10 +66,10 @@ def answers(path: Path) -> int:
         return 0
 
 
-def asked(stub: StubJudge) -> list[tuple[str, int]]:
+def asked(stub: FaultyJudge) -> list[tuple[str, int]]:
     """Prompt and number of messages of each request since the last reset."""
     found = [(one.body["messages"][0]["content"], len(one.body["messages"])) for one in stub.requests]
-    stub.reset()
+    stub.requests.clear()
     return found
 
 
@@ -82,9 +79,9 @@ def decide(_: Mapping[str, Any]) -> str:
 
 def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_sample(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.sqlite"
-    rates = dict.fromkeys(FAULT_KINDS, 0.05 / len(FAULT_KINDS))
+    rates = dict.fromkeys(FAULTS, 0.05 / len(FAULTS))
     before: dict[str, tuple[str, bool]] = {}
-    with StubJudge(decide, latency=0.02, capacity=64, seed=1, faults=Faults(**rates, retry_after=0.05)) as stub:
+    with FaultyJudge(decide, latency=0.02, seed=1, **rates) as stub:
         for until in (*KILLED_AT, None):
             process = start(stub.url, path)
             while until is not None and answers(path) < until and process.poll() is None:
@@ -107,20 +104,18 @@ def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_samp
     assert {reason for _, reason, _, _ in judged.values()} <= {None, REFUSED}
     assert 0 < sum(reason == REFUSED for _, reason, _, _ in judged.values()) < 0.05 * SAMPLES
     assert sum(repaired for _, _, _, repaired in judged.values()) > 0
-    check_export(path, judged)
+    check_store(path, judged)
 
 
-def check_export(path: Path, judged: dict[str, list[Any]]) -> None:
-    """Who has a verdict follows from the exported raw answers alone."""
-    rows = {row["key"]: row for row in map(json.loads, Path(f"{path}.jsonl").read_text("utf-8").splitlines())}
+def check_store(path: Path, judged: dict[str, list[Any]]) -> None:
+    """Who has a verdict follows from the stored raw answers alone."""
     rubric = load_rubric("med_cmr_open")
+    with VerdictStore(path) as store:
+        rows = store.get(stored(path))
+    assert {key.removesuffix(REPAIR) for key in rows} == {key for key, _, _, _ in judged.values()}
     for key, reason, _, repaired in judged.values():
         row = rows[key + REPAIR] if key + REPAIR in rows else rows[key]
         assert (key + REPAIR in rows) == repaired
         assert (
-            isinstance(parse_verdict(row["answer"], rubric, {}), Verdict)
-            == (reason is None)
-            == (row["parsed"] is not None)
+            isinstance(parse_verdict(row.answer, rubric, {}), Verdict) == (reason is None) == (row.parsed is not None)
         )
-    with VerdictStore(path) as store:
-        assert len(store) == len(rows)

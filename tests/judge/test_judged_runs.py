@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_run import awaiting_run, content, copied, judged, manifest_of, samples_of, scores_of, settings_of
+from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.rescore import rescore
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Each group's run, made when first asked for."""
-
-    @functools.cache
-    def run(group: str) -> Path:
-        return awaiting_run(group, tmp_path_factory.mktemp(group))
-
-    return run
-
-
-@pytest.fixture
-def folder(finished: Callable[[str], Path], tmp_path: Path) -> Path:
-    return copied(finished("med_cmr_open"), tmp_path / "copy")
-
-
-@pytest.fixture
-def kvasir(finished: Callable[[str], Path], tmp_path: Path) -> Path:
-    return copied(finished("kvasir_vqa_x1"), tmp_path / "copy")
-
-
-@pytest.fixture
-def medstream(finished: Callable[[str], Path], tmp_path: Path) -> Path:
-    return copied(finished("medstreambench"), tmp_path / "copy")
 
 
 def sometimes(share: float) -> Any:
@@ -287,25 +260,18 @@ def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path) -> N
         assert len(stub.requests) == 2 * asked + 3
 
 
-def test_an_export_that_cannot_be_written_is_refused_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
-    with StubJudge() as stub:
-        with pytest.raises(UsageError, match="its folder does not exist"):
-            judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
-        assert stub.requests == []
-
-
 def test_several_judges_that_fail_together_say_it_once(
     kvasir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where the store fails in the middle of all."""
-    puts = VerdictStore.put_now
+    puts = VerdictStore.put
 
-    def put_now(store: VerdictStore, verdicts: Any) -> Any:
+    def put(store: VerdictStore, verdict: StoredVerdict) -> bool:
         if len(store) > 5:
             store.close()
-        return puts(store, verdicts)
+        return puts(store, verdict)
 
-    monkeypatch.setattr(VerdictStore, "put_now", put_now)
+    monkeypatch.setattr(VerdictStore, "put", put)
     with StubJudge(latency=0.02) as stub:
         judges = [settings_of(stub, name=f"j{number}", model=f"m{number}", concurrency=4) for number in range(4)]
         with pytest.raises(UsageError, match="verdict store"):
@@ -356,18 +322,6 @@ def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> 
     score = again.tasks["med_cmr_open_ltg"].metrics["open_total"]
     assert (score.value, score.judged) == (None, score.samples - 1)
     assert score.reason == f"1 of {score.samples} items await a judge"
-
-
-def test_without_any_verdict_the_folder_stays_as_it_was(folder: Path, tmp_path: Path) -> None:
-    before = content(folder)
-    with (
-        StubJudge(lambda _: "no") as stub,
-        pytest.raises(MedtasksError, match=r"not one of .* responses was judged .*invalid after one repair"),
-    ):
-        judged(folder, settings_of(stub), store=tmp_path / "v")
-    with pytest.raises(MedtasksError, match=r"not one of .* \(.*connection"):
-        judged(folder, "model=m,base_url=http://127.0.0.1:9/v1,retries=0", store=tmp_path / "w")
-    assert content(folder) == before
 
 
 def test_files_that_are_not_the_run_s_stay(folder: Path, tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
-"""A chat endpoint on loopback whose every reply the test writes itself."""
+"""A chat endpoint on loopback whose every response the test writes itself."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
+
+from aiohttp import web
 
 
 @dataclass
@@ -27,12 +30,17 @@ class Arrival:
 
 @dataclass
 class Http:
-    """What the server sends; ``cut`` closes the connection in the middle of the body."""
+    """What the server sends; ``cut`` closes the connection in the middle of the body, ``endless`` repeats the body.
+
+    ``announced`` is the Content-Length of a body that is only begun.
+    """
 
     status: int = 200
     body: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
+    endless: bool = False
+    announced: int | None = None
 
 
 def said(text: str | None, *, prompt: int = 10, completion: int = 3, usage: bool = True, **message: Any) -> Http:
@@ -55,57 +63,49 @@ Respond = Callable[[Arrival], Awaitable[Http]]
 class TinyEndpoint:
     """The server, on the running event loop. By default it repeats the question after ``latency`` seconds."""
 
-    def __init__(self, respond: Respond | None = None, *, latency: float = 0.0) -> None:
+    def __init__(
+        self, respond: Respond | None = None, *, latency: float = 0.0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._respond = respond or self._echo
-        self._latency = latency
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._latency, self._tls = latency, tls
+        self._connections: set[object] = set()
         self.arrivals: list[Arrival] = []
-        self.connections = 0
         self.in_flight = 0
         self.peak = 0
+        self.sent = 0  # bytes of endless bodies
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
 
     def asked(self, question: str) -> list[Arrival]:
         return [arrival for arrival in self.arrivals if arrival.question == question]
 
     async def __aenter__(self) -> TinyEndpoint:
-        self._server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._exchange)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._runner.cleanup()
 
     async def _echo(self, arrival: Arrival) -> Http:
         await asyncio.sleep(self._latency)
         return said(arrival.question)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        self.connections += 1
-        try:
-            while await self._exchange(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client went away, or the test is over
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[1:-2]
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-        body = json.loads(await reader.readexactly(int(headers["content-length"])))
-        arrival = Arrival(body, headers, time.monotonic(), 0)
+    async def _exchange(self, request: web.Request) -> web.StreamResponse:
+        self._connections.add(request.transport)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        arrival = Arrival(await request.json(), headers, time.monotonic(), 0)
         arrival.nth = len(self.asked(arrival.question)) + 1
         self.arrivals.append(arrival)
         self.in_flight += 1
@@ -115,8 +115,19 @@ class TinyEndpoint:
         finally:
             self.in_flight -= 1
         content = reply.body.encode()
-        head = [f"HTTP/1.1 {reply.status} Tiny", "Content-Type: application/json", f"Content-Length: {len(content)}"]
-        head += [f"{name}: {value}" for name, value in reply.headers.items()]
-        writer.write("\r\n".join([*head, "", ""]).encode() + (content[: len(content) // 2] if reply.cut else content))
-        await writer.drain()
-        return not reply.cut
+        if not (reply.cut or reply.endless or reply.announced):
+            return web.Response(
+                status=reply.status, body=content, headers={"Content-Type": "application/json", **reply.headers}
+            )
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        response.content_length = len(content) if reply.cut else reply.announced
+        await response.prepare(request)
+        await response.write(content[: len(content) // 2])
+        while reply.endless:
+            await response.write(content)
+            self.sent += len(content)
+        if reply.announced:
+            await asyncio.sleep(3600)  # until the client hangs up
+        assert request.transport is not None
+        request.transport.close()
+        return response

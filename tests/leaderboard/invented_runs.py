@@ -20,6 +20,7 @@ from medtasks.filters import join_stages
 from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
+from medtasks.prompts import render
 from medtasks.results.adjudication import judge_run
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import with_judged_scores
@@ -100,8 +101,8 @@ def answered(
         answered = []
         for document in documents:
             said = policy(Question.of(document, document["sample_id"], answers))
-            staged = spec.stage1_template is not None
-            prompt = prompt_text(document, spec.template or "", **({"observations": said} if staged else {}))
+            staged = spec.stage1_template is not None  # the harness logs the first stage's prompt
+            prompt = render(spec.stage1_template) if staged else prompt_text(document, spec.template or "")
             responses = [join_stages([said, said]) if staged else said]
             answered.append(Answered(document, tuple(map(Reply, responses)), prompt, prompt_hash))
         scored = scored_samples(spec, answered)

@@ -113,7 +113,7 @@ def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> 
     assert card.shows == "nothing"
 
 
-def test_a_card_of_anothers_benchmark_leaves_its_package_out(
+def test_a_card_of_anothers_benchmark_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stranger:
@@ -127,7 +127,7 @@ def test_a_card_of_anothers_benchmark_leaves_its_package_out(
     try:
         assert all_cards()["mi_cxr"] is MI_CXR
         said = capsys.readouterr().err
-        assert "the code of stranger 3 is left out: its card of mi_cxr is not the one card of a benchmark" in said
+        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its own" in said
         assert len(said.splitlines()) == 1
     finally:
         plugin._plugins.cache_clear()
@@ -140,7 +140,7 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
     monkeypatch.setattr(plugin, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
     assert plugin._checked(wrong) == default_card("mi_cxr")
-    assert "a card of stranger 3 is left out: the card of mi_cxr: column 'x'" in capsys.readouterr().err
+    assert "card of mi_cxr of stranger 3 is left out: the card of mi_cxr: column 'x'" in capsys.readouterr().err
 
 
 def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:

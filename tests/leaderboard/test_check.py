@@ -261,7 +261,7 @@ def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable
     other = copy("clean")
     change(other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64))
     report = check(written["clean"], third, other, rescore=False)
-    assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB209", other)]
+    assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB402", other), ("LB209", other)]
 
 
 def test_rows_that_must_not_be_shared(written: dict[str, Path]) -> None:

@@ -132,14 +132,39 @@ def test_a_task_of_nobody_is_a_warning_alone(tree: Path) -> None:
 # --------------------------------------------------------------------------------------------------- beside the runs
 
 
-def test_the_harnesss_own_files_beside_a_run_are_refused(tree: Path) -> None:
-    (tree / f"20261101_000000_samples_{TASK}.jsonl").write_text('{"doc": {"question": "What?"}}\n', encoding="utf-8")
+def log(folder: Path, task: str) -> Path:
+    path = folder / f"20261101_000000_samples_{task}.jsonl"
+    path.write_text('{"doc": {"question": "What?"}}\n', encoding="utf-8")
+    return path
+
+
+def test_the_harnesss_own_files_beside_a_run_are_one_note(tree: Path) -> None:
+    log(tree, TASK)
     (tree / "20261101_000000_results.json").write_text('{"config": {}}', encoding="utf-8")
     (tree / "models.yaml").write_text("{}\n", encoding="utf-8")
     report = check(tree)
-    assert found(report, "LB103") == ["20261101_000000_results.json", f"20261101_000000_samples_{TASK}.jsonl"]
-    assert {one.code for one in report.findings} == {"LB103"}
-    assert report.failed()
+    assert [(one.code, one.severity) for one in report.findings] == [("LB103", "note")]
+    assert "2 files of lmms-eval itself" in report.findings[0].message
+    assert not report.failed(strict=True)
+
+
+def test_a_log_without_a_run_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "results" / "alone").mkdir()
+    log(tmp_path / "results" / "alone", TASK)
+    report = check(tree)
+    assert [(one.code, one.severity) for one in report.findings] == [("LB103", "error")]
+
+
+def test_logs_and_replies_of_withheld_benchmarks_are_refused(tree: Path) -> None:
+    log(tree, "mi_cxr_icr")
+    unfinished = tree / "0123456789ab_unfinished"
+    unfinished.mkdir()
+    (unfinished / "run.json").write_text("{}", encoding="utf-8")
+    (unfinished / "mi_cxr_icr.rank0.jsonl").write_text("{}\n", encoding="utf-8")
+    report = check(tree)
+    assert [one.severity for one in report.findings if one.code == "LB304"] == ["error", "error"]
+    assert [one.severity for one in report.findings if one.code == "LB103"] == ["note", "note"]
+    assert not check(tree, public=False).failed()
 
 
 @pytest.mark.parametrize("name", ["20261101_000000_results.json", "notes/about.md", ".hidden/settings"])

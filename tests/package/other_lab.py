@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-__all__ = ["write_package"]
+__all__ = ["write_package", "write_site"]
 
 FILES = {
     "pyproject.toml": """
@@ -70,8 +70,8 @@ FILES = {
 
 
         class Brevity(MeanMetric):
-            name = "brevity"
-            signature = sign("brevity", unit="share")
+            name = "otherlab_bench_brevity"
+            signature = sign("otherlab_bench_brevity", unit="share")
 
             def statistics(self, prediction, reference):
                 import numpy as np
@@ -82,7 +82,7 @@ FILES = {
 
 
         def process_results(doc, results):
-            names = ("exact_match", "brevity")
+            names = ("exact_match", "otherlab_bench_brevity")
             return {name: sample_value(name, results, doc["target"], doc["cluster"]) for name in names}
 
 
@@ -97,7 +97,7 @@ FILES = {
             ),
             filters=(FilterInfo(FirstLineFilter, "1", lambda text: "ok" if text else "empty"),),
             metrics=(Brevity(),),
-            cards=(Card("otherlab_dots", (Column("otherlab_dots", "brevity", "Shortness"),), shows="text"),),
+            cards=(Card("otherlab_dots", (Column("otherlab_dots", Brevity.name, "Shortness"),), shows="text"),),
         )
         ''',
     "otherlab_bench/tasks/placeholder.jsonl": '{"placeholder": true}\n',
@@ -124,37 +124,37 @@ FILES = {
           - metric: exact_match
             aggregation: !function medtasks.benchmarks.aggregations.exact_match
             higher_is_better: true
-          - metric: brevity
-            aggregation: !function medtasks.benchmarks.aggregations.brevity
+          - metric: otherlab_bench_brevity
+            aggregation: !function medtasks.benchmarks.aggregations.otherlab_bench_brevity
             higher_is_better: true
         cluster_key: cluster
         reasoning_tags: none
         lmms_eval_specific_kwargs:
-          template: otherlab/dots.j2
+          template: otherlab_bench/dots.j2
         metadata:
           version: 1.0
           benchmark: otherlab_dots
           title: "Counting dots"
-          rubrics: [otherlab_count]
+          rubrics: [otherlab_bench_count]
         """,
-    "otherlab_bench/templates/otherlab/dots.j2": "{{ question }} Answer in one sentence.\n",
-    "otherlab_bench/templates/otherlab/count.j2": """
+    "otherlab_bench/templates/otherlab_bench/dots.j2": "{{ question }} Answer in one sentence.\n",
+    "otherlab_bench/templates/otherlab_bench/count.j2": """
         Is the number right?
         {% include "judge/_data_rule.j2" %}
 
         Reference answer: {{ target }}
         {% include "judge/_verdict.j2" %}
         """,
-    "otherlab_bench/rubrics/otherlab_count.yaml": """
-        name: otherlab_count
+    "otherlab_bench/rubrics/otherlab_bench_count.yaml": """
+        name: otherlab_bench_count
         version: 1
         title: Right number
-        template: otherlab/count.j2
+        template: otherlab_bench/count.j2
         sees: [target]
         benchmarks: [kvasir_vqa_x1]
         reasons: true
         aggregation: mean_of_maximum
-        metrics: {otherlab_judged: total}
+        metrics: {otherlab_bench_judged: total}
         aspects:
           - {name: number, guidance: "Is the number right?"}
         """,
@@ -164,9 +164,30 @@ FILES = {
 def write_package(folder: Path, **changes: str) -> Path:
     """The package's source below ``folder``; ``changes`` are other contents, by path with ``/`` and ``.`` as ``_``."""
     for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         content = changes.pop(name.replace("/", "_").replace(".", "_"), text)
-        path.write_text(dedent(content).lstrip("\n"), encoding="utf-8")
+        _write(folder / name, content)
     assert not changes, changes
     return folder
+
+
+def write_site(folder: Path, old: str = "", new: str = "", *, module: str = "otherlab_bench", **more: str) -> Path:
+    """The package as if installed into ``folder``, without the seconds that an installer takes.
+
+    ``old``, which one of its files has, is ``new`` there; ``more`` are further task files, by path with ``__`` for
+    ``/``. With another ``module`` it is another package with the same tasks.
+    """
+    files = {name: dedent(text).replace(old, new) if old else dedent(text) for name, text in FILES.items()}
+    assert not old or files != {name: dedent(text) for name, text in FILES.items()}, old
+    files |= {f"otherlab_bench/{name.replace('__', '/')}.yaml": text for name, text in more.items()}
+    for name, text in files.items():
+        _write(folder / name.replace("otherlab_bench", module), text)
+    info, name = folder / f"{module}-2.1.dist-info", module.replace("_", "-")
+    _write(info / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.1\n")
+    _write(info / "entry_points.txt", f"[medtasks.tasks]\n{module} = {module}\n")
+    _write(info / "RECORD", f"{info.name}/METADATA,,\n")
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")

@@ -44,7 +44,7 @@ def listed(python: Any, **environment: str) -> tuple[dict[str, Any], str]:
             {"otherlab_bench___init___py": "raise RuntimeError('not today')"},
             "RuntimeError: not today",
         ),
-        ({"otherlab_bench___init___py": "PLUGIN = 3"}, "cannot be imported"),
+        ({"otherlab_bench___init___py": "PLUGIN = 3"}, "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin"),
     ],
 )
 def test_a_broken_one_leaves_everything_else_working(
@@ -74,10 +74,10 @@ def test_a_broken_one_leaves_everything_else_working(
 
 @pytest.mark.subprocess_run
 def test_a_rubric_that_cannot_be_read_is_left_out(install: Install, python: Any) -> None:
-    site = {"PYTHONPATH": str(install(otherlab_bench_rubrics_otherlab_count_yaml="name: [\n"))}
+    site = {"PYTHONPATH": str(install(otherlab_bench_rubrics_otherlab_bench_count_yaml="name: [\n"))}
     done = python("-c", "from medtasks.metrics import get_metric; print(get_metric('open_total').signature)", **site)
     assert "open_total|" in done.stdout
-    assert "a rubric of otherlab-bench 2.1 is left out: " in done.stderr
+    assert "rubric otherlab_bench_count of otherlab-bench 2.1 is left out: " in done.stderr
 
 
 @pytest.mark.subprocess_run

@@ -16,13 +16,18 @@ from medtasks.judge.stub import StubJudge
 from medtasks.scaffold import VARIANTS, names_of, write_package
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
+LABS = ("acme", "beta")
 TOP = {
-    "open": {"rougeL": 1.0, "acme_open_word_recall": 1.0, "acme_open_judged": 1.0},
-    "streaming": {"exact_match": 1.0, "acme_streaming_on_time": 1.0},
+    "acme_open": {"rougeL": 1.0, "acme_open_word_recall": 1.0, "acme_open_judged": 1.0},
+    "beta_open": {"rougeL": 1.0, "beta_open_word_recall": 1.0, "beta_open_judged": 1.0},
+    "acme_streaming": {"exact_match": 1.0, "acme_streaming_on_time": 1.0},
+    "beta_streaming": {"exact_match": 1.0, "beta_streaming_on_time": 1.0},
 }
+"""Of two labs that use the same variants, and so give the same names to their filters, metrics, rubrics, templates."""
 TASKS = {
-    **dict.fromkeys(("acme_open", "acme_open_finding", "acme_open_place"), "Acme-Open"),
-    **dict.fromkeys(("acme_streaming", "acme_streaming_appears", "acme_streaming_vanishes"), "Acme-Streaming"),
+    f"{lab}_{name}": f"{lab.capitalize()}-{name.partition('_')[0].capitalize()}"
+    for lab in LABS
+    for name in ("open", "open_finding", "open_place", "streaming", "streaming_appears", "streaming_vanishes")
 }
 PIP = ["-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target"]
 
@@ -59,34 +64,58 @@ def group_scores(folder: Path, group: str) -> dict[str, float | None]:
 
 @pytest.mark.subprocess_run
 def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path) -> None:
-    for variant in TOP:
-        write_package(tmp_path / variant, f"Acme-{variant.capitalize()}", variant)
-        built = python(*PIP, str(tmp_path / "site"), str(tmp_path / variant))
+    alone: dict[str, str] = {}
+    for lab in LABS:
+        names = [name for name in TOP if name.startswith(lab)]
+        for name in names:
+            write_package(tmp_path / name, name.title().replace("_", "-"), name.partition("_")[2])
+        built = python(*PIP, str(tmp_path / "site"), *(str(tmp_path / name) for name in names))
         assert built.returncode == 0, built.stderr
+        alone = alone or hashes(python, tmp_path / "site")
     site = {"PYTHONPATH": str(tmp_path / "site")}
 
     listed = python("-m", "medtasks", "list", "--json", **site)
     assert listed.stderr == ""
     brought = {one["name"]: one["package"] for one in json.loads(listed.stdout) if one["package"] != "medtasks"}
     assert brought == TASKS
+    both = hashes(python, tmp_path / "site")
+    assert {name: both.get(name) for name in alone} == alone  # the second lab's change nothing of the first's
 
-    checked = python("-m", "medtasks", "validate", "acme_open", "acme_streaming", "--strict", "--json", **site)
+    checked = python("-m", "medtasks", "validate", *TOP, "--strict", "--json", **site)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     report = json.loads(checked.stdout)
     findings = [*report["tasks"], *(one for ones in report["data"].values() for one in ones)]
     assert [one for one in findings if one["severity"] != "note"] == []
 
-    for variant in TOP:
-        tested = in_folder(tmp_path / variant, "-m", "pytest", "-q", "-p", "no:cacheprovider", **site)
+    for name in ("acme_open", "beta_streaming"):
+        tested = in_folder(tmp_path / name, "-m", "pytest", "-q", "-p", "no:cacheprovider", **site)
         assert tested.returncode == 0, tested.stdout + tested.stderr
 
     run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
-    run += ["--tasks", "acme_open,acme_streaming", "--output_path", str(tmp_path / "out")]
+    run += ["--tasks", ",".join(TOP), "--limit", "8", "--output_path", str(tmp_path / "out")]
     with StubJudge() as stub:
         done = python(*run, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}")
     assert done.returncode == 0, done.stderr[-2000:]
-    for variant, scores in TOP.items():
-        assert group_scores(tmp_path / "out", f"acme_{variant}") == scores
+    for name, scores in TOP.items():
+        assert group_scores(tmp_path / "out", name) == scores
+        own = [metric for metric in scores if metric.startswith(name)]
+        assert all(f"{metric} 1.000" in done.stdout for metric in own)  # they are in the summary, too
+
+
+HASHES = """
+import json
+from medtasks.results.manifest import protocol_hash
+from medtasks.spec import load_specs
+
+print(json.dumps({n: protocol_hash(s, {}) for n, s in load_specs().items() if s.kind == "task"}))
+"""
+
+
+def hashes(python: Any, site: Path) -> dict[str, str]:
+    """The protocol hash of every task of the packages in ``site``."""
+    done = python("-c", HASHES, PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
 
 
 TEN = """
@@ -158,6 +187,8 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
         ("acme", "_acme", "benchmark name '_acme'"),
         ("acme", "mi_cxr", "'mi_cxr' is medtasks's own"),
         ("mi-cxr", None, "'mi_cxr' is medtasks's own"),
+        ("acme", "mme", "'mme' is one of lmms-eval's own"),
+        ("mmbench-en", None, "'mmbench_en' is one of lmms-eval's own"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, package: str, benchmark: str | None, said: str) -> None:
@@ -190,7 +221,7 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     app.command()(new)
     done = CliRunner().invoke(app, ["acme-bench", "--variant", "open", "--out", str(tmp_path / "new")])
     assert done.exit_code == 0, done.output
-    assert f"pip install -e {tmp_path / 'new'}" in done.output
+    assert f"pip install -e '{tmp_path / 'new'}[test]'" in done.output
     assert "medtasks validate acme_bench" in done.output
     assert (tmp_path / "new" / "acme_bench" / "rubrics" / "acme_bench_judge.yaml").is_file()
 

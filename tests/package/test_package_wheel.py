@@ -169,13 +169,17 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
         done = fresh.run(*command, MEDTASKS_JUDGE=judge)
         assert done.returncode == 0, done.stderr[-2000:]
         (folder,) = (tmp_path / "out").rglob("*_medtasks")
-        assert values(folder, "otherlab_dots") == {"exact_match": 1.0, "brevity": 1.0, "otherlab_judged": 1.0}
+        assert values(folder, "otherlab_dots") == {
+            "exact_match": 1.0,
+            "otherlab_bench_brevity": 1.0,
+            "otherlab_bench_judged": 1.0,
+        }
         manifest = json.loads((folder / "manifest.json").read_text())
-        assert manifest["judge"]["otherlab_count"]["tasks"] == ["otherlab_dots"]
+        assert manifest["judge"]["otherlab_bench_count"]["tasks"] == ["otherlab_dots"]
         # its rubric may judge our tasks, too, since it says so
-        again = fresh.run("-m", "medtasks", "judge", str(folder), "--judge", judge, "--rubric", "otherlab_count")
+        again = fresh.run("-m", "medtasks", "judge", str(folder), "--judge", judge, "--rubric", "otherlab_bench_count")
         assert again.returncode == 0, again.stderr
-    assert values(folder, "kvasir_vqa_x1_level3")["otherlab_judged"] == 1.0
+    assert values(folder, "kvasir_vqa_x1_level3")["otherlab_bench_judged"] == 1.0
     site = tmp_path / "board"
     built = fresh.run(
         *("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration", "--no-figures"), "--out", str(site)

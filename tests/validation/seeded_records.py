@@ -87,6 +87,16 @@ def _question_with_answer(rows: Documents) -> None:
     rows[0]["question"] = f"Is it true that {rows[0]['target']}"
 
 
+def _every_question_with_its_answer(rows: Documents) -> None:
+    for row in rows:
+        row["question"] += f" ({row['choices'][row['target']]})"
+
+
+def _every_question_with_its_letter(rows: Documents) -> None:
+    for row in rows:
+        row["question"] += f" [gold {row['target']}]"
+
+
 def _late_frame(rows: Documents) -> None:
     rows[0]["times"] = [*rows[0]["times"][:-1], rows[0]["window_end"] + 1]
 
@@ -115,7 +125,7 @@ RECORD_DEFECTS = [
     _record("question is a number", "MT301", _first(question=7)),
     _record("field missing", "MT301", _without("qtype")),
     _record("field nobody knows", "MT301", _first(hint="the left one")),
-    _record("no record of the subtask", "MT301", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"]),
+    _record("no record of the subtask", "MT303", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"]),
     _record("blank question", "MT310", _first(question=" ")),
     _record("blank answer", "MT308", _first(answer=""), KVASIR),
     _record("blank cluster", "MT309", _first(cluster="")),
@@ -164,6 +174,8 @@ DOCUMENT_DEFECTS = [
     _document("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}]),
     _document("list and text", "MT322", lambda rows: [{**rows[0], "site": ["a"]}, {**rows[1], "site": "a"}]),
     _document("question holds its answer", "MT323", _question_with_answer, KVASIR),
+    _document("every question holds the answer", "MT219", _every_question_with_its_answer),
+    _document("every question holds the letter", "MT219", _every_question_with_its_letter),
     _document(
         "reference denies what was annotated",
         "MT325",

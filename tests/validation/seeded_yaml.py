@@ -50,6 +50,7 @@ TEXT = [
 ]
 
 KEYS = [
+    InYaml("name of a task of the harness", "MT138", "mi_cxr/mme.yaml", "", "task: mme  # here\ninclude: _base.yaml\n"),
     _leaf("name of another file", "MT106", "task: mi_cxr_tel_single", "task: mi_cxr_tel_singel  # here"),
     _group("group of another name", "MT106", "group: mi_cxr_tel", "group: mi_cxr_tell  # here"),
     _leaf("misspelt key", "MT107", "output_type:", "ouput_type: generate_until  # here\noutput_type:"),

@@ -124,7 +124,7 @@ IN_DOCUMENTS: list[tuple[str, str, Callable[[Documents], None], str]] = [
     ("a target that the filter cannot find", MCQ, _first("target", "the second one"), "MT501"),
     ("an ideal response without its answer", MCQ, _first("ideal_response", "I see."), "MT501"),
     ("a reference that begins like a label", TEXT, _first("target", "Answer: one polyp"), "MT501"),
-    ("a reference that ROUGE cannot read", TEXT, _first("target", "所见正常"), "MT501"),
+    ("a reference that ROUGE cannot read", TEXT, _first("target", "所见正常"), "MT511"),
     ("always the same letter", MCQ, every("target", "A"), "MT502"),
     ("always the same answer", TEXT, every("target", "There is one polyp."), "MT502"),
     ("abstaining is always right", TEXT, every("target", "This cannot be told from the image."), "MT502"),

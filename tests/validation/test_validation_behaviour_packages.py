@@ -18,7 +18,7 @@ from medtasks.validation.findings import Finding
 class Exact(MeanMetric):
     """Right; the others are defective copies of it."""
 
-    name = "lab_exact"
+    name = "seeded_lab_exact"
     bounds = (0.0, 1.0)
 
     @property
@@ -30,14 +30,14 @@ class Exact(MeanMetric):
 
 
 class Doubled(Exact):
-    name = "lab_doubled"
+    name = "seeded_lab_doubled"
 
     def statistics(self, prediction: str, reference: str) -> Any:
         return np.array([2.0 * (prediction == reference), 1.0])
 
 
 class Percent(Exact):
-    name = "lab_percent"
+    name = "seeded_lab_percent"
     bounds = None  # type: ignore[assignment]
 
     def statistics(self, prediction: str, reference: str) -> Any:
@@ -45,21 +45,21 @@ class Percent(Exact):
 
 
 class Infinite(Exact):
-    name = "lab_infinite"
+    name = "seeded_lab_infinite"
 
     def statistics(self, prediction: str, reference: str) -> Any:
         return np.array([float(prediction == reference) if prediction else float("inf"), 1.0])
 
 
 class Wide(Exact):
-    name = "lab_wide"
+    name = "seeded_lab_wide"
     width = 3
 
 
 class OneAtATime(Exact):
     """Its score looks at the first axis, so several totals at once come out wrong."""
 
-    name = "lab_one_at_a_time"
+    name = "seeded_lab_one_at_a_time"
 
     def score(self, totals: Any) -> Any:
         first = np.ravel(totals)
@@ -69,7 +69,7 @@ class OneAtATime(Exact):
 class Squared(Exact):
     """A mean of two numbers whose score is no mean."""
 
-    name = "lab_squared"
+    name = "seeded_lab_squared"
 
     def score(self, totals: Any) -> Any:
         return (totals[..., 0] / totals[..., 1]) ** 2
@@ -78,7 +78,7 @@ class Squared(Exact):
 class Forgetful(Exact):
     """Its statistics depend on how often it was asked."""
 
-    name = "lab_forgetful"
+    name = "seeded_lab_forgetful"
 
     def __init__(self) -> None:
         self.asked = 0
@@ -91,7 +91,7 @@ class Forgetful(Exact):
 class Polite(Exact):
     """Gives every answer the same."""
 
-    name = "lab_polite"
+    name = "seeded_lab_polite"
 
     def statistics(self, prediction: str, reference: str) -> Any:
         del prediction, reference
@@ -101,7 +101,7 @@ class Polite(Exact):
 class Brittle(Exact):
     """Cannot read what is long."""
 
-    name = "lab_brittle"
+    name = "seeded_lab_brittle"
 
     def statistics(self, prediction: str, reference: str) -> Any:
         if len(prediction) > 5000:
@@ -110,7 +110,7 @@ class Brittle(Exact):
 
 
 class Unscored(Exact):
-    name = "lab_unscored"
+    name = "seeded_lab_unscored"
 
     def score(self, totals: Any) -> Any:
         raise ZeroDivisionError(len(totals))
@@ -119,7 +119,7 @@ class Unscored(Exact):
 class Drifting(Exact):
     """Its score depends on how often it was asked."""
 
-    name = "lab_drifting"
+    name = "seeded_lab_drifting"
 
     def __init__(self) -> None:
         self.asked = 0
@@ -132,7 +132,7 @@ class Drifting(Exact):
 class Flat(Exact):
     """Gives one number, whatever it is asked."""
 
-    name = "lab_flat"
+    name = "seeded_lab_flat"
 
     def score(self, totals: Any) -> Any:
         return np.float64(np.ravel(totals)[0] / np.ravel(totals)[1])
@@ -141,7 +141,7 @@ class Flat(Exact):
 class Overflowing(Exact):
     """Keeps something that cannot be summed, which its score does not even need."""
 
-    name = "lab_overflowing"
+    name = "seeded_lab_overflowing"
     width = 3
 
     def statistics(self, prediction: str, reference: str) -> Any:
@@ -227,7 +227,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "entry_points.txt").write_text("[medtasks.tasks]\nseeded = seeded_lab\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "seeded_lab", raising=False)
-    caches = (packages.task_packages, plugin._plugins)
+    caches = (packages._found, plugin._plugins)
     for one in caches:
         one.cache_clear()
     yield
@@ -240,7 +240,7 @@ def with_metrics(*names: str) -> list[Finding]:
     return checked(
         TEXT,
         every("metrics", names),
-        filters=("Plain",),
+        filters=(f"{__name__}.Plain",),
         metrics=names,
         metric_list=listed,
         process_results=here(with_its_metrics),
@@ -273,27 +273,27 @@ def test_defects_of_metrics(kind: type[Exact], code: str, severity: str) -> None
 
 @pytest.mark.usefixtures("lab")
 def test_a_sound_metric_of_another_package_is_fine() -> None:
-    assert with_metrics("lab_exact", "rouge1") == []
+    assert with_metrics("seeded_lab_exact", "rouge1") == []
 
 
 @pytest.mark.usefixtures("lab")
 def test_a_metric_that_tells_nothing_beside_one_that_does_is_a_warning() -> None:
-    (found,) = with_metrics("lab_exact", "lab_polite")
-    assert (found.code, found.severity, found.field) == ("MT502", "warning", "lab_polite")
+    (found,) = with_metrics("seeded_lab_exact", "seeded_lab_polite")
+    assert (found.code, found.severity, found.field) == ("MT502", "warning", "seeded_lab_polite")
 
 
 @pytest.mark.usefixtures("lab")
 def test_a_score_that_is_no_mean() -> None:
     def change(documents: Documents) -> None:
-        every("metrics", ("lab_squared",))(documents)
+        every("metrics", ("seeded_lab_squared",))(documents)
         documents[0]["ideal_response"] = "nothing"
 
-    listed = [{"metric": "lab_squared", "aggregation": "medtasks.benchmarks.aggregations.lab_squared"}]
+    listed = [{"metric": "seeded_lab_squared", "aggregation": "medtasks.benchmarks.aggregations.seeded_lab_squared"}]
     found = checked(
         TEXT,
         change,
-        filters=("Plain",),
-        metrics=("lab_squared",),
+        filters=(f"{__name__}.Plain",),
+        metrics=("seeded_lab_squared",),
         metric_list=listed,
         process_results=here(with_its_metrics),
     )
@@ -314,11 +314,11 @@ IN_FILTERS: list[tuple[type[Plain], str]] = [
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(("kind", "code"), IN_FILTERS, ids=lambda value: getattr(value, "__name__", value))
 def test_defects_of_filters(kind: type[Plain], code: str) -> None:
-    assert (code, "error") in said(checked(TEXT, filters=(kind.__name__,)))
+    assert (code, "error") in said(checked(TEXT, filters=(f"{__name__}.{kind.__name__}",)))
 
 
 @pytest.mark.usefixtures("lab")
 def test_a_filter_that_fails_is_named() -> None:
-    found = checked(TEXT, filters=("Mute",))
-    assert "the filter Mute fails" in found[0].message
+    found = checked(TEXT, filters=(f"{__name__}.Mute",))
+    assert f"the filter {__name__}.Mute fails" in found[0].message
     assert "OSError: no filter today" in found[0].message

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +13,9 @@ from medtasks.data.mini.kvasir import write_kvasir_source
 from medtasks.data.mini.med_cmr import write_med_cmr_source
 from medtasks.data.mini.medstream import write_medstream_source
 from medtasks.data.mini.mi_cxr import write_mi_cxr_source
-from medtasks.errors import UsageError
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.guard import raised_in
+from medtasks.temporary import temporary_beside
 
 __all__ = [
     "MINI_VERSION",
@@ -47,16 +47,13 @@ def prepare_mini(benchmark: str) -> Path:
     if (prepared / "manifest.json").is_file():
         return prepared
     target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{benchmark}."))
     try:
-        make(work / "source", work / "prepared")
-        work.chmod(0o755)
-        os.rename(work, target)  # noqa: PTH104 - fails on a folder that is not empty, where Path.replace may not
+        with temporary_beside(target) as work:
+            make(work / "source", work / "prepared")
+            os.rename(work, target)  # noqa: PTH104 - fails on a folder that is not empty, where Path.replace may not
     except OSError:
         if not (prepared / "manifest.json").is_file():
             raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return prepared
 
 
@@ -72,7 +69,11 @@ def _others(benchmark: str) -> tuple[Callable[[Path, Path], None], str]:
 
     def make(source: Path, out: Path) -> None:
         source.mkdir(parents=True)
-        write(source)
+        try:
+            write(source)
+        except Exception as error:
+            told = f"fails {raised_in(error)}: {first_line(error)}"
+            raise MedtasksError(f"`mini` of benchmark {benchmark} {told}.") from error
         prepare_package(found, source, out, relative=True, mini=True)
 
     return make, _code_hash(benchmark_owner(benchmark).module)

@@ -7,8 +7,6 @@ import signal
 from collections.abc import Sequence
 from queue import SimpleQueue
 
-from medtasks.errors import UsageError
-from medtasks.judge.stub.faults import Faults
 from medtasks.judge.stub.server import StubJudge
 
 
@@ -21,24 +19,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--port", type=int, default=0, help="port; 0, the default, takes a free one")
     parser.add_argument("--latency", type=float, default=0.0, metavar="S", help="seconds to every answer (0)")
-    parser.add_argument(
-        "--faults", type=float, default=0.0, metavar="SHARE", help="share of faulty answers, 0 to 1 (0)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which requests the faults meet (0)")
     asked = parser.parse_args(arguments)
-    try:
-        faults = Faults.mixed(asked.faults)
-        stub = StubJudge(port=asked.port, latency=asked.latency, faults=faults, seed=asked.seed, keep_requests=False)
-    except UsageError as error:
-        parser.error(str(error))
     stopped: SimpleQueue[int] = SimpleQueue()  # its put may interrupt its get, unlike threading.Event's set
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: stopped.put(received))
     try:
-        with stub:
+        with StubJudge(port=asked.port, latency=asked.latency, keep_requests=False) as stub:
             print(stub.url, flush=True)
             stopped.get()
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         parser.error(f"port {asked.port} cannot be served ({error}); take another, or 0 for a free one")
 
 

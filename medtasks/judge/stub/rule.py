@@ -6,6 +6,7 @@ It reads what stands between the delimiters as words and as nothing else, so no 
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -13,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from medtasks.errors import UsageError
 from medtasks.judge.quoting import delimited
-from medtasks.judge.stub.chat import text_of
-from medtasks.judge.stub.filling import UnfillableError, filled
 
-__all__ = ["rule_based", "verdict_on"]
+__all__ = ["rule_based", "text_of", "verdict_on"]
 
 SPARE = 40  # words that a candidate may have beyond the reference it contains
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -65,8 +65,10 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     from F1 = 0.5 on. Of several references the best counts; several responses are read as one.
 
     The answer is JSON that fills the verdict's schema (``response_format``), or else the form that the prompt shows
-    after the candidate; where there is neither, it is the word "correct" or "incorrect". ``UsageError`` where the
-    schema cannot be read or has no end.
+    after the candidate; without either, it is the word "correct" or "incorrect".
+
+    Raises:
+        UsageError: the schema is not one of ours: objects, whole numbers and texts.
     """
     said = _words(" ".join(responses))
     wanted = [words for words in map(_words, references) if words]
@@ -74,9 +76,23 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     schema = _schema(request)
     if schema is None:
         return "correct" if mark == 1 else "incorrect"
-    return json.dumps(
-        filled(schema, mark, _reason(bool(responses), bool(said), bool(wanted), mark)), ensure_ascii=False
-    )
+    reason = _reason(bool(responses), bool(said), bool(wanted), mark)
+    return json.dumps(_filled(schema, mark, reason), ensure_ascii=False)
+
+
+def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
+    """A value that ``schema``, as `medtasks.judge.rubric.verdict_schema` makes it, allows: as good as ``mark``, 0 to 1.
+
+    A whole number is the one at that share of its scale, rounded half up; a text is the ``reason``.
+    """
+    match schema:
+        case {"type": "object", "properties": dict(properties)}:
+            return {name: _filled(one, mark, reason) for name, one in properties.items()}
+        case {"type": "integer", "enum": [*scale]}:
+            return sorted(scale)[math.floor((len(scale) - 1) * mark + Fraction(1, 2))]
+        case {"type": "string"}:
+            return reason
+    raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
 
 def _reason(given: bool, said: bool, wanted: bool, mark: Fraction) -> str:
@@ -112,15 +128,24 @@ def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
 def _schema(request: Mapping[str, Any]) -> Any:
     wanted: Mapping[str, Any] = request.get("response_format") or {}
     if wanted.get("type") == "json_schema":
-        try:
-            return wanted["json_schema"]["schema"]
-        except (KeyError, TypeError):
-            raise UnfillableError("response_format has no json_schema.schema") from None
+        return wanted.get("json_schema", {}).get("schema")
     found = _candidate(request)
     lines = list(_FORM.finditer(found.string, found.end())) if found else []
-    return {"properties": {json.loads(line["name"]): _scale(line) for line in lines}} if lines else None
+    return _object({json.loads(line["name"]): _scale(line) for line in lines}) if lines else None
 
 
 def _scale(line: re.Match[str]) -> dict[str, Any]:
-    score = {"type": "integer", "minimum": int(line["least"]), "maximum": int(line["most"])}
-    return {"properties": {"reason": {"type": "string"}, "score": score}} if line["reason"] else score
+    score = {"type": "integer", "enum": [*range(int(line["least"]), int(line["most"]) + 1)]}
+    return _object({"reason": {"type": "string"}, "score": score}) if line["reason"] else score
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a chat message, without its images."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""

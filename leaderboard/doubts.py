@@ -1,0 +1,100 @@
+"""What of a run's samples cannot be as it says, found without the data: a board sets such a run apart.
+
+`medtasks.leaderboard.check` looks at all of it, sample by sample; this is what is cheap enough for every build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from medtasks.benchmarks.documents import prompt_text
+from medtasks.errors import MedtasksError
+from medtasks.prompts import render
+from medtasks.results.manifest import RunManifest, TaskFacts
+from medtasks.results.samples import FAILED, Sample
+from medtasks.spec import TaskSpec, load_spec
+
+from .check_scores import rescored, scored_otherwise
+from .documents import document_of
+from .standings import protocols_today
+from .strip import is_stripped, is_withheld
+
+__all__ = ["DRAWN", "doubts_of", "other_prompts"]
+
+DRAWN = 500
+"""Responses of each task that a build scores again; where one in a hundred was changed, it meets one at 99 %."""
+_ADDED = ("num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn")
+"""Settings of the harness that put more into a prompt than its template."""
+
+
+def doubts_of(
+    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], digest: str
+) -> dict[str, tuple[str, ...]]:
+    """By task of the run what forbids to rank it, a sentence each.
+
+    Args:
+        manifest: of the run; all of its tasks are known here.
+        samples: by task.
+        digest: of the folder; it draws the responses that are scored again.
+    """
+    found = {
+        task: tuple(_doubts(task, manifest, facts, samples[task], digest)) for task, facts in manifest.tasks.items()
+    }
+    return {task: doubts for task, doubts in found.items() if doubts}
+
+
+def _doubts(
+    task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample], digest: str
+) -> Iterator[str]:
+    if is_stripped(samples):
+        if not is_withheld(facts.benchmark):
+            yield "samples without prompts and responses, although nothing forbids to show them"
+        return
+    others = sum(1 for _ in other_prompts(task, manifest, facts, samples))
+    if others:
+        yield f"{others:,} of {len(samples):,} prompts are not what the template gives"
+    if facts.protocol_hash not in protocols_today(task):
+        return  # scored by other rules, which its signature tells
+    drawn = sorted(samples, key=lambda one: hashlib.sha256(f"{digest}\0{one.sample_id}".encode()).digest())[:DRAWN]
+    try:
+        again = rescored(task, manifest, drawn, learned=False)
+    except MedtasksError:  # a metric needs data that are not here; the check says so
+        return
+    otherwise = [
+        next((field for field, _, there in scored_otherwise(before, after) if there is not None), None)
+        for before, after in zip(drawn, again, strict=True)
+    ]
+    wrong = [field for field in otherwise if field is not None]
+    if wrong:
+        drawn_from = f"{len(drawn):,} responses" if len(drawn) == len(samples) else f"{len(drawn):,} drawn responses"
+        yield f"{len(wrong):,} of {drawn_from} give other scores by today's rules ({wrong[0]})"
+
+
+def other_prompts(
+    task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample]
+) -> Iterator[tuple[int, Sample]]:
+    """The samples, with their line, whose prompt is not what the task's template makes of their documents.
+
+    None where the run has another template than the one installed here, the harness put more into the prompts, or they
+    were stripped. Of a task with two stages the first prompt is logged.
+    """
+    spec = load_spec(task)
+    added = any(manifest.settings.get(name) for name in _ADDED)
+    if added or facts.prompt_hash != spec.prompt_hash or is_stripped(samples):
+        return
+    for line, sample in enumerate(samples, start=1):
+        if sample.status == FAILED and not sample.prompt:  # of a run that was not finished: it was never asked
+            continue
+        if sample.prompt != _prompt(spec, sample):
+            yield line, sample
+
+
+def _prompt(spec: TaskSpec, sample: Sample) -> str | None:
+    """The prompt; None where the document is such that it has none."""
+    try:
+        if spec.stage1_template is not None:
+            return render(spec.stage1_template)
+        return prompt_text(document_of(sample), spec.template or "")
+    except (MedtasksError, KeyError):
+        return None

@@ -1,0 +1,125 @@
+"""What the documents of submitted runs are compared with: data prepared here, and files of ``leaderboard digest``."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.documents import task_rows
+from medtasks.data.store import open_prepared
+from medtasks.errors import DataError, MedtasksError, first_line
+from medtasks.spec import load_spec
+
+from .document_files import read_document_files
+from .documents import TaskDocuments, View, hashes_of, split
+
+__all__ = ["Match", "Release", "Releases"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """The data that a run claims for a benchmark; ``mini`` are miniature data."""
+
+    fingerprint: str
+    mini: bool = False
+
+
+@dataclass(frozen=True)
+class Match:
+    """A run's documents of one task beside the release's.
+
+    ``absent`` says why there is nothing to compare them with; None where they were compared. ``strange`` counts
+    documents that are none of the task's, ``missing`` those of the task that the run lacks.
+    """
+
+    absent: str | None = None
+    strange: int = 0
+    missing: int = 0
+
+
+class Releases:
+    """The releases that are at hand: data prepared here, miniature data (made where absent), and digest files.
+
+    Args:
+        files: written by ``medtasks leaderboard digest``.
+
+    Raises:
+        DataError: a file is no such file.
+    """
+
+    def __init__(self, files: Sequence[Path] = ()) -> None:
+        self._files = read_document_files(files)
+        self._known: dict[tuple[str, Release, View], tuple[bytes, ...] | str] = {}
+
+    def match(self, task: str, release: Release, own: TaskDocuments) -> Match:
+        """A run's documents of ``task`` beside those of the release that it claims."""
+        sets = self.known(task, release, own.view)
+        if isinstance(sets, str):
+            return Match(absent=sets)
+        if own.hashes in sets:
+            return Match()
+        mine, known = split(own.hashes), [split(one) for one in sets]
+        return Match(strange=len(mine.difference(*known)), missing=min(len(one - mine) for one in known))
+
+    def known(self, task: str, release: Release, view: View) -> tuple[bytes, ...] | str:
+        """Hashes of the task's documents, from every source that has this release; or why none has."""
+        key = (task, release, view)
+        if key not in self._known:
+            found: list[bytes] = []
+            absent = ""
+            try:
+                found.append(hashes_of(task, self.documents(task, release, view.cap), view))
+            except MedtasksError as error:
+                absent = first_line(error).rstrip(".")
+            if view == View():  # a file holds whole documents alone
+                found += self._files.get((release.fingerprint, task), ())
+            self._known[key] = tuple(dict.fromkeys(found)) or absent
+        return self._known[key]
+
+    def documents(self, task: str, release: Release, cap: int | None = None) -> list[Document]:
+        """The task's documents, of the data prepared here.
+
+        Raises:
+            MedtasksError: these are not of that release, or there are none.
+        """
+        here = os.environ.get("MEDTASKS_DATA", "")
+        others: list[MedtasksError] = []
+        for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
+            with _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
+                try:
+                    return _documents(task, release.fingerprint, source, cap)
+                except MedtasksError as error:
+                    others.append(error)
+                except Exception as error:  # another package's records and documents
+                    others.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
+        raise others[0]
+
+
+@functools.lru_cache(maxsize=2)
+def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
+    del source, cap  # the environment says them
+    benchmark = load_spec(task).metadata.benchmark
+    here = open_prepared(benchmark).manifest.fingerprint
+    if here != fingerprint:
+        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {here[:16]}.")
+    return task_rows(task).documents(media=False)
+
+
+@contextlib.contextmanager
+def _environment(**wanted: str) -> Iterator[None]:
+    """The variables on which documents depend, as they were in the run."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

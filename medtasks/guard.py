@@ -1,0 +1,249 @@
+"""Importing the code of other packages, whoever imports it: what it prints, raises and how long it takes is contained.
+
+Installing a package means running its code, so this is no wall against a hostile one. It keeps a faulty one from taking
+the rest along: what it prints to standard output goes to standard error, under its name; whatever it raises, even
+`SystemExit`, becomes a :class:`MedtasksError` that names file and line; an import that does not end is ended. What
+cannot be contained in one process: a call into C code that never returns, and code that ends the process itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader, SourcelessFileLoader
+from pathlib import Path
+from types import FrameType, MappingProxyType, ModuleType
+from typing import Any, NamedTuple
+
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.text import one_line
+
+__all__ = ["VARIABLE", "Guarded", "guard_imports", "raised_at", "raised_in"]
+
+VARIABLE = "MEDTASKS_IMPORT_SECONDS"
+"""Environment variable: seconds after which the import of a package is ended."""
+
+LONGEST = 60.0
+PATIENCE = 10.0
+"""Seconds after which a package that is still being imported is named."""
+
+
+class Guarded(NamedTuple):
+    """Whose a module is, and the folder in which its code lies."""
+
+    owner: str
+    folder: Path
+
+
+def guard_imports(modules: Mapping[str, Guarded]) -> None:
+    """Import ``modules``, what they are part of and what is below them, under guard from now on."""
+    finder = next((one for one in sys.meta_path if isinstance(one, _Finder)), None)
+    if finder is None and modules:
+        finder = _Finder()
+        sys.meta_path.insert(0, finder)
+    if finder is not None:
+        finder.modules = dict(modules)
+
+
+def _guarded_modules() -> Mapping[str, Guarded]:
+    return next((one.modules for one in sys.meta_path if isinstance(one, _Finder)), {})
+
+
+class _Finder(MetaPathFinder):
+    """Lets the others find a module, and puts the guard around its execution."""
+
+    modules: Mapping[str, Guarded] = MappingProxyType({})
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        owner = next((one.owner for module, one in self.modules.items() if _belongs(name, module)), None)
+        if owner is None:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if finder is self or find is None else find(name, path, target)
+            if spec is None:
+                continue
+            loader: Any = spec.loader
+            if isinstance(loader, _OF_ONE_MODULE):
+                execute = functools.partial(_guarded, owner, loader.exec_module)
+                loader.exec_module = execute  # type: ignore[method-assign]
+            return spec
+        return None
+
+
+_OF_ONE_MODULE = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
+"""Loaders of which every module has one of its own."""
+
+
+def _belongs(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.") or module.startswith(f"{name}.")
+
+
+_BUSY = threading.local()
+_ENDED: dict[str, str] = {}
+"""Why modules were ended: nobody waits for them twice."""
+
+
+def _guarded(owner: str, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    """Execute a module, unless one that imports it is under guard already."""
+    if getattr(_BUSY, "busy", False):
+        execute(module)
+        return
+    if module.__name__ in _ENDED:
+        raise MedtasksError(_ENDED[module.__name__])
+    seconds = _limit()
+    _BUSY.busy = True
+    try:
+        with _output_named(owner), _named_when_slow(owner, seconds), _ended_after(seconds), _interrupts() as pressed:
+            try:
+                execute(module)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and pressed:
+                    raise
+                why = _why(module, error, seconds)
+                if isinstance(error, _TooSlowError):
+                    _ENDED[module.__name__] = why
+                raise MedtasksError(why) from error
+    finally:
+        _BUSY.busy = False
+
+
+def _limit() -> float:
+    given = os.environ.get(VARIABLE, "").strip()
+    try:
+        seconds = float(given) if given else LONGEST
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise UsageError(f"{VARIABLE} is {given!r}, expected a number of seconds above 0.")
+    return seconds
+
+
+def _why(module: ModuleType, error: BaseException, seconds: float) -> str:
+    if isinstance(error, _TooSlowError):
+        why = f"it was not done after {seconds:g} s; fix it, or set {VARIABLE} to more seconds"
+    else:
+        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
+    return f"{module.__name__} cannot be imported {raised_in(error)}: {why}."
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """File and last line of the code of packages through which ``error`` came: what its author can fix.
+
+    None where there is none.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return error.filename, error.lineno or 1
+    folders = tuple(guarded.folder for guarded in _guarded_modules().values())
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [one for one in frames if any(Path(one.filename).is_relative_to(folder) for folder in folders)]
+    return (theirs[-1].filename, theirs[-1].lineno or 1) if theirs else None
+
+
+def raised_in(error: BaseException) -> str:
+    """Where ``error`` was raised, in brackets: :func:`raised_at`, or the last line of all."""
+    frames = traceback.extract_tb(error.__traceback__)[-1:]
+    place = raised_at(error) or next(((one.filename, one.lineno) for one in frames), None)
+    return f"({place[0]}, line {place[1]})" if place else "(place unknown)"
+
+
+class _TooSlowError(BaseException):
+    """No `Exception`, which the package might catch."""
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """Raise within the block after so long, where signals can: in the main thread, on POSIX."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise _TooSlowError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left, interval)  # whoever set another alarm gets it a little later
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Notes whether the user pressed Ctrl-C within the block: a package may raise `KeyboardInterrupt` itself."""
+    pressed: list[int] = []
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield pressed
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextlib.contextmanager
+def _named_when_slow(owner: str, seconds: float) -> Iterator[None]:
+    def name() -> None:
+        text = (
+            f"{owner} is still being imported after {PATIENCE:g} s (ended after {seconds:g} s; {VARIABLE} sets another)"
+        )
+        print(f"medtasks: {text}", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, name)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def _output_named(owner: str) -> Iterator[None]:
+    """What is written to the process's standard output within the block goes to standard error, in one line.
+
+    `sys.stdout` itself stays: a package may keep it, for its log.
+    """
+    with tempfile.TemporaryFile() as held:
+        _flush()
+        try:
+            kept = os.dup(1)
+        except OSError:  # it is closed
+            yield
+            return
+        os.dup2(held.fileno(), 1)
+        try:
+            yield
+        finally:
+            _flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+            held.seek(0)
+            said = one_line(held.read(2000).decode("utf-8", "replace"))[:300]
+            if said:
+                print(f"medtasks: {owner} prints while it is imported: {said}", file=sys.stderr, flush=True)
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+        sys.stdout.flush()

@@ -1,0 +1,88 @@
+"""The harness's response cache (``--use_cache``): tied to the prepared data, free of failures, and never a run's end.
+
+Replies to our tasks are kept without it (:mod:`medtasks.results.answers`), so a cache that cannot be written any more
+costs nothing but later hits.
+"""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from medtasks.errors import MedtasksError, first_line
+
+__all__ = ["fit_to_data", "opened"]
+
+_TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
+
+
+def opened(create: Callable[..., Any]) -> Callable[..., Any]:
+    """``ResponseCache.create``, whose caches report once that their disk is full and go on.
+
+    Raises:
+        MedtasksError: the cache cannot be opened.
+    """
+
+    @functools.wraps(create)
+    def opening(cache_root: str, **about: Any) -> Any:
+        try:
+            cache = create(cache_root, **about)
+        except (OSError, sqlite3.Error) as error:
+            raise MedtasksError(
+                f"--use_cache {cache_root}: the response cache cannot be opened ({_reason(error)}); free space there, "
+                "name another folder, or leave the option out: replies are kept without it."
+            ) from error
+        _survive_a_full_disk(cache, cache_root)
+        return cache
+
+    return opening
+
+
+def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
+    """The cache, its entries tied to the ``states`` of the data by task, and none of them a failure; None for None."""
+    if cache is None:
+        return None
+    from .requests import reply_of
+
+    for name, state in states.items():
+        cache._task_fingerprints[name] = f"{cache._task_fingerprints.get(name, '')}-{state}"
+
+    def is_valid(response: Any, reqtype: str) -> bool:
+        del reqtype
+        reply = reply_of(response)
+        return reply.failed is None and bool(reply.text.strip())  # it keeps texts alone: a blank one proves nothing
+
+    cache._is_valid_response = is_valid
+    return cache
+
+
+def _survive_a_full_disk(cache: Any, root: str) -> None:
+    reported: list[str] = []
+
+    def contained(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except (OSError, sqlite3.Error) as error:
+                if not reported:
+                    reported.append(root)
+                    print(
+                        f"medtasks: --use_cache {root}: the response cache cannot be used any more ({_reason(error)}); "
+                        "the run goes on without it, and loses nothing.",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+                return None
+
+        return call
+
+    for name in _TOUCHING_DISK:
+        setattr(cache, name, contained(getattr(cache, name)))
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or first_line(error))

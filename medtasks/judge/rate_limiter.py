@@ -1,0 +1,73 @@
+"""How many requests may be in flight: as many as the endpoint takes."""
+
+from __future__ import annotations
+
+import asyncio
+
+__all__ = ["RateLimiter"]
+
+GROWTH = 2  # answers
+
+
+class RateLimiter:
+    """A limit on the requests in flight that halves when the endpoint refuses them (HTTP 429) and grows as it answers.
+
+    - A refusal halves the limit once: what was sent before a halving says nothing about the new limit.
+    - If nothing was answered between two halvings, nobody enters until the endpoint may be asked again.
+    - `GROWTH` answers add one to the limit, up to the ceiling.
+
+    Requests enter in order of arrival. `open` binds the limiter to the running event loop.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self.limit = self._ceiling = ceiling
+        self.open()
+
+    def open(self) -> None:
+        """Start on another event loop; the limit stays."""
+        self._slots = asyncio.Semaphore(self.limit)
+        self._withheld = 0  # slots that are not given out again when they come back
+        self._opens = 0.0  # on the loop's clock
+        self._halvings = 0
+        self._answers = 1  # since the last halving; the first one is no sign of a shut endpoint
+
+    async def enter(self) -> int:
+        """Wait for a slot; returns the number to pass to `refused`."""
+        await self._slots.acquire()
+        loop = asyncio.get_running_loop()
+        try:
+            while (closed := self._opens - loop.time()) > 0:
+                await asyncio.sleep(closed)
+        except BaseException:
+            self.leave()
+            raise
+        return self._halvings
+
+    def leave(self) -> None:
+        """Give the slot back, after `answered` or `refused`."""
+        if self._withheld:
+            self._withheld -= 1
+        else:
+            self._slots.release()
+
+    def answered(self) -> None:
+        """The endpoint answered a request."""
+        self._answers += 1
+        if self._answers % GROWTH == 0 and self.limit < self._ceiling:
+            self.limit += 1
+            if self._withheld:
+                self._withheld -= 1
+            else:
+                self._slots.release()
+
+    def refused(self, entered: int, seconds: float) -> None:
+        """The endpoint refused what entered with that number; it may be asked again after ``seconds``."""
+        if entered != self._halvings:
+            return
+        if not self._answers:
+            self._opens = asyncio.get_running_loop().time() + seconds
+        lower = max(1, self.limit // 2)
+        self._withheld += self.limit - lower
+        self.limit = lower
+        self._halvings += 1
+        self._answers = 0

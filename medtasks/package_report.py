@@ -1,0 +1,74 @@
+"""What every installed package of tasks brings, and what of it is left out, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from medtasks.errors import MedtasksError
+from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
+from medtasks.plugin import everything_left_out, plugin_of
+from medtasks.task_files import names_of_the_harness
+
+__all__ = ["PackageReport", "package_report"]
+
+
+@dataclass(frozen=True)
+class PackageReport:
+    """One package of another lab; ``brings`` counts what of it is used."""
+
+    owner: str
+    brings: str
+    left_out: tuple[LeftOut, ...]
+
+
+def package_report() -> list[PackageReport]:
+    """Of every other package that registers tasks, also of those that cannot be used, by distribution."""
+    packages = {one.owner: one for one in task_packages() if one.distribution != OURS}
+    left_out = [*everything_left_out(), *names_of_the_harness()]
+    for package in packages.values():
+        left_out += _broken_files(package)
+    owners = dict.fromkeys([*packages, *(one.owner for one in left_out)])
+    return [
+        PackageReport(
+            owner,
+            _brings(packages[owner]) if owner in packages else "",
+            tuple(one for one in left_out if one.owner == owner),
+        )
+        for owner in sorted(owners)
+    ]
+
+
+def _brings(package: TaskPackage) -> str:
+    plugin = plugin_of(package)
+    files = list(package.task_files())
+    groups = sum(path.parent.name == "groups" for path in files)
+    counts = {
+        "benchmark": len(plugin.benchmarks),
+        "task": len(files) - groups,
+        "group": groups,
+        "filter": len(plugin.filters),
+        "metric": len(plugin.metrics),
+        "rubric": len(list(package.rubric_files())),
+        "card": len(plugin.cards),
+    }
+    return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
+
+
+def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
+    """Task files and rubrics that cannot be read."""
+    from medtasks.judge.rubric import load_rubric
+    from medtasks.plugin import code_left_out
+    from medtasks.spec import load_spec
+
+    if code_left_out(package) is not None:
+        return
+    for word, load, paths in (
+        ("task", load_spec, package.task_files()),
+        ("rubric", load_rubric, package.rubric_files()),
+    ):
+        for path in paths:
+            try:
+                load(path.stem)
+            except MedtasksError as error:
+                yield LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path))

@@ -1,0 +1,269 @@
+"""Rendering templates that anybody may have written: in a sandbox, with limits on numbers, text and time.
+
+Within :func:`isolated`, templates that are not ours are rendered in a process of their own, which is ended when one
+takes too long or too much memory: whatever it does, the next one is rendered all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateError, TemplateNotFound, meta, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks.errors import MedtasksError
+
+__all__ = ["HopelessError", "Renderer", "environment", "isolated", "rendered", "undeclared_variables", "worker"]
+
+Renderer = Callable[[str, Mapping[str, Any]], str]
+"""The text of a template, by its name, for variables."""
+
+MOST_NUMBERS = 100_000
+"""Numbers that all ``range`` of one prompt may give together: nested ones multiply."""
+
+MOST_TEXT = 4_000_000
+"""Characters of a prompt."""
+
+SECONDS = 10.0
+"""Seconds that one prompt may take, which usually takes a thousandth of one."""
+
+SECONDS_IN_ALL, SECONDS_A_PROMPT = 20.0, 0.1
+"""Seconds that all prompts of a template may take, or each of them on average."""
+
+MEMORY = 2**30
+"""Bytes that a process of its own may take beside those that it starts with."""
+
+_BETWEEN_LOOKS = 4096
+_LEFT: ContextVar[list[int]] = ContextVar("left")
+
+
+def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
+    """An environment for templates of ``loader``."""
+    made = ImmutableSandboxedEnvironment(
+        loader=loader,
+        undefined=StrictUndefined,  # a template that names a field it may not see stops instead of printing nothing
+        trim_blocks=True,
+        autoescape=False,
+        auto_reload=False,  # a look at the file for every prompt, and another prompt within one run
+        optimized=False,  # would compute constants where a template is only read, such as 9 ** 9 ** 9
+    )
+    made.globals["range"] = _range
+    return made
+
+
+def _range(*ends: int) -> range:
+    """``range`` within what is left of the prompt's numbers."""
+    numbers = range(*ends)
+    left = _LEFT.get()
+    left[0] -= len(numbers)
+    if left[0] < 0:
+        raise _LimitError(f"its ranges give more than {MOST_NUMBERS:,} numbers")
+    return numbers
+
+
+def rendered(template: Template, variables: Mapping[str, Any]) -> str:
+    """The text of ``template``, without trailing blanks.
+
+    Raises:
+        TemplateNotFound: it includes one that there is not.
+        MedtasksError: it is too long, takes too long, names an unknown variable, or fails otherwise.
+    """
+    token = _LEFT.set([MOST_NUMBERS])
+    try:
+        return _within_limits(template.generate(variables)).rstrip()
+    except TemplateNotFound:
+        raise
+    except MemoryError as error:
+        raise HopelessError(f"{_named(template.name)}: it takes too much memory.") from error
+    except _TooSlowError as error:
+        raise HopelessError(f"{_named(template.name)}: {error}.") from error
+    except (TemplateError, _LimitError) as error:
+        raise MedtasksError(f"{_named(template.name)}: {error}.") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise MedtasksError(f"{_named(template.name)}: {type(error).__name__}: {error}.") from error
+    finally:
+        _LEFT.reset(token)
+
+
+class HopelessError(MedtasksError):
+    """A template takes so much time or memory that no further prompt of it should be tried."""
+
+
+class _LimitError(Exception):
+    """A prompt is too long, or has too many numbers."""
+
+
+class _TooSlowError(Exception):
+    """A prompt takes too long."""
+
+
+def undeclared_variables(tree: nodes.Template) -> set[str]:
+    """Names that a template wants from outside; unlike Jinja's own function this computes no constant of it."""
+    tracker = _Tracker(tree.environment)
+    tracker.visit(tree)
+    return tracker.undeclared_identifiers
+
+
+class _Tracker(meta.TrackingCodeGenerator):
+    def __init__(self, environment: Environment | None) -> None:
+        assert environment is not None  # parsing set it
+        CodeGenerator.__init__(self, environment, "<introspection>", "<introspection>", optimized=False)
+        self.undeclared_identifiers: set[str] = set()
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        for child in node.nodes:
+            self.visit(child, frame)
+
+
+def _named(template: str | None) -> str:
+    return f"template {template!r} cannot be rendered"
+
+
+def _within_limits(parts: Iterator[str]) -> str:
+    kept: list[str] = []
+    size, start = 0, None
+    for number, part in enumerate(parts):
+        kept.append(part)
+        size += len(part)
+        if size > MOST_TEXT:
+            raise _LimitError(f"it is longer than {MOST_TEXT:,} characters")
+        if number % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
+            start = time.thread_time() if start is None else start  # of this thread: a busy machine is no fault
+            if time.thread_time() - start > SECONDS:
+                raise _TooSlowError(f"it is not done after {SECONDS:g} s")
+    return "".join(kept)
+
+
+_WORKER: ContextVar[Worker | None] = ContextVar("worker", default=None)
+
+
+def worker() -> Worker | None:
+    """The process that renders templates of others here and now; None outside of :func:`isolated`."""
+    return _WORKER.get()
+
+
+@contextlib.contextmanager
+def isolated(render: Renderer) -> Iterator[None]:
+    """Have templates of others rendered, by ``render``, in a process of their own within the block."""
+    if worker() is not None:
+        yield
+        return
+    made = Worker(render)
+    token = _WORKER.set(made)
+    try:
+        yield
+    finally:
+        _WORKER.reset(token)
+        made.end()
+
+
+class Worker:
+    """A process that renders; begun where it is first needed, and again after it had to be ended."""
+
+    def __init__(self, render: Renderer) -> None:
+        self._render = render
+        self._process: Any = None
+        self._connection: Connection[Any, Any] | None = None
+        self._hopeless: dict[str, str] = {}
+        self._taken: dict[str, tuple[int, float]] = {}
+
+    def __call__(self, template: str, variables: Mapping[str, Any]) -> str:
+        """The text of ``template``; one that had to be ended is not tried a second time.
+
+        Raises:
+            MedtasksError: as ``render`` does, or because it had to be ended.
+        """
+        if template in self._hopeless:
+            raise HopelessError(self._hopeless[template])
+        start = time.monotonic()
+        kind, text = self._asked(template, variables)
+        if kind == "ended":
+            self.end()
+        if kind in ("ended", "hopeless"):
+            self._hopeless[template] = text
+            raise HopelessError(text)
+        if not self._is_bearable(template, time.monotonic() - start):
+            self._hopeless[template] = f"{_named(template)}: it is too slow for many prompts."
+        if kind == "error":
+            raise MedtasksError(text)
+        return text
+
+    def _is_bearable(self, template: str, seconds: float) -> bool:
+        """Whether a template may go on after a prompt that took so long."""
+        prompts, total = self._taken.get(template, (0, 0.0))
+        self._taken[template] = prompts, total = prompts + 1, total + seconds
+        return total <= SECONDS_IN_ALL or total / prompts <= SECONDS_A_PROMPT
+
+    def _asked(self, template: str, variables: Mapping[str, Any]) -> tuple[str, str]:
+        connection = self._connection or self._begin()
+        try:
+            connection.send((template, dict(variables)))
+            if not connection.poll(SECONDS):
+                return "ended", f"{_named(template)}: it is not done after {SECONDS:g} s."
+            answer: tuple[str, str] = connection.recv()
+        except (EOFError, OSError):
+            return "ended", f"{_named(template)}: it ends its process, of too much memory or too deep a recursion."
+        return answer
+
+    def _begin(self) -> Connection[Any, Any]:
+        # forking takes no time, and what is loaded here need not be loaded again; elsewhere it is not safe
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        ours: Connection[Any, Any]
+        ours, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._render), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._connection = ours
+        return ours
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._connection is not None:
+            self._connection.close()
+            self._process.kill()
+            self._process.join()
+            self._process = self._connection = None
+
+
+def _serve(connection: Connection[Any, Any], render: Renderer) -> None:
+    """Answer requests until the other side is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other side's
+    _limit_memory()
+    _WORKER.set(None)
+    while True:
+        try:
+            template, variables = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = "text", render(template, variables)
+        except HopelessError as error:
+            answer = "hopeless", str(error)
+        except MedtasksError as error:
+            answer = "error", str(error)
+        except Exception as error:
+            answer = "error", f"{_named(template)}: {type(error).__name__}: {error}."
+        connection.send(answer)
+
+
+def _limit_memory() -> None:
+    """Let this process take no more than :data:`MEMORY` beside what it has, where the system says what that is."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+        if most == resource.RLIM_INFINITY or wanted < most:
+            resource.setrlimit(resource.RLIMIT_AS, (wanted, most))

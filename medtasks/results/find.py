@@ -1,0 +1,74 @@
+"""Result folders below a path: every command takes a run's folder, or one that holds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from medtasks.errors import UsageError
+from medtasks.results.answers import is_unfinished
+
+__all__ = ["SUFFIX", "one_run", "run_folders"]
+
+SUFFIX = "_medtasks"
+"""How the names of result folders end."""
+_SHOWN = 5
+
+
+def run_folders(
+    path: Path,
+    other: Callable[[Path, list[str], list[str]], None] | None = None,
+    closed: Callable[[OSError], object] | None = None,
+) -> list[Path]:
+    """The result folders that ``path`` is or holds; links are not followed.
+
+    Folders whose names begin with a dot are left alone, but for a run that a crash left aside while it was replaced:
+    reading it puts it back (`medtasks.results.swap.recover`).
+
+    Args:
+        path: a folder.
+        other: told of each folder that is no run's, with the names of the folders and files in it.
+        closed: told of folders that cannot be listed.
+    """
+    found: list[Path] = []
+    for directory, names, files in os.walk(path, onerror=closed):
+        here = Path(directory)
+        for name in sorted(names):
+            whole = here / name[1:].removesuffix(".aside")
+            if name.startswith(".") and name.endswith(f"{SUFFIX}.aside") and not whole.exists():
+                found.append(whole)
+        whole_run = "manifest.json" in files and (here == path or "samples" in names)
+        if whole_run or here.resolve().name.endswith(SUFFIX):
+            found.append(here)
+            names.clear()
+            continue
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        if other is not None:
+            other(here, names, files)
+    return found
+
+
+def one_run(path: Path) -> Path:
+    """The one result folder that ``path`` is or holds; an unfinished run's folder where ``path`` names it.
+
+    Raises:
+        UsageError: there is no such folder, or it holds no run or several; names them.
+    """
+    if not path.is_dir() or is_unfinished(path):
+        return path  # whoever reads it says what is wrong with it
+    unfinished: list[Path] = []
+
+    def note(here: Path, names: list[str], files: list[str]) -> None:
+        del files
+        unfinished.extend(here / name for name in names if is_unfinished(here / name))
+
+    found = run_folders(path, note)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        left = f"; {unfinished[0]} is a run that was not finished, name it to score what is there" if unfinished else ""
+        raise UsageError(f"{path}: holds no result folder (…{SUFFIX}), expected one{left or '; name one'}.")
+    names = ", ".join(str(one.relative_to(path)) for one in sorted(found)[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise UsageError(f"{path}: holds {len(found)} result folders ({names}{more}), expected one; name its folder.")

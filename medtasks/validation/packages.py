@@ -1,0 +1,42 @@
+"""Packages, and parts of packages, that are left out: said once, with the file and line of what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from medtasks.packages import OURS, TaskPackage
+from medtasks.plugin import code_left_out, everything_left_out
+from medtasks.task_files import owner_of
+from medtasks.validation.codes import found
+from medtasks.validation.findings import Finding, Place
+
+__all__ = ["is_told", "of_broken_package", "validate_packages"]
+
+
+def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
+    """Findings about what of ``packages`` is left out."""
+    owners = {package.owner for package in packages}
+    return [
+        found(
+            "MT150",
+            one.owner,
+            f"{one.part or 'the package'} is left out: {one.why}",
+            Place(Path(one.file), one.line or 1) if one.file else None,
+        )
+        for one in everything_left_out()
+        if one.owner in owners
+    ]
+
+
+def is_told(task: Path, part: str) -> bool:
+    """Whether :func:`validate_packages` says of the package of a task file why ``part`` of it is not there."""
+    package = owner_of(task)
+    told = any(one.owner == package.owner and one.part == part for one in everything_left_out())
+    return package.distribution != OURS and told
+
+
+def of_broken_package(task: Path) -> bool:
+    """Whether nothing of the code of a task file's package can be used, which :func:`validate_packages` says."""
+    package = owner_of(task)
+    return package.distribution != OURS and code_left_out(package) is not None

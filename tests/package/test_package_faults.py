@@ -1,0 +1,165 @@
+"""Another lab's package with a fault: one finding or sentence that names file and line, and everything else works."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_lab import write_site
+
+pytestmark = pytest.mark.subprocess_run
+
+HERE = "# here"
+"""Marks in a planted text the line that the finding must name."""
+
+PLUGIN = "PLUGIN = Plugin("
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise BaseException('odd')", "BaseException: odd"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("while True: pass", "it was not done after 2 s"),
+    ],
+)
+def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, text: str, said: str) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, f"{text}  {HERE}\n{PLUGIN}")
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site), MEDTASKS_IMPORT_SECONDS="2")
+    assert done.returncode == 0, done.stderr
+    names = {one["name"] for one in json.loads(done.stdout)}
+    assert "mi_cxr_tel_single" in names
+    assert "otherlab_dots" not in names
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (")
+    file, line = marked(site)
+    assert f"{file}, line {line}): {said}" in sentence
+
+
+def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(python: Any, tmp_path: Path) -> None:
+    loud = "import os\nprint('welcome', flush=True)\nos.system('echo to our bench')"
+    site = write_site(tmp_path / "site", PLUGIN, f"{loud}\n{PLUGIN}")
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
+    assert "otherlab_dots" in {one["name"] for one in json.loads(done.stdout)}
+    assert done.stderr == "medtasks: otherlab-bench 2.1 prints while it is imported: welcome to our bench\n"
+
+
+@pytest.mark.parametrize("later", ["aaa_bench", "otherlab_bench"])
+def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path, later: str) -> None:
+    site = write_site(tmp_path / "site")
+    write_site(site, "otherlab_bench", "aaa_bench", module="aaa_bench")
+    os.utime(site / f"{later}-2.1.dist-info", (2e9, 2e9))
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
+    (kept,) = (one["package"] for one in json.loads(done.stdout) if one["name"] == "otherlab_dots")
+    names = {"aaa-bench", "otherlab-bench"}
+    assert kept in names - {later.replace("_", "-")}
+    said = (
+        f"medtasks: {later.replace('_', '-')} 2.1 is left out: its task otherlab_dots is already {kept} 2.1's; rename"
+    )
+    assert done.stderr.startswith(said)
+
+
+def test_a_task_named_as_one_of_the_harness_is_told_of(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site")
+    (site / "otherlab_bench/tasks/dots/mme.yaml").write_text("include: otherlab_dots.yaml\ntask: mme\n")
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
+    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has one of that name, which --tasks runs in its place"
+    assert said in done.stderr
+
+
+def marked(site: Path) -> tuple[str, int]:
+    """File and line of the mark."""
+    for path in sorted(site.rglob("*.*")):
+        for number, line in enumerate(path.read_text("utf-8").splitlines() if path.is_file() else (), start=1):
+            if HERE in line:
+                return str(path), number
+    raise AssertionError("nothing is marked")
+
+
+DOCUMENTS = "return [{**record.model_dump"
+KEEP = 'Rows("otherlab_dots", lambda row: True)'
+QUESTION = "{{ question }} Answer"
+TARGET = "Reference answer: {{ target }}"
+LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}"
+GROUP = """
+    group: otherlab_all
+    task:
+      - otherlab_dots
+      - otherlab_dotz  # here
+    metadata: {version: 1.0, benchmark: otherlab_dots, title: All}
+    """
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        (DOCUMENTS, f"raise KeyError('oops')  {HERE}", "MT301", "`documents` of benchmark otherlab_dots fails"),
+        (KEEP, f'Rows("otherlab_dots", lambda row: row["no"])  {HERE}', "MT301", "`keep` of rows of otherlab_dots"),
+        (QUESTION, "{{ questoin }} Answer {# here #}", "MT203", "names 'questoin' (did you mean 'question'?)"),
+        (QUESTION, f"{LOOP} {QUESTION}", "MT208", "6 of 6 documents, first 'dots-1': "),
+        (
+            "sees: [target]",
+            "sees: [target, caption]",
+            "MT217",
+            "6 of 6 documents, first 'dots-1': there is no 'caption'",
+        ),
+        (TARGET, "{{ 1 / (target | length - 17) }} {{ target }}", "MT218", "6 of 6 documents, first 'dots-1': "),
+        (
+            'name = "otherlab_bench_brevity"',
+            'name = "rougeL"',
+            "MT150",
+            "metric rougeL is left out: medtasks has a score",
+        ),
+        (KEEP, f"{KEEP}\nraise SystemExit(3)  {HERE}", "MT150", "the package is left out: otherlab_bench cannot be"),
+    ],
+)
+def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str, code: str, said: str) -> None:
+    site = write_site(tmp_path / "site", old, new)
+    findings = validated(python, site, "--quick")
+    (found,) = (one for one in findings if one["code"] == code)
+    assert said in found["message"]
+    if HERE in new:
+        assert (found["file"], found["line"]) == marked(site)
+
+
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ("import numpy as np\n", "`process_results` fails on the response"),
+        ("return [[one.strip()", "the filter otherlab_bench.FirstLineFilter fails on the response"),
+    ],
+)
+def test_a_metric_or_filter_that_fails_is_named_with_its_line(python: Any, tmp_path: Path, old: str, said: str) -> None:
+    site = write_site(tmp_path / "site", old, f"raise ValueError('a bad day')  {HERE}\n        {old}")
+    (found,) = (one for one in validated(python, site) if one["code"] == "MT507")
+    assert said in found["message"]
+    assert "ValueError: a bad day" in found["message"]
+    assert (found["file"], found["line"]) == marked(site)
+
+
+def test_a_group_of_a_task_that_there_is_not(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", tasks__dots__groups__otherlab_all=GROUP)
+    (found,) = (one for one in validated(python, site, "--quick") if one["severity"] == "error")
+    assert "member 'otherlab_dotz' is unknown (did you mean 'otherlab_dots'?)" in found["message"]
+    assert (found["file"], found["line"]) == marked(site)
+
+
+def test_nothing_is_found_where_nothing_is_planted(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site")
+    assert [one for one in validated(python, site, "--quick") if one["severity"] == "error"] == []
+
+
+def validated(python: Any, site: Path, *options: str) -> list[dict[str, Any]]:
+    """Findings about the package, while a task of ours is checked beside it without one."""
+    names = ["otherlab_dots", "med_cmr_open_su"]
+    done = python("-m", "medtasks", "validate", *names, "--json", *options, PYTHONPATH=str(site))
+    assert "Traceback" not in done.stderr, done.stderr
+    report = json.loads(done.stdout)
+    findings = [*report["tasks"], *(one for ones in report["data"].values() for one in ones)]
+    assert not [one for one in findings if one["where"] == "med_cmr_open_su"]
+    assert done.returncode == int(any(one["severity"] == "error" for one in findings))
+    return findings

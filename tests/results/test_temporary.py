@@ -1,0 +1,80 @@
+"""Hidden folders of processes that were killed are removed by the next one; those in use are not."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from medtasks.temporary import remove_abandoned, temporary_beside
+
+_WORK = """
+import sys, time
+from pathlib import Path
+from medtasks.temporary import temporary_beside
+with temporary_beside(Path(sys.argv[1])) as folder:
+    (folder / "samples").mkdir()
+    print("working", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def working(target: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that makes ``target``."""
+    with subprocess.Popen([sys.executable, "-c", _WORK, str(target)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "working\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def hidden(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir() if path.name.startswith("."))
+
+
+def write(target: Path) -> None:
+    with temporary_beside(target) as folder:
+        folder.rename(target)
+
+
+@pytest.mark.parametrize("start", [remove_abandoned, lambda directory: write(directory / "other_medtasks")])
+def test_what_a_killed_process_left_is_removed_by_the_next_one(start: Callable[[Path], None], tmp_path: Path) -> None:
+    with working(tmp_path / "run_medtasks") as process:
+        (left,) = hidden(tmp_path)
+        start(tmp_path)
+        assert hidden(tmp_path) == [left]  # it is at work
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert hidden(tmp_path) == [left]
+    start(tmp_path)
+    assert hidden(tmp_path) == []
+
+
+def test_nothing_else_is_removed(tmp_path: Path) -> None:
+    names = [".data.partial", ".run_medtasks.aside", ".git", ".a.b.tmp", "x.abcdefgh.tmp"]
+    for name in names:
+        (tmp_path / name / "inside").mkdir(parents=True)
+    (tmp_path / ".file.abcdefgh.tmp").write_text("", encoding="utf-8")
+    (tmp_path / ".link.abcdefgh.tmp").symlink_to(tmp_path / ".git")
+    before = hidden(tmp_path)
+    remove_abandoned(tmp_path)
+    remove_abandoned(tmp_path / "absent")
+    assert hidden(tmp_path) == before
+    assert (tmp_path / ".git" / "inside").is_dir()
+    assert (tmp_path / "x.abcdefgh.tmp").is_dir()
+
+
+def test_a_folder_that_failed_or_took_its_place_leaves_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "done")
+    with pytest.raises(ValueError, match="broken"), temporary_beside(tmp_path / "failed"):
+        raise ValueError("broken")
+    assert [path.name for path in tmp_path.iterdir()] == ["done"]
+    assert (tmp_path / "done").stat().st_mode & 0o777 == 0o755
