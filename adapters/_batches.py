@@ -13,9 +13,15 @@ __all__ = ["plan_batches"]
 
 
 def plan_batches(
-    requests: Iterable[ChatRequest], size: int, max_new_tokens: int | None = None
+    requests: Iterable[ChatRequest],
+    size: int,
+    max_new_tokens: int | None = None,
+    *,
+    alone_when_sampling: bool = True,
 ) -> Iterator[tuple[GenerationSettings, list[ChatRequest]]]:
-    """Yield (settings, requests) with one setting a batch and at most ``size`` requests (one when sampling).
+    """Yield (settings, requests) with one setting a batch and at most ``size`` requests.
+
+    A sampled answer is a batch of its own with ``alone_when_sampling``, so that its draw depends on its seed alone.
 
     Order: generation settings, then media, then item, then text length, longest first, so that samples that share
     images and rounds of one stream stand together, a batch needs little padding, and what does not fit into memory is
@@ -40,6 +46,6 @@ def plan_batches(
     for _, alike in groupby(ordered, key=settings_key):
         group = list(alike)
         settings = read_settings(group[0].settings, max_new_tokens)
-        step = 1 if settings.sampling else size
+        step = 1 if settings.sampling and alone_when_sampling else size
         for start in range(0, len(group), step):
             yield settings, group[start : start + step]

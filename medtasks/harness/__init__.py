@@ -28,6 +28,7 @@ _MARK = "__medtasks__"
 
 _MODELS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
+    "medtasks_vllm": "medtasks.adapters.vllm.MedtasksVLLM",
     "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
     "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
 }
