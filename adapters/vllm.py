@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ __all__ = ["MedtasksVLLM"]
 
 AT_ONCE = 512
 """Requests handed to the engine at once by default. It schedules them by itself; what is answered is kept each time."""
+PICTURES_AT_ONCE = 128
+"""Different pictures among them: their prepared pixels, some 10 MB each, wait in memory until the engine has them."""
 MOST_PICTURES = 64
 """Pictures per prompt by default: vLLM wants to know the most in advance, and MedStreamBench shows up to 64 frames."""
 COUNTERS = {
@@ -171,11 +173,30 @@ class MedtasksVLLM(MedtasksAdapter):
 
     def _answer(self, settings: GenerationSettings, batch: Sequence[ChatRequest]) -> list[Response]:
         self._note_ignored(settings)
+        return [answer for part in self._portions(batch) for answer in self._ask(settings, *zip(*part, strict=True))]
+
+    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
+        """Requests and their messages, as many as do not show too many pictures: vLLM prepares all that it is given."""
+        portion: list[tuple[ChatRequest, list[dict[str, Any]]]] = []
+        shown: set[str] = set()
+        for request in batch:
+            messages = self._messages(request)
+            pictures = {part["uuid"] for message in messages for part in message["content"] if "uuid" in part}
+            if portion and len(shown | pictures) > PICTURES_AT_ONCE:
+                yield portion
+                portion, shown = [], set()
+            portion.append((request, messages))
+            shown |= pictures
+        yield portion
+
+    def _ask(
+        self, settings: GenerationSettings, requests: Sequence[ChatRequest], messages: Sequence[list[dict[str, Any]]]
+    ) -> list[Response]:
         try:
             outputs = self._model.chat(
-                [self._messages(request) for request in batch],
-                [self._sampling(settings, request) for request in batch],
-                use_tqdm=self.rank == 0 and self.show_progress,
+                list(messages),
+                [self._sampling(settings, request) for request in requests],
+                use_tqdm=self.show_progress,
                 lora_request=self._lora_request(),
             )
         except ValueError as error:  # how vLLM refuses a prompt that is too long, or has too many pictures
