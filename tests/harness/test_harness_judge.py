@@ -114,6 +114,8 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
     run = baseline("oracle", ["mi_cxr_tel_single"], tmp_path / "run")
     judge = "model=m,base_url=http://127.0.0.1:9/v1"
     (tmp_path / "no.yaml").write_text("judges: 3")
+    empty = tmp_path / "empty"
+    empty.mkdir()
     wrong = {
         (str(run.folder), "--judge", judge): "no task of this run is judged",
         (str(run.folder), "--judge", judge, "--rubric", "nonsense"): "rubric 'nonsense' is unknown",
@@ -123,7 +125,7 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
         (str(run.folder), "--judge", f"{judge},colour=red"): "colour",
         (str(run.folder), "--judge", "model=m,base_url=ftp://x"): "base_url",
         (str(run.folder), "--judge", judge, "--judge", judge): "two judges are called 'm'",
-        (str(tmp_path), "--judge", judge): "manifest.json",
+        (str(empty), "--judge", judge): "holds no result folder",
     }
     for arguments, sentence in wrong.items():
         done = python(*CLI, "judge", *arguments)

@@ -32,7 +32,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(source)],
         check=True,
         capture_output=True,
-        timeout=300,
     )
     (built,) = (folder / "dist").glob("*.whl")
     return built
@@ -86,7 +85,6 @@ class Environment:
             text=True,
             cwd=self.folder,
             env={**os.environ, **variables},
-            timeout=400,
             check=False,
         )
 
