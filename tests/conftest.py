@@ -53,5 +53,5 @@ def python(tmp_path: Path) -> Command:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow files first, so that no worker is left alone with one of them at the end."""
-    slow = {item.path for item in items if item.get_closest_marker("subprocess_run")}
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

@@ -16,7 +16,7 @@ import pytest
 from recomputed import recomputed
 from runs import Run, leaf_names
 
-pytestmark = pytest.mark.subprocess_run
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)
