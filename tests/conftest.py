@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,12 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("LMMS_EVAL_DATASETS_CACHE", str(folder / "datasets"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("TOKENIZERS_PARALLELISM", "false")
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        if ignored:  # as in a background job of a shell; the processes that tests start would inherit it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         yield
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -39,7 +45,6 @@ def python(tmp_path: Path) -> Command:
             text=True,
             cwd=tmp_path,
             env={**os.environ, **environment},
-            timeout=400,
             check=False,
         )
 
@@ -48,5 +53,5 @@ def python(tmp_path: Path) -> Command:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow files first, so that no worker is left alone with one of them at the end."""
-    slow = {item.path for item in items if item.get_closest_marker("subprocess_run")}
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

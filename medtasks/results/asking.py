@@ -73,6 +73,8 @@ class Asker:
         batch = [position for position in batch if not self._given_up(position, slots, replies)]
         if not batch:
             return
+        given: list[Reply] = []
+        reason = ""
         try:
             given = [reply.checked() for reply in call(batch)]
             if len(given) != len(batch):
@@ -80,12 +82,15 @@ class Asker:
         except UsageError:
             raise
         except Exception as error:  # other people's back-ends, on whatever device
-            if len(batch) > 1:
-                half = len(batch) // 2
-                self._send(batch[:half], slots, call, replies)
-                self._send(batch[half:], slots, call, replies)
-                return
-            given = [Reply.failure(first_line(error))]
+            reason = first_line(error)
+        # only here is the error gone, and with it the pictures and tensors that its frames held
+        if reason and len(batch) > 1:
+            half = len(batch) // 2
+            self._send(batch[:half], slots, call, replies)
+            self._send(batch[half:], slots, call, replies)
+            return
+        if reason:
+            given = [Reply.failure(reason)]
         replies.update(zip(batch, given, strict=True))
         self._keep([(slots[position], reply) for position, reply in zip(batch, given, strict=True)])
 

@@ -16,7 +16,6 @@ import medtasks
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
-from medtasks.data.media import decoder
 from medtasks.data.media.windows import STEP, frame_cap
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
@@ -42,7 +41,7 @@ __all__ = [
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
-    "rouge-score", "sacrebleu", "nltk", "numpy", "pillow", "av", "torchcodec",
+    "rouge-score", "sacrebleu", "nltk", "numpy", "pillow", "av",
 )  # fmt: skip
 
 
@@ -211,7 +210,7 @@ def frame_settings(spec: TaskSpec) -> dict[str, Any]:
     """How frames were chosen and decoded, for tasks that show windows of videos; empty for the others."""
     if spec.metadata.benchmark != "medstreambench":
         return {}
-    return {"step": STEP, "cap": frame_cap(), "decoder": decoder()}
+    return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
 
 
 def task_facts(

@@ -78,7 +78,7 @@ assert (tiny_checkpoint() / "model.safetensors").is_file()
 """
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_two_processes_of_one_run_build_it_whole(python: Any, tmp_path: Path) -> None:
     """transformers writes on the first of them alone, and the other one may be ready before."""
     script = tmp_path / "script.py"

@@ -33,6 +33,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> None:
     done = python("-c", INTERRUPTED)
     assert done.returncode == 130
@@ -151,6 +152,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(python: Any, arguments: tup
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_path: Path) -> None:
     done = python(*CLI, "doctor", "--json", MEDTASKS_DATA=str(tmp_path / "empty"))
     checks = {check["what"]: check for check in json.loads(done.stdout)}
@@ -162,6 +164,7 @@ def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_pat
     assert checks["kvasir_vqa_x1"]["fix"] == "medtasks prepare kvasir_vqa_x1 --source hub"
 
 
+@pytest.mark.slow
 def test_prepare_reports_counts_beside_the_papers(python: Any, tmp_path: Path) -> None:
     write_kvasir_source(tmp_path / "source")
     done = python(*CLI, "prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
@@ -224,6 +227,7 @@ def test_validate_finds_nothing_wrong_with_the_miniatures(python: Any) -> None:
     assert found["tasks"] == []
 
 
+@pytest.mark.slow
 def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_path: Path) -> None:
     text = (task_directory() / "mi_cxr" / "mi_cxr_tel_single.yaml").read_text(encoding="utf-8")
     (tmp_path / "_base.yaml").write_text((task_directory() / "mi_cxr" / "_base.yaml").read_text(encoding="utf-8"))

@@ -63,7 +63,7 @@ def records_of_medstream(folder: Path) -> None:
     prepare_medstream(str(folder), folder, folder / "out")
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "prepare",
     [
@@ -83,7 +83,7 @@ def test_a_named_pipe_in_place_of_a_file_is_named_and_never_opened(
         prepare(tmp_path)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(300)
 def test_a_named_pipe_in_place_of_a_video_is_one_record_less(tmp_path: Path) -> None:
     media = tmp_path / "media"
     write_video(media / "good.mp4", list(range(0, 20_000, 500)))

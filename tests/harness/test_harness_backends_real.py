@@ -14,6 +14,8 @@ from runs import Run
 from medtasks import harness
 from medtasks.harness.installed import lacks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other_lab(tmp_path: Path) -> dict[str, str]:
@@ -26,7 +28,6 @@ def other_lab(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(models.parents[1]), "LMMS_EVAL_PLUGINS": "other_lab"}
 
 
-@pytest.mark.subprocess_run
 def test_doctor_imports_a_back_end_and_names_what_is_missing(python: Any, other_lab: dict[str, str]) -> None:
     done = python("-m", "medtasks", "doctor", "--model", "needy", "--model", "huggingface", "--json", **other_lab)
     checks = {check["what"]: check for check in json.loads(done.stdout)}
@@ -56,7 +57,6 @@ def answers(run: Run, task: str) -> list[str]:
     return [response for sample in run.samples(task) for response in sample["responses"]]
 
 
-@pytest.mark.subprocess_run
 @pytest.mark.parametrize("model", ["huggingface", "async_hf"])
 def test_generic_back_ends_answer_all_kinds_of_tasks(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +76,6 @@ def test_generic_back_ends_answer_all_kinds_of_tasks(
     assert any(answers(seen, task) != answers(blind, task) for task in TASKS)
 
 
-@pytest.mark.subprocess_run
 @pytest.mark.parametrize("options", [(), ("--force_simple",)], ids=["chat", "simple"])
 def test_the_readme_s_first_back_end_runs(options: tuple[str, ...], python: Callable[..., Any], tmp_path: Path) -> None:
     pytest.importorskip("decord", reason='pip install "medtasks[qwen]"')

@@ -41,6 +41,7 @@ def test_without_images_other_words_are_said(seeing: Run, blind: Run) -> None:
     assert said[0] != said[1]
 
 
+@pytest.mark.slow
 def test_any_back_end_goes_blind_by_the_environment(
     blind: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

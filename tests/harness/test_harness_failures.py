@@ -199,6 +199,7 @@ def interrupted_at(number: int) -> Callable[[dict[str, Any]], str]:
     return answer
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_command_with_130_and_the_same_command_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -344,7 +345,7 @@ def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> N
     assert json.loads(again.tasks[TASK].model_dump_json()) == run.scores[TASK]
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(python: Any, tmp_path: Path) -> None:
     arguments = "model_version=m,max_retries=1,retry_backoff_s=0,num_concurrent=4"
     with FailingServer(lambda _: error(400, "the answer is (A)")) as server:
@@ -363,7 +364,7 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
     assert fine.returncode == 0, fine.stderr[-2000:]
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(python: Any, tmp_path: Path) -> None:
     """Replies of ``async_openai`` are kept one by one, as the server gives them."""
     task, flying = "mi_cxr_tel", 2

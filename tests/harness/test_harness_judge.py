@@ -29,7 +29,7 @@ def judged_metrics(run: Run, task: str) -> dict[str, Any]:
     return {name: one for name, one in run.scores[task]["metrics"].items() if one["judged"] is not None}
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_run_is_judged_while_it_infers_as_well_as_afterwards(
     python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_run_is_judged_while_it_infers_as_well_as_afterwards(
     assert judged_metrics(during, "kvasir_vqa_x1_level3")["judged_accuracy"]["incomplete"] is False
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_the_harness_s_numbers_agree_and_no_key_is_anywhere(python: Any, tmp_path: Path) -> None:
     output = tmp_path / "results"
     command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle", "--log_samples"]
@@ -109,11 +109,13 @@ def test_a_judge_that_cannot_be_reached_costs_no_inference(
     assert "not judged, the run is saved without" in capsys.readouterr().out
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
     run = baseline("oracle", ["mi_cxr_tel_single"], tmp_path / "run")
     judge = "model=m,base_url=http://127.0.0.1:9/v1"
     (tmp_path / "no.yaml").write_text("judges: 3")
+    empty = tmp_path / "empty"
+    empty.mkdir()
     wrong = {
         (str(run.folder), "--judge", judge): "no task of this run is judged",
         (str(run.folder), "--judge", judge, "--rubric", "nonsense"): "rubric 'nonsense' is unknown",
@@ -123,7 +125,7 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
         (str(run.folder), "--judge", f"{judge},colour=red"): "colour",
         (str(run.folder), "--judge", "model=m,base_url=ftp://x"): "base_url",
         (str(run.folder), "--judge", judge, "--judge", judge): "two judges are called 'm'",
-        (str(tmp_path), "--judge", judge): "manifest.json",
+        (str(empty), "--judge", judge): "holds no result folder",
     }
     for arguments, sentence in wrong.items():
         done = python(*CLI, "judge", *arguments)

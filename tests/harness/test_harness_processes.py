@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from runs import Run
 
-pytestmark = pytest.mark.subprocess_run
-
 VLM = ("--model", "medtasks_vlm", "--model_args", "pretrained=tiny,device=cpu", "--gen_kwargs", "max_new_tokens=8")
 TASKS = [
     "kvasir_vqa_x1_level3",
@@ -47,6 +45,7 @@ def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: 
     assert several.manifest["model"] == one_process.manifest["model"]
 
 
+@pytest.mark.slow
 def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
     asked = (*GUESS, "--tasks", "kvasir_vqa_x1,mi_cxr_gts,med_cmr_open,medstreambench", "--limit", "3")
     assert run(python, tmp_path / "four", 4, *asked).files() == run(python, tmp_path / "one", 1, *asked).files()
@@ -81,6 +80,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(folder)
 
 
+@pytest.mark.slow
 def test_the_harness_without_data_stops_in_one_sentence(python: Any, tmp_path: Path) -> None:
     done = python("-m", "lmms_eval", *GUESS, "--tasks", "mi_cxr", MEDTASKS_DATA=str(tmp_path / "empty"))
     assert done.returncode == 1

@@ -12,7 +12,7 @@ from medtasks.spec import load_specs
 from medtasks.task_files import task_directory
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_the_plain_command_line_lists_our_tasks(python: Any) -> None:
     listing = python("-m", "lmms_eval", "--tasks", "list")
     missing = [name for name in load_specs() if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"]

@@ -17,7 +17,7 @@ from runs import Run
 from medtasks.data.mini.clips import encode_clip
 from medtasks.data.prepare import prepare_medstream
 
-pytestmark = pytest.mark.subprocess_run
+pytestmark = pytest.mark.slow
 
 VIDEOS, ITEMS, ROUNDS = 12, 600, 5
 PROBE = str(Path(__file__).parent / "probe_run.py")

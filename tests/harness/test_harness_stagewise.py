@@ -33,6 +33,7 @@ def batched(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_vlm(tmp_path_factory.mktemp("batched"), batch_size=4)
 
 
+@pytest.mark.slow
 def test_the_batch_size_does_not_change_a_byte(batched: Run, tmp_path: Path) -> None:
     assert run_vlm(tmp_path).files() == batched.files()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.subprocess_run
+pytestmark = pytest.mark.slow
 
 TASK = "med_cmr_mcq_msi"
 RUN = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", TASK)

@@ -57,6 +57,7 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(harness.run_tasks("medtasks_vlm", VLM, ["mi_cxr_sampled"], output, batch_size=4))
 
 
+@pytest.mark.slow
 def test_every_question_is_sampled_three_times_with_seeds_of_its_own(sampled: Run, tmp_path: Path) -> None:
     lines = sampled.samples("mi_cxr_icr_sampled")
     assert {len(line["responses"]) for line in lines} == {len(line["repeats"]) for line in lines} == {3}

@@ -81,7 +81,7 @@ def test_later_rounds_see_more_of_the_same_video(recorded: dict[str, tuple[list[
     assert last == sorted(set(last))
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_partly_missing_media_cost_coverage_and_no_score(python: Any, tmp_path: Path) -> None:
     source = tmp_path / "source"
     write_medstream_source(source)

@@ -13,6 +13,8 @@ from browser import Reader, chromium
 from medtasks.leaderboard.site import write_site
 from medtasks.leaderboard.site.samples import SampleKey, SampleRow
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     "index.html", "benchmark-pond_vqa.html", "benchmark-series_mcq.html", "benchmark-stream_qa.html",
     "model-aurora-72b.html", "compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fpond_vqa%2Fpond_vqa_level1",

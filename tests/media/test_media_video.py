@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from time_coded import shown, write_video
 
 from medtasks.data.media import FrameStore, VideoReader, read_index, scan_video
-from medtasks.data.media.torchcodec import TorchcodecReader, torchcodec_works
 from medtasks.errors import MediaError
 
 CONSTANT = [number * 125 for number in range(80)]
@@ -164,15 +163,3 @@ def test_a_scan_is_remembered_until_the_file_or_the_frames_change(folder: Path) 
 def test_times_start_at_the_first_frame(folder: Path) -> None:
     path = write_video(folder / "late.mkv", [700, 800, 900])
     assert read_index(path).times == [Fraction(0), Fraction(1, 10), Fraction(1, 5)]
-
-
-@pytest.mark.skipif(not torchcodec_works(), reason="torchcodec is not installed, or finds no FFmpeg")
-@pytest.mark.parametrize(("name", "times"), [("t.mp4", CONSTANT), ("t.mkv", VARIABLE), ("t.avi", CONSTANT)])
-def test_torchcodec_gives_the_same_pictures(folder: Path, name: str, times: list[int]) -> None:
-    path = write_video(folder / name, times, codec="mpeg4" if name.endswith("avi") else None)
-    index = read_index(path)
-    with VideoReader(path, index.keyframes) as reader:
-        ours = [(pts, picture.tobytes()) for pts, picture in reader.read(index.pts)]
-    assert [(pts, picture.tobytes()) for pts, picture in TorchcodecReader(path).read(index.pts)] == ours
-    with pytest.raises(MediaError, match="time stamp 77777 cannot be decoded"):
-        next(TorchcodecReader(path).read([77777]))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from other_lab import write_site
 
-pytestmark = pytest.mark.subprocess_run
+pytestmark = pytest.mark.slow
 
 HERE = "# here"
 """Marks in a planted text the line that the finding must name."""

@@ -35,7 +35,7 @@ def listed(python: Any, **environment: str) -> tuple[dict[str, Any], str]:
     return {entry["name"]: entry for entry in json.loads(done.stdout)}, done.stderr
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -72,7 +72,7 @@ def test_a_broken_one_leaves_everything_else_working(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_rubric_that_cannot_be_read_is_left_out(install: Install, python: Any) -> None:
     site = {"PYTHONPATH": str(install(otherlab_bench_rubrics_otherlab_bench_count_yaml="name: [\n"))}
     done = python("-c", "from medtasks.metrics import get_metric; print(get_metric('open_total').signature)", **site)
@@ -80,7 +80,7 @@ def test_a_rubric_that_cannot_be_read_is_left_out(install: Install, python: Any)
     assert "rubric otherlab_bench_count of otherlab-bench 2.1 is left out: " in done.stderr
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["task: [", "task: otherlab_dots\nmetric_list: [1]\n", "x: !!int \n", "include: otherlab_dots.yaml"]
 )
@@ -94,7 +94,7 @@ def test_a_task_file_that_cannot_be_read_is_left_out(install: Install, python: A
     assert "Traceback" not in said
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_one_sentence_with_both_owners(install: Install, python: Any) -> None:
     site = install()
     taken = site / "otherlab_bench" / "tasks" / "dots" / "mi_cxr_tel_single.yaml"
@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_is_one_sentence_with_both_owners(install: Install,
     assert tasks["mi_cxr_tel_single"]["package"] == "medtasks"
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_its_data_are_prepared_as_ours_are(install: Install, python: Any, tmp_path: Path) -> None:
     site = {"PYTHONPATH": str(install()), "MEDTASKS_DATA": str(tmp_path / "data")}
     missing = python(*CLI, "show", "otherlab_dots", **site)

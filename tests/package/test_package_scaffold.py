@@ -15,6 +15,8 @@ from medtasks.errors import UsageError
 from medtasks.judge.stub import StubJudge
 from medtasks.scaffold import VARIANTS, names_of, write_package
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parent.parent.parent / "docs"
 LABS = ("acme", "beta")
 TOP = {
@@ -32,7 +34,6 @@ TASKS = {
 PIP = ["-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target"]
 
 
-@pytest.mark.subprocess_run
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     """Every command of the tutorial's block, but that pip installs into a folder of the test's own."""
     text = (DOCS / "third-parties.md").read_text(encoding="utf-8")
@@ -62,7 +63,6 @@ def group_scores(folder: Path, group: str) -> dict[str, float | None]:
     return {name: score["value"] for name, score in scores.items()}
 
 
-@pytest.mark.subprocess_run
 def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path) -> None:
     alone: dict[str, str] = {}
     for lab in LABS:
@@ -132,7 +132,6 @@ print(sample.filtered, sample.status)
 """
 
 
-@pytest.mark.subprocess_run
 def test_more_than_five_options_are_declared_once(python: Any, tmp_path: Path) -> None:
     write_package(tmp_path / "source", "Acme-Letters", "mcq")
     records = tmp_path / "source" / "acme_letters" / "records.py"

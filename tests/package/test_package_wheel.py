@@ -17,6 +17,8 @@ from other_lab import write_package
 
 from medtasks.judge.stub import StubJudge
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
@@ -32,7 +34,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(source)],
         check=True,
         capture_output=True,
-        timeout=300,
     )
     (built,) = (folder / "dist").glob("*.whl")
     return built
@@ -86,7 +87,6 @@ class Environment:
             text=True,
             cwd=self.folder,
             env={**os.environ, **variables},
-            timeout=400,
             check=False,
         )
 
@@ -130,7 +130,6 @@ def test_it_works_without_the_checkout(fresh: Environment) -> None:
     assert done.stdout.split() == [str(fresh.site / "medtasks" / "__init__.py"), "6"], done.stderr
 
 
-@pytest.mark.subprocess_run
 def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
     fresh: Environment, tmp_path: Path
 ) -> None:

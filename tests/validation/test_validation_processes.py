@@ -9,7 +9,7 @@ import pytest
 from medtasks.validation.processes import validate_processes
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_run_that_depends_on_the_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # what a process imports at its start may do anything; this one changes a filter where there are several
     (tmp_path / "sitecustomize.py").write_text(DEPENDING)
@@ -27,7 +27,7 @@ if os.environ.get("WORLD_SIZE", "1") != "1":
 """
 
 
-@pytest.mark.subprocess_run
+@pytest.mark.slow
 def test_a_run_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_BLIND", "perhaps")
     (found,) = validate_processes(["mi_cxr_icr"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.data.media.frames import FrameStore, decoder, default_frames
+from medtasks.data.media.frames import FrameStore, default_frames
 from medtasks.data.media.images import (
     ImageCache,
     KnownMedia,
@@ -26,7 +26,6 @@ __all__ = [
     "VideoIndex",
     "VideoReader",
     "decode_image",
-    "decoder",
     "default_cache",
     "default_frames",
     "index_media",

@@ -8,20 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks.data.media.torchcodec import TorchcodecReader, torchcodec_works
 from medtasks.data.media.video import VideoReader
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FrameStore", "decoder", "default_frames"]
-
-Reader = VideoReader | TorchcodecReader
-
-
-def decoder() -> str:
-    """What decodes frames in this process: torchcodec where it is installed and works, else PyAV."""
-    return "torchcodec" if torchcodec_works() else "pyav"
+__all__ = ["FrameStore", "default_frames"]
 
 
 class FrameStore:
@@ -36,7 +28,7 @@ class FrameStore:
         self._max_bytes = max_bytes
         self._held: OrderedDict[tuple[Path, int], Image] = OrderedDict()
         self._bytes = 0
-        self._reader: Reader | None = None
+        self._reader: VideoReader | None = None
         self._decoded_before = 0
         self._lock = threading.Lock()
 
@@ -85,10 +77,10 @@ class FrameStore:
             self._held.clear()
             self._bytes = 0
 
-    def _open(self, path: Path, keyframes: tuple[int, ...]) -> Reader:
+    def _open(self, path: Path, keyframes: tuple[int, ...]) -> VideoReader:
         if self._reader is None or self._reader.path != path:
             self._close_reader()
-            self._reader = TorchcodecReader(path) if torchcodec_works() else VideoReader(path, keyframes)
+            self._reader = VideoReader(path, keyframes)
         return self._reader
 
     def _close_reader(self) -> None:

@@ -15,6 +15,8 @@ from medtasks.errors import MedtasksError, UsageError
 from medtasks.metrics.base import Metric, MetricUnavailableError
 from medtasks.metrics.learned import BertScore
 
+pytestmark = pytest.mark.slow
+
 bert_score = pytest.importorskip("bert_score")
 
 TEXTS = [pair for pair in PAIRS if all(text.strip() for text in pair)]  # the library refuses others (transformers 5)

@@ -16,6 +16,8 @@ from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import Bleurt
 from medtasks.metrics.learned.bleurt import kept_tokens
 
+pytestmark = pytest.mark.slow
+
 
 def direct(pairs: list[tuple[str, str]], folder: Path) -> list[float]:
     """Each pair alone, with transformers' own pairing and truncation (which parts even sides the other way).
