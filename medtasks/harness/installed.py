@@ -16,6 +16,7 @@ __all__ = ["COMMON", "Lack", "lack_of", "lacks"]
 
 COMMON = (
     "medtasks_vlm",
+    "medtasks_vllm",
     "qwen2_5_vl",
     "qwen3_vl",
     "llava_hf",
@@ -31,11 +32,12 @@ _AT_USE = {
     "qwen2_5_vl": ("qwen_vl_utils",),
     "qwen2_vl": ("qwen_vl_utils",),
     "qwen3_vl": ("qwen_vl_utils",),
+    "medtasks_vllm": ("vllm",),
     "vllm": ("vllm",),
     "vllm_generate": ("vllm",),
 }
 """Modules that a back-end goes without when it is imported, and cannot run without."""
-_EXTRAS = {"decord": 'pip install "medtasks[decord]"'}
+_EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
 _AS_HERE = """
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
