@@ -17,7 +17,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "compare": ("medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr",),
     "judge": ("medtasks judge results/MODEL/TIME_medtasks --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1",),
-    "new": ("medtasks new my_benchmark --kind mcq",),
+    "new": ("medtasks new my-benchmark --variant open",),
     "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
     "doctor": ("medtasks doctor",),
     "demo": ("medtasks demo --out medtasks-demo",),

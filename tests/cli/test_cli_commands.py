@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,22 @@ def test_the_examples_are_of_all_commands() -> None:
             yield from names(child, full) if hasattr(child, "commands") else [full]
 
     assert sorted(names(typer.main.get_command(app), "")) == sorted(EXAMPLES)
+
+
+def test_the_examples_can_be_typed() -> None:
+    import typer
+
+    from medtasks.cli.app import app
+    from medtasks.cli.help import EXAMPLES
+
+    for name, lines in EXAMPLES.items():
+        for line in lines:
+            if line.startswith("medtasks "):
+                command: Any = typer.main.get_command(app)
+                words = name.split()
+                for word in words:
+                    command = command.commands[word]
+                assert command.make_context(name, shlex.split(line)[1 + len(words) :]), line
 
 
 def test_a_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
