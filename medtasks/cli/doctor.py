@@ -23,10 +23,7 @@ def doctor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation; exit code 1 where lmms-eval could not run our tasks, or not with the given back-end.
-
-    Example: medtasks doctor --model qwen2_5_vl
-    """
+    """Check the installation; exit code 1 where lmms-eval could not run our tasks, or not with the given back-end."""
     from medtasks.packages import without_warnings
 
     with without_warnings():  # they are rows of the table

@@ -19,7 +19,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "judge": ("medtasks judge results/MODEL/TIME_medtasks --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1",),
     "new": ("medtasks new my-benchmark --variant open",),
     "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
-    "doctor": ("medtasks doctor",),
+    "doctor": ("medtasks doctor", "medtasks doctor --model qwen2_5_vl"),
     "demo": ("medtasks demo --out medtasks-demo",),
     "prepare kvasir_vqa_x1": (
         "medtasks prepare kvasir_vqa_x1 --source hub",
