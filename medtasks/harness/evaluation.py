@@ -22,7 +22,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 
 from .backends import load_what_generates, take_no_media
 from .identity import described, model_facts, run_arguments, settings
-from .refusals import refuse, tasks_of_ours
+from .refusals import refuse, task_of_a_folder_s_name, tasks_of_ours
 
 if TYPE_CHECKING:
     from medtasks.results.answers import Plan, Slot
@@ -50,6 +50,9 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
+        hidden = task_of_a_folder_s_name(call.arguments)
+        if hidden is not None:
+            call.arguments["tasks"] = [hidden]
         ours = tasks_of_ours(call.arguments)
         if ours:
             refuse(call.arguments, ours)
@@ -58,7 +61,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         noted = _ARGUMENTS.set(call.arguments)
         try:
             with interrupts_arrive():
-                return original(*args, **kwargs)
+                return original(*call.args, **call.kwargs)
         except Exception as error:
             if not ours or isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
                 raise

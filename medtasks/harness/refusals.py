@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 
-__all__ = ["refuse", "tasks_of_ours"]
+__all__ = ["refuse", "task_of_a_folder_s_name", "tasks_of_ours"]
 
 _TWIN = "_1shot"
 _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
@@ -21,6 +24,20 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
 
     specs = load_specs()
     return [name for name in asked.get("tasks") or () if isinstance(name, str) and name in specs]
+
+
+def task_of_a_folder_s_name(asked: Mapping[str, Any]) -> str | None:
+    """The task of ours that ``--tasks`` names where a folder of that name lies in the working directory; else None.
+
+    The harness takes such a name for a folder with task files, finds none in it, and runs nothing.
+    """
+    from medtasks.spec import load_specs
+
+    if asked.get("tasks"):
+        return None
+    given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
+    given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
+    return next((name for name in given if Path(name).is_dir() and name in load_specs()), None)
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,15 @@ def test_the_plain_command_line_lists_our_tasks(python: Any) -> None:
     listing = python("-m", "lmms_eval", "--tasks", "list")
     missing = [name for name in load_specs() if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"]
     assert not missing
+
+
+@pytest.mark.slow
+def test_a_folder_in_the_working_directory_takes_no_task_s_place(python: Any, tmp_path: Path) -> None:
+    (tmp_path / "mi_cxr_tel_single").mkdir()
+    arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "mi_cxr_tel_single")
+    done = python("-m", "lmms_eval", *arguments, "--output_path", "out")
+    assert "mi_cxr_tel_single  n=10    accuracy 1.000" in done.stdout
+    assert done.returncode == 0
 
 
 def test_the_folder_layout_says_what_the_harness_reads_out_of_the_files() -> None:
@@ -36,7 +46,7 @@ def test_include_path_alone_knows_every_task() -> None:
 def test_our_back_ends_are_known() -> None:
     from lmms_eval.models import list_available_models
 
-    assert {"medtasks_vlm", "medtasks_baseline", "medtasks_replay"} <= set(list_available_models())
+    assert {"medtasks_vlm", "medtasks_vllm", "medtasks_baseline", "medtasks_replay"} <= set(list_available_models())
 
 
 @pytest.mark.parametrize("found", ["0.7.2", "0.8.0", "1.0", "something"])
