@@ -108,7 +108,7 @@ PROSE = st.lists(
             "I",
             "see",
             "left",
-            "right",
+            "upper",  # "right" would make "A is right."
             "A-line",
             "vitamin",
             "is",
