@@ -59,7 +59,9 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     @classmethod
     @at_border
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
-        """Create the adapter from ``key=value,…``; what stands there wins over the harness's own options.
+        """Create the adapter from ``key=value,…``, which wins over the harness's own options.
+
+        The harness passes ``--batch_size 1`` where the user gave none, so that is no limit here.
 
         Raises
         ------
@@ -73,6 +75,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
                 f"model_args is {arg_string!r}, but must be key=value pairs with commas between them."
             ) from error
         harness = {key: value for key, value in (additional_config or {}).items() if value is not None}
+        if str(harness.get("batch_size")) == "1":
+            del harness["batch_size"]
         return cls(**{**harness, **arguments})
 
     def join_replicas(self, device: str = "cpu") -> torch.device:

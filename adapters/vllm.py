@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +111,6 @@ class MedtasksVLLM(MedtasksAdapter):
         self._finish_counts: Counter[str] = Counter()
         self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
         self._ignored: set[str] = set()
-
-    @classmethod
-    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> Any:
-        """As in the base class; ``--batch_size 1``, which the harness passes by default, is no limit."""
-        harness = dict(additional_config or {})
-        if str(harness.get("batch_size")) == "1":
-            del harness["batch_size"]
-        return super().create_from_arg_string(arg_string, harness)
 
     def describe(self) -> dict[str, Any]:
         """What produced the answers, as JSON: checkpoint, engine, limits, how answers ended, cache hits and tokens."""

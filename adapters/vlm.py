@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.api.instance import TokenCounts
@@ -169,14 +168,6 @@ class MedtasksVLM(MedtasksAdapter):
         self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
         self._finish_counts: Counter[str] = Counter()
         self._ignored: set[str] = set()
-
-    @classmethod
-    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> Any:
-        """As in the base class; ``--batch_size 1``, which the harness passes by default, is no limit."""
-        harness = dict(additional_config or {})
-        if str(harness.get("batch_size")) == "1":
-            del harness["batch_size"]
-        return super().create_from_arg_string(arg_string, harness)
 
     def describe(self) -> dict[str, Any]:
         """What produced the answers, as JSON: checkpoint, versions, limits, and how answers ended so far.

@@ -54,7 +54,7 @@ def problem(
     field: str = "",
     severity: Severity | None = None,
 ) -> Finding:
-    """The finding of rule ``code``: one sentence of what was found, what was expected, and how to mend it."""
+    """The finding of rule ``code``: one sentence of what was found, what was expected, and how to fix it."""
     rule = RULES[code]
     place = f"field `{field}`: " if field else ""
     return Finding(

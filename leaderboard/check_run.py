@@ -110,7 +110,7 @@ def _data(folder: Path, manifest: RunManifest, asked: Asked) -> Iterator[Finding
 def _comparable(folder: Path, name: str, facts: TaskFacts) -> Iterator[Finding]:
     path = folder / "manifest.json"
     if facts.blind:
-        told, fix = "prompts went without their media", "nothing to mend; it stands apart, beside the model"
+        told, fix = "prompts went without their media", "nothing to fix; it stands apart, beside the model"
         yield problem("LB206", name, told, "media", fix, file=path, field=f"tasks.{name}.blind")
         return
     today, spec = protocols_today(name), load_spec(name)
@@ -139,7 +139,7 @@ def _shareable(
     if is_stripped(samples):
         fix = "submit the folder as the run wrote it"
         if withheld:
-            fix = "nothing to mend; its statistics can only be trusted"
+            fix = "nothing to fix; its statistics can only be trusted"
         severity: Severity | None = "note" if withheld else None
         yield problem("LB305", name, "neither prompts nor responses", "both", fix, file=path, severity=severity)
     elif withheld and not mini:

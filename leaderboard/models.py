@@ -166,9 +166,9 @@ def read_models(path: Path) -> dict[str, Described]:
         loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # all scalars are text: no is "no"
     except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({said}); mend or restore it.") from error
+        raise DataError(f"{path}: not a readable YAML file ({said}); fix or restore it.") from error
     if not isinstance(loaded, dict) or not loaded or not isinstance(node, yaml.MappingNode):
-        raise DataError(f"{path}: holds no models, expected a mapping of names to what holds of them; mend the file.")
+        raise DataError(f"{path}: holds no models, expected a mapping of names to what holds of them; fix the file.")
     names = [str(key.value) for key, _ in node.value]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: model {repeated[0]!r} stands there twice, expected once; join the two.")
@@ -178,7 +178,7 @@ def read_models(path: Path) -> dict[str, Described]:
 def _described(path: Path, name: str, said: Any) -> Described:
     if not isinstance(said, dict):
         known = ", ".join(Described.model_fields)
-        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields among {known}; mend it.")
+        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields among {known}; fix it.")
     try:
         return Described.model_validate(said)
     except ValidationError as error:
@@ -190,7 +190,7 @@ def _described(path: Path, name: str, said: Any) -> Described:
             told = f"is unknown, expected one of {known}"
         else:
             told = f"is {found!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {told}; mend it.") from error
+        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {told}; fix it.") from error
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:

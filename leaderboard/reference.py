@@ -317,7 +317,7 @@ def read_reference(path: Path) -> Reference:
         content = _File.model_validate(loaded)
         rows = tuple(_rows(content))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{path}: not a readable YAML file ({error}); mend or restore it.") from error
+        raise DataError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "(file)"

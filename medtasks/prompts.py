@@ -60,7 +60,7 @@ def _overlay() -> tuple[Path, ...]:
         return ()
     overlay = Path(named).expanduser()
     if not overlay.is_dir():
-        raise UsageError(f"{OVERLAY} is {named}, expected a folder of templates; mend or unset it.")
+        raise UsageError(f"{OVERLAY} is {named}, expected a folder of templates; fix or unset it.")
     return (overlay,)
 
 

@@ -80,16 +80,16 @@ _Loader.add_constructor("!function", lambda loader, node: loader.construct_scala
 
 def _merged(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path in above:
-        raise MedtasksError(f"{path}: field `include`: the file includes itself; mend it.")
+        raise MedtasksError(f"{path}: field `include`: the file includes itself; fix it.")
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except (OSError, yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise MedtasksError(f"{path}: not a readable YAML file ({error}); mend or restore it.") from error
+        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     if not isinstance(content, dict):
         raise MedtasksError(f"{path}: holds {type(content).__name__}, expected a mapping of task keys.")
     include = content.pop("include", None)
     if include is not None and not isinstance(include, str):
-        raise MedtasksError(f"{path}: field `include` is {include!r}, expected the name of a file; mend it.")
+        raise MedtasksError(f"{path}: field `include` is {include!r}, expected the name of a file; fix it.")
     base = _merged(path.parent / include, (*above, path)) if include else {}
     return {**base, **content}
 

@@ -163,7 +163,7 @@ def task_rows(task: str) -> Rows:
         told = first_line(error)
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
     if not isinstance(rows, Rows):
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; mend it.")
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; fix it.")
     return rows
 
 

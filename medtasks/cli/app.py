@@ -79,5 +79,5 @@ def _told(error: OSError) -> str:
     """A sentence; of a file that cannot be read or written its name and the system's reason."""
     if error.filename is None:
         return f"{type(error).__name__}: {error}"
-    told = f"cannot be read or written ({error.strerror or error}); mend that or name another"
+    told = f"cannot be read or written ({error.strerror or error}); fix that or name another"
     return f"{os.fsdecode(error.filename)}: {told}."

@@ -67,7 +67,7 @@ def _cells(path: Path, text: str, delimiter: str) -> list[tuple[Where, list[str]
                 rows.append((Where(path.name, start), cells))
             start = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); mend the row that begins there.") from error
+        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
     finally:
         csv.field_size_limit(before)
     return rows

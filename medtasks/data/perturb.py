@@ -71,9 +71,7 @@ def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: 
     if not 0 <= variant < VARIANTS:
         raise UsageError(f"variant is {variant}, expected 0 to {VARIANTS - 1}; name a published variant.")
     if width < 1 or height < 1:
-        raise UsageError(
-            f"{img_id}: the image is {width} by {height} pixels, expected at least 1 by 1; mend the image."
-        )
+        raise UsageError(f"{img_id}: the image is {width} by {height} pixels, expected at least 1 by 1; fix the image.")
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
     generator = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big"))
     rotation, right, down, brightness, contrast, *crop = (int(word) for word in generator.random_raw(7 + 2 * _TRIES))

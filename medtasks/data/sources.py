@@ -44,12 +44,12 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
             ) from error
         except json.JSONDecodeError as error:
             raise DataError(
-                f"{where}, column {error.colno}: not JSON ({error.msg}), expected one object per line; mend the line."
+                f"{where}, column {error.colno}: not JSON ({error.msg}), expected one object per line; fix the line."
             ) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-            raise DataError(f"{where}: not JSON that can be read ({error}); mend the line.") from error
+            raise DataError(f"{where}: not JSON that can be read ({error}); fix the line.") from error
         if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; mend the line.")
+            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the line.")
         yield SourceRow(where, row)
     if empty:
         raise DataError(f"{path}: the file is empty, expected one JSON object per line; fetch it again.")
@@ -84,7 +84,7 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
     for number, row in enumerate(rows, start=1):
         where = Where(file, number, unit="row")
         if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; mend the row.")
+            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the row.")
         yield SourceRow(where, row)
 
 
@@ -109,12 +109,12 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
         except json.JSONDecodeError as error:
             raise DataError(
                 f"{file}, line {error.lineno}, column {error.colno}: not JSON ({error.msg}) in the object that begins "
-                f"in line {line}; mend it, or fetch the file again."
+                f"in line {line}; fix it, or fetch the file again."
             ) from error
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not JSON that can be read ({error}); mend the object.") from error
+            raise DataError(f"{where}: not JSON that can be read ({error}); fix the object.") from error
         if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; mend it.")
+            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
         yield SourceRow(where, row)
         following = _after_blanks(text, end)
         line += text.count("\n", position, following)

@@ -65,7 +65,7 @@ def _normal(question: str) -> str:
 
 
 _CLASS_OF = {_normal(question): name for question, name in ATOMIC_QUESTIONS.items()}
-_CLASS_OF[_normal("How many instruments are in the image?")] = "instrument_count"  # should a release mend its spelling
+_CLASS_OF[_normal("How many instruments are in the image?")] = "instrument_count"  # should a release fix its spelling
 
 
 MED_CMR_DIMENSIONS: Mapping[str, str] = {

@@ -108,12 +108,12 @@ class Workplace:
             DataError: the id is no file name, or came with another picture before.
         """
         if not is_file_name(img_id):
-            raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; mend the row.")
+            raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; fix the row.")
         suffix = next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
         name = f"{img_id}{suffix}"
         digest = hashlib.sha256(data).hexdigest()
         if self._images.setdefault(img_id, digest) != digest:
-            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; mend the rows.")
+            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
         path = self.directory / "media" / name
         if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(exist_ok=True)
@@ -261,5 +261,5 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     except UnicodeEncodeError as error:  # ours are checked as they are read; another package's reader may not do that
         raise DataError(
-            f"a text of the records holds {error.object[error.start]!r}, half a character; mend it in the source."
+            f"a text of the records holds {error.object[error.start]!r}, half a character; fix it in the source."
         ) from error

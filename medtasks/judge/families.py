@@ -97,12 +97,12 @@ def _pattern(path: Path, family: str, written: Any) -> re.Pattern[str]:
         pattern = re.compile(written, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as error:
         raise DataError(
-            f"{path}: family {family}: {written[:SHOWN]!r} is no regular expression ({error}), expected one; mend it."
+            f"{path}: family {family}: {written[:SHOWN]!r} is no regular expression ({error}), expected one; fix it."
         ) from error
     if pattern.search(""):
         raise DataError(
             f"{path}: family {family}: {written[:SHOWN]!r} finds every model, expected a part of the family's names; "
-            "mend it."
+            "fix it."
         )
     return pattern
 
@@ -118,9 +118,9 @@ def _table(path: Path) -> dict[str, Any]:
             loader.dispose()
     except (OSError, yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({said}); mend or restore it.") from error
+        raise DataError(f"{path}: not a readable YAML file ({said}); fix or restore it.") from error
     if not isinstance(node, yaml.MappingNode) or not isinstance(found, dict) or not found:
-        raise DataError(f"{path}: holds no families, expected a mapping of a family to its patterns; mend the file.")
+        raise DataError(f"{path}: holds no families, expected a mapping of a family to its patterns; fix the file.")
     twice = [name for name, times in Counter(str(key.value) for key, _ in node.value).items() if times > 1]
     if twice:
         raise DataError(f"{path}: family {twice[0][:SHOWN]!r} stands there twice, expected once; join the two lists.")

@@ -157,7 +157,7 @@ def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -
     expected = _list([aspect.name for aspect in aspects]) if aspects else "a name"
     raise DataError(
         f"{label.where}: column {label.aspect_column[:SHOWN]!r}: {label.aspect[:SHOWN]!r} is no aspect of {whose}, "
-        f"expected {expected}; mend the row."
+        f"expected {expected}; fix the row."
     )
 
 
@@ -166,7 +166,7 @@ def _score(label: _Label, aspect: Aspect) -> int:
     if written is None or int(written[1]) not in aspect.scale:
         raise DataError(
             f"{label.where}: column {label.score_column[:SHOWN]!r} is {label.score[:SHOWN]!r}, expected a whole number "
-            f"from {aspect.minimum} to {aspect.maximum}; mend the row."
+            f"from {aspect.minimum} to {aspect.maximum}; fix the row."
         )
     return int(written[1])
 

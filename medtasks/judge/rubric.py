@@ -111,7 +111,7 @@ def read_rubric(path: Path) -> Rubric:
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise MedtasksError(f"{path}: not a readable YAML file ({error}); mend or restore it.") from error
+        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "(rubric)"

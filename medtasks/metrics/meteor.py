@@ -63,7 +63,7 @@ class Meteor(MeanMetric):
         )
 
     def unavailable(self) -> str | None:
-        """Why WordNet 3.0 cannot be read, with the commands that mend it."""
+        """Why WordNet 3.0 cannot be read, with the commands that fix it."""
         return wordnet.unavailable()
 
     def note(self) -> str | None:

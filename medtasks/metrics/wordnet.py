@@ -56,7 +56,7 @@ _adopted_data: set[str] = set()
 
 
 def unavailable() -> str | None:
-    """Why there is no WordNet 3.0 here, with the commands that mend it; None where there is one."""
+    """Why there is no WordNet 3.0 here, with the commands that fix it; None where there is one."""
     try:
         corpus()
     except MetricUnavailableError as error:

@@ -79,7 +79,7 @@ def _of_task(name: str, most: int | None) -> list[Finding]:
     except (NotPreparedError, NoRowsError):  # a note of the other checks says so
         return []
     except (Exception, SystemExit) as error:  # loaders may be another package's
-        message = f"its documents cannot be made ({sentence(error)}); mend what the other findings say."
+        message = f"its documents cannot be made ({sentence(error)}); fix what the other findings say."
         return [found("MT500", name, message)]
     return behaviour_findings(spec, benchmark, documents)
 
@@ -91,7 +91,7 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
         perfect = perfect_answers(documents)
         trivial = trivial_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
-        message = f"no answers can be made of its documents ({sentence(error)}); mend what the other findings say."
+        message = f"no answers can be made of its documents ({sentence(error)}); fix what the other findings say."
         report.say("MT500", "", message)
         return report.findings()
     _Behaviour(Trials(spec, benchmark, documents, report), report).check(perfect, trivial)
@@ -183,7 +183,7 @@ class _Behaviour:
         for name in sorted(set(telling) - TIMED):
             if others and all(self._as_good([name], best, one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
-                self._report.say("MT502", name, f"{message}; leave the metric out, or mend it.", "warning")
+                self._report.say("MT502", name, f"{message}; leave the metric out, or fix it.", "warning")
 
     def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
         compared = [name for name in names if name in other]
@@ -219,7 +219,7 @@ class _Behaviour:
             responses = [[self._trials.response(answer)] for answer in answers]
             made = list(step.apply(responses, [dict(one) for one in self._trials.documents]))
         except (Exception, SystemExit) as error:
-            message = f"the filter fails on all responses together ({sentence(error)}); mend it."
+            message = f"the filter fails on all responses together ({sentence(error)}); fix it."
             self._report.say("MT507", "", message, error=error)
             return []
         if len(made) != len(answers):
@@ -242,7 +242,7 @@ class _Behaviour:
                     continue
                 for fault in _faults(sample.statistics, self._metrics):
                     message = f"the response {shown(response)} gives {fault}"
-                    self._report.tally.add("MT509", document, message, "mend the metric", kind)
+                    self._report.tally.add("MT509", document, message, "fix the metric", kind)
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
                         self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")

@@ -62,10 +62,10 @@ def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> 
         value = document.get(field)
         if isinstance(value, str) and not value.strip():
             message = f"`{field}` is empty, expected a text"
-            tally.add(code, document, message, "mend the record", field)
+            tally.add(code, document, message, "fix the record", field)
     if document.get("media") == []:
         message = "`media` is empty, expected a picture or video"
-        tally.add("MT317", document, message, "mend the record", "media")
+        tally.add("MT317", document, message, "fix the record", "media")
 
 
 def _is_texts(value: Any) -> bool:
@@ -78,7 +78,7 @@ def _question(document: Mapping[str, Any], tally: Tally) -> None:
         return
     if not isinstance(question, str) or not question.strip():
         message = f"`question` is {shown(question)}, expected a text that is not empty"
-        tally.add("MT310", document, message, "mend the record", "question")
+        tally.add("MT310", document, message, "fix the record", "question")
     elif isinstance(target, str) and _gives_away(document, question, target):
         message = f"the question holds its answer ({target[:60]!r})"
         tally.add("MT323", document, message, "reword the question", "question")

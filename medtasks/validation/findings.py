@@ -32,7 +32,7 @@ class Finding:
     """One thing that is wrong or worth knowing: which check found it, where, and what to do.
 
     ``where`` is the task, sample or folder that is concerned; ``code`` is stable (:mod:`medtasks.validation.codes`),
-    and follows from ``check`` where it is not given; ``file`` and ``line`` (from 1) say where to mend it, ``field``
+    and follows from ``check`` where it is not given; ``file`` and ``line`` (from 1) say where to fix it, ``field``
     which key or document field.
     """
 

@@ -115,7 +115,7 @@ class TaskChecker:
             return [], [found("MT303", task.name, f"{error}.", task.place("process_docs"), "process_docs", severity)]
         except (Exception, SystemExit) as error:  # another package's code may raise anything
             place = raised_at(error.__cause__ or error)
-            message = f"{' '.join(first_line(error).split()).rstrip('.')}; mend the loader, or prepare the data again."
+            message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
             at = Place(Path(place[0]), place[1]) if place and error.__cause__ else task.place("process_docs")
             return [], [found("MT301", task.name, message, at, "process_docs")]
         if self._most is not None and len(made) > self._most:
@@ -226,4 +226,4 @@ def _windows(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, templ
                 tally.add(one.code, document, one.message, "see the protocol card")
         except Exception as error:
             text = f"its window cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
-            tally.add("MT330", document, text, "mend the record")
+            tally.add("MT330", document, text, "fix the record")

@@ -38,14 +38,14 @@ def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: 
     options = list(options_of(document))
     texts = [_plain(text) for _, text in options]
     if (isinstance(document.get("choices"), Mapping) and len(options) < 2) or len(options) == 1:
-        tally.add("MT311", document, f"{len(options)} option, expected at least two", "mend the record")
+        tally.add("MT311", document, f"{len(options)} option, expected at least two", "fix the record")
     if not options:
         return
     empty = [name for name, text in zip(options, texts, strict=True) if not text]
     if empty:
-        tally.add("MT316", document, f"option {empty[0][0]} is empty, expected a text", "mend the record")
+        tally.add("MT316", document, f"option {empty[0][0]} is empty, expected a text", "fix the record")
     elif len(options) > 1 and len(set(texts)) == 1:
-        tally.add("MT312", document, f"all options are {texts[0][:60]!r}, expected different ones", "mend the record")
+        tally.add("MT312", document, f"all options are {texts[0][:60]!r}, expected different ones", "fix the record")
     else:
         _near(document, options, texts, tally)
     given = document.get("choices")
@@ -100,7 +100,7 @@ def _answer(
     if not right:
         lettered = isinstance(document.get("choices"), Mapping)
         names = ", ".join(name for name, _ in options) if lettered else "the options"
-        tally.add("MT307", document, f"the answer is {target[:60]!r}, expected one of {names}", "mend the record")
+        tally.add("MT307", document, f"the answer is {target[:60]!r}, expected one of {names}", "fix the record")
 
 
 def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:

@@ -49,7 +49,7 @@ def validate_processes(
             output = Path(folder) / str(number)
             files = _run(tasks, output, number, limit)
             if isinstance(files, str):
-                message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); mend what it says."
+                message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); fix what it says."
                 return [found("MT510", ", ".join(tasks[:3]), message)]
             runs.append(files)
     return _differences(runs[0], runs[1], processes)

@@ -38,7 +38,7 @@ def check_prompts(
         try:
             prompt = prompt_text(document, template, **said)
         except Exception as error:  # a template may divide by zero, or call a field as a function
-            tally.add("MT208", document, " ".join(str(error).split())[:300], "mend template or document", place=place)
+            tally.add("MT208", document, " ".join(str(error).split())[:300], "fix template or document", place=place)
             continue
         if not prompt.strip():
             tally.add("MT212", document, "the prompt is empty", "show the question", place=place)
@@ -54,7 +54,7 @@ def _rendered(template: str, tally: Tally, document: Mapping[str, Any]) -> str:
         return render(template)
     except Exception as error:
         place = Place(template_path(template), 1)
-        tally.add("MT208", document, " ".join(str(error).split())[:300], "mend the template of stage 1", place=place)
+        tally.add("MT208", document, " ".join(str(error).split())[:300], "fix the template of stage 1", place=place)
         return ""
 
 

@@ -75,7 +75,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         undeclared_variables(tree)  # compiles, and so meets what the parser lets pass
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
-        message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); mend the line."
+        message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); fix the line."
         template.findings.append(found("MT202", template.name, message, Place(_file(name), error.lineno)))
         return
     except UnicodeDecodeError:

@@ -28,7 +28,7 @@ from medtasks.validation.task_text import read_task
 __all__ = ["BehaviourReport", "Trial", "Trials", "class_place", "error_place", "sentence"]
 
 _RESAMPLES = 20
-_MEND = "mend the code that scores it"
+_MEND = "fix the code that scores it"
 _OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
 """Codes of what is wrong with a metric itself, and not with the task that names it."""
 

@@ -67,7 +67,7 @@ class ValueCheck:
             self._report.say("MT508", metric.name, f"{message}; correct `width` or `statistics`.")
             return False
         if not all(math.isfinite(number) for number in row):
-            message = f"{where}: the statistics are {list(row)[:6]}, expected finite numbers; mend `statistics`."
+            message = f"{where}: the statistics are {list(row)[:6]}, expected finite numbers; fix `statistics`."
             self._report.say("MT504", metric.name, message)
             return False
         if metric.width == 2 and row[1] == 0:  # it does not apply to this one
@@ -75,7 +75,7 @@ class ValueCheck:
         try:
             score = float(_score(metric, row))
         except (Exception, SystemExit) as error:
-            message = f"{where}: `score` fails on {list(row)[:6]} ({sentence(error)}); mend it."
+            message = f"{where}: `score` fails on {list(row)[:6]} ({sentence(error)}); fix it."
             self._report.say("MT507", metric.name, message, error=error)
             return False
         # other metrics than means may have no value of a single sample
@@ -85,12 +85,12 @@ class ValueCheck:
         """Whether the value can be summed on; one that is only out of range can, and is reported all the same."""
         known = range_of(metric)
         if not math.isfinite(value):
-            message = f"{what} is {value}, expected a finite number; mend the metric."
+            message = f"{what} is {value}, expected a finite number; fix the metric."
             self._report.say("MT504", metric.name, message)
             return False
         if not known.holds(value):
             expected = f"expected {known.low:g} to {known.high:g}"
-            rest = "mend the metric" if known.stated else "give it `bounds`, its least and greatest value, or mend it"
+            rest = "fix the metric" if known.stated else "give it `bounds`, its least and greatest value, or fix it"
             severity: Severity | None = None if known.stated else "warning"
             self._report.say("MT504", metric.name, f"{what} is {value:g}, {expected}; {rest}.", severity)
         return True
@@ -116,7 +116,7 @@ class ValueCheck:
             try:
                 self._by_parts(trial.name, metric, score.value, rows)
             except (Exception, SystemExit) as error:
-                message = f"{trial.name}: `score` fails on sums of statistics ({sentence(error)}); mend it."
+                message = f"{trial.name}: `score` fails on sums of statistics ({sentence(error)}); fix it."
                 self._report.say("MT507", name, message, error=error)
             self._by_mean(trial, metric, score.value, rows)
         self._by_harness(trial, scores)
@@ -162,7 +162,7 @@ class ValueCheck:
             try:
                 aggregated = imported(aggregation)([value[name] for value in values])
             except (Exception, SystemExit) as error:
-                message = f"the aggregation {aggregation} fails ({sentence(error)}); mend it."
+                message = f"the aggregation {aggregation} fails ({sentence(error)}); fix it."
                 self._report.say("MT507", name, message, error=error)
                 continue
             other = aggregated if isinstance(aggregated, (int, float)) else math.nan

@@ -52,7 +52,7 @@ def read_yaml(path: Path) -> YamlText:
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
-        return YamlText(defects=[YamlDefect("MT101", 1, f"not a readable UTF-8 file ({error}); mend or restore it.")])
+        return YamlText(defects=[YamlDefect("MT101", 1, f"not a readable UTF-8 file ({error}); fix or restore it.")])
     return parse_yaml(text)
 
 
@@ -65,7 +65,7 @@ def parse_yaml(text: str) -> YamlText:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        said.defects.append(YamlDefect("MT101", line, f"not YAML: {_one_line(error.problem)}; mend the line."))
+        said.defects.append(YamlDefect("MT101", line, f"not YAML: {_one_line(error.problem)}; fix the line."))
         said.content = None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

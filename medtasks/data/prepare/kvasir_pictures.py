@@ -52,7 +52,7 @@ class Given:
             if earlier != cell:
                 raise DataError(
                     f"{where}: field `image` is {cell[:200]!r}, and {earlier[:200]!r} in {place}, although both rows "
-                    f"are of {img_id}; mend the rows."
+                    f"are of {img_id}; fix the rows."
                 )
         else:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
@@ -84,7 +84,7 @@ def find_pictures(
     was fetched before an interruption is not fetched again.
 
     Raises:
-        UsageError: nothing says where pictures are, or ``images`` is no folder.
+        UsageError: nothing says where pictures are, or ``images`` is not a directory.
         DataError: a server wants a login, or cannot be reached; what was fetched is kept.
     """
     missing = [img_id for img_id in ids if img_id not in given.kept]

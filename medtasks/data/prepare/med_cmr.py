@@ -129,7 +129,7 @@ def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
         rest = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         raise DataError(
             f"field `task`: {len(unknown)} values name no dimension: {named}{rest}; expected one of "
-            f"{', '.join(MED_CMR_DIMENSIONS.values())}; mend the rows."
+            f"{', '.join(MED_CMR_DIMENSIONS.values())}; fix the rows."
         )
 
 

@@ -33,7 +33,7 @@ def prepare_mi_cxr(
     With ``references_only`` there are no images, and no model can be run; the root is not needed then.
 
     Raises:
-        UsageError: there is no row file, or ``images`` is no folder.
+        UsageError: there is no row file, or ``images`` is not a directory.
         DataError: a row breaks the format, or two rows of a family share their q_id.
         MediaError: as :func:`prepare_kvasir`.
     """

@@ -67,7 +67,7 @@ def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
     shown = _SHORT.repr(found)
     shown = shown if len(shown) <= 160 else shown[:157] + "…"
     said = "is missing" if found is None else f"is {shown}"
-    return DataError(f"{where}: field `{field}` {said}, expected {expected}; mend the row.")
+    return DataError(f"{where}: field `{field}` {said}, expected {expected}; fix the row.")
 
 
 def text_field(row: Mapping[str, Any], field: str, where: Where) -> str:

@@ -39,7 +39,7 @@ class KvasirRecord(Record):
         if len(self.original) != self.complexity:
             raise ValueError(
                 f"field `original`: found {len(self.original)} atomic pairs, expected {self.complexity}, as "
-                "`complexity` says; mend the row"
+                "`complexity` says; fix the row"
             )
         return self
 

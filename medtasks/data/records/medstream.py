@@ -270,7 +270,7 @@ def _no_alias(row: Mapping[str, Any], field: str, where: Where, name: str) -> Da
     found = ", ".join(sorted(map(str, row))) or "nothing"
     place = f"{name}: " if name else ""
     return DataError(
-        f"{where}: {place}none of the fields {', '.join(ALIASES[field])} is there, found {found}; mend the row, or add "
+        f"{where}: {place}none of the fields {', '.join(ALIASES[field])} is there, found {found}; fix the row, or add "
         "the field's name to the alias table."
     )
 

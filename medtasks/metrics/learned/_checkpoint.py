@@ -54,11 +54,11 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
         raise MetricUnavailableError(
             f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
         )
-    mend = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
+    fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
     snapshot = _hub_snapshot(name)
     if snapshot is None:
-        raise MetricUnavailableError(f"the model {name} is not on this machine; {mend}")
-    _check_complete(snapshot, mend)
+        raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+    _check_complete(snapshot, fix)
     return Checkpoint(snapshot, name, snapshot.name)
 
 
@@ -121,11 +121,11 @@ def _hub_snapshot(name: str) -> Path | None:
         return None
 
 
-def _check_complete(directory: Path, mend: str) -> None:
+def _check_complete(directory: Path, fix: str) -> None:
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
-            raise MetricUnavailableError(f"{directory} holds no {kind} ({' or '.join(patterns)}); {mend}")
+            raise MetricUnavailableError(f"{directory} holds no {kind} ({' or '.join(patterns)}); {fix}")
 
 
 def _fingerprint(directory: Path) -> str:
