@@ -29,7 +29,7 @@ from .strip import is_stripped
 __all__ = ["COVERAGE", "CheckReport", "check_results"]
 
 COVERAGE = 0.95
-"""Share of a release's records that must be prepared, where nobody says else."""
+"""Share of a release's records that must be prepared, by default."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def check_results(
         progress: told of folders done, and of all.
 
     Raises:
-        UsageError: a path is no folder.
+        UsageError: a path is not a directory.
         DataError: a file of document hashes cannot be read.
     """
     releases = Releases(documents)

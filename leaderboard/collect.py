@@ -51,7 +51,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     Folders whose names begin with a dot are left alone, but for a run that a crash left aside while it was replaced.
 
     Raises:
-        UsageError: one of the paths is no folder.
+        UsageError: one of the paths is not a directory.
     """
     return _found(paths).folders
 
@@ -60,7 +60,7 @@ def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
     """The runs of our tasks in ``paths`` that lmms-eval logged alone, without a result folder of ours; sorted.
 
     Raises:
-        UsageError: one of the paths is no folder.
+        UsageError: one of the paths is not a directory.
     """
     return _found(paths).plain
 
@@ -69,7 +69,7 @@ def find_unread(paths: Sequence[Path]) -> list[Unread]:
     """Links to result folders (``…_medtasks``) in ``paths``, which are not followed, and folders that cannot be listed.
 
     Raises:
-        UsageError: one of the paths is no folder.
+        UsageError: one of the paths is not a directory.
     """
     return _found(paths).unread
 
@@ -82,7 +82,7 @@ def collect(
     The same content counts once, wherever it lies. With a ``cache`` a folder that has not changed is not read again.
 
     Raises:
-        UsageError: one of the paths is no folder.
+        UsageError: one of the paths is not a directory.
     """
     found = _found(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]

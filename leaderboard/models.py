@@ -171,7 +171,7 @@ def read_models(path: Path) -> dict[str, Described]:
         raise DataError(f"{path}: holds no models, expected a mapping of names to what holds of them; fix the file.")
     names = [str(key.value) for key, _ in node.value]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: model {repeated[0]!r} stands there twice, expected once; join the two.")
+        raise DataError(f"{path}: model {repeated[0]!r} is duplicated, expected once; join the two.")
     return {str(name): _described(path, str(name), said) for name, said in loaded.items()}
 
 

@@ -57,7 +57,7 @@ def publish(
         progress: told how many folders are read, of how many.
 
     Raises:
-        UsageError: a path is no folder, there is no result in any, or ``site`` holds something else.
+        UsageError: a path is not a directory, there is no result in any, or ``site`` holds something else.
         DataError: the file of models, or one of document hashes, cannot be read.
     """
     choices = choices or Choices()

@@ -144,7 +144,7 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
         if facts.attempted > facts.asked:
             raise DataError(f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}.")
         if repeated := duplicate_ids(found):
-            raise DataError(f"{place}: sample {repeated[0]} stands there twice, expected once; run again.")
+            raise DataError(f"{place}: sample {repeated[0]} is duplicated, expected once; run again.")
         for sample in found:
             if sample.task != task or sample.prompt_hash != facts.prompt_hash:
                 told, expected = (sample.task, task) if sample.task != task else (sample.prompt_hash, facts.prompt_hash)

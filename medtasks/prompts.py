@@ -49,7 +49,7 @@ def template_folders() -> tuple[Path, ...]:
     Of another package's folder only names below that of its module count (:mod:`medtasks.packages`).
 
     Raises:
-        UsageError: the overlay is no folder.
+        UsageError: the overlay is not a directory.
     """
     return (*_overlay(), *(package.templates for package in task_packages() if package.templates.is_dir()))
 
@@ -170,7 +170,7 @@ def overlay_diff(template: str) -> str:
     """What the overlay changes in ``template`` and all it includes, as a unified diff; empty where it changes nothing.
 
     Raises:
-        UsageError: there is no such template, or the overlay is no folder.
+        UsageError: there is no such template, or the overlay is not a directory.
     """
     ours = _environment((), task_packages())
     lines: list[str] = []

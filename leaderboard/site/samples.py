@@ -98,7 +98,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         paths: result folders, or trees that hold some.
 
     Raises:
-        UsageError: one of the paths is no folder.
+        UsageError: one of the paths is not a directory.
         DataError: a run cannot be read; on reading rows, a sample cannot.
     """
     ranked = {(model, run) for benchmark in board.benchmarks for model, run in _ranked(benchmark)}

@@ -27,7 +27,7 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
     """Rows of a JSONL file; blank lines are skipped.
 
     Raises:
-        DataError: the file is missing, empty, not UTF-8, or a line is no JSON object; names line and column.
+        DataError: the file is missing, empty, not UTF-8, or a line is not a JSON object; names line and column.
     """
     empty = True
     for number, line in enumerate(_lines(path), start=1):
@@ -66,7 +66,7 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
     """Rows of a JSON file that holds one list of objects; ``file`` names it in messages.
 
     Raises:
-        DataError: the content is not UTF-8, no JSON, no list, or an entry is no object.
+        DataError: the content is not UTF-8, not valid JSON, not a list, or an entry is not an object.
     """
     try:
         rows = json.loads(_decoded(data, file))
@@ -94,7 +94,7 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
     MedStreamBench calls such files ``.jsonl``. A row's line is that of its opening brace.
 
     Raises:
-        DataError: the content is empty, not UTF-8, or something in it is no JSON object.
+        DataError: the content is empty, not UTF-8, or something in it is not a JSON object.
     """
     text = _decoded(data, file)
     decoder = json.JSONDecoder()

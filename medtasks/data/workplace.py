@@ -105,7 +105,7 @@ class Workplace:
         """Store a picture that came inside the rows, as its original bytes; return its name.
 
         Raises:
-            DataError: the id is no file name, or came with another picture before.
+            DataError: the id is not a file name, or came with another picture before.
         """
         if not is_file_name(img_id):
             raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; fix the row.")

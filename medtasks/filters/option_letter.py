@@ -22,7 +22,7 @@ MI-CXR (section 4.1, appendix E.5) counts a response only where exactly one opti
 6. Without a claim, mentions that stand as labels count: before a sign or the option's text at the start of a line; in
    brackets at a sentence's end; and several joined letters (a hedge). A list of options (``A.``, ``B.``, …) counts
    only where nothing else does, and a single option under ``Let us look at each option:`` does not count.
-7. Below a heading that says *answer* or *conclusion* only what stands there counts, if an option does.
+7. Below a heading that says *answer* or *conclusion* only the text there counts, if it names an option.
 8. One letter among the options is ``ok``. Several different letters are ``multiple``, no letter is ``none``, one
    letter that is no option is ``out_of_range``. There is no partial credit.
 

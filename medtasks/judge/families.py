@@ -123,5 +123,5 @@ def _table(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: holds no families, expected a mapping of a family to its patterns; fix the file.")
     twice = [name for name, times in Counter(str(key.value) for key, _ in node.value).items() if times > 1]
     if twice:
-        raise DataError(f"{path}: family {twice[0][:SHOWN]!r} stands there twice, expected once; join the two lists.")
+        raise DataError(f"{path}: family {twice[0][:SHOWN]!r} is duplicated, expected once; join the two lists.")
     return {str(key): value for key, value in found.items()}

@@ -71,7 +71,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
             one that has the sample.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, or holds a label that is invalid, stands there twice, or is
+        DataError: the file cannot be read, lacks a column, or holds a label that is invalid, is duplicated, or is
             about a sample of several tasks without naming one; the message names file, line and column.
     """
     labels = list(_labels(path, rubric, _rows(path)))

@@ -91,7 +91,7 @@ class JudgeSettings(BaseModel):
             try:
                 json.dumps(part, ensure_ascii=False, allow_nan=False).encode()
             except (TypeError, ValueError) as error:
-                raise ValueError(f"{name} is no JSON ({error}); quote dates and the like") from None
+                raise ValueError(f"{name} is not valid JSON ({error}); quote dates and the like") from None
         return value
 
     @field_validator("api_key_env")

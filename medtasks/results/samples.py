@@ -197,7 +197,7 @@ def read_samples(path: Path) -> list[Sample]:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            place = f"field `{field}`: " if field else ""  # a line that is no JSON at all has no field
+            place = f"field `{field}`: " if field else ""  # a line that is not valid JSON has no field
             raise DataError(f"{path}, line {number}: {place}{first['msg']}; restore it.") from error
     return samples
 

@@ -74,7 +74,7 @@ def parse_signature(text: str) -> dict[str, str]:
     """What :func:`format_signature` was given, in the order of the text.
 
     Raises:
-        UsageError: a key stands there twice, or a part is empty.
+        UsageError: a key is duplicated, or a part is empty.
     """
     first, *words = text.split("|")
     parts = {"metric": _plain(first)}

@@ -43,7 +43,7 @@ TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate",
 
 
 class Range(NamedTuple):
-    """Least and greatest score; ``stated`` is False where nobody says it and 0 to 1 is what others have."""
+    """Least and greatest score; ``stated`` is False where they are not stated and 0 to 1 is assumed."""
 
     low: float
     high: float

@@ -118,7 +118,7 @@ class _Reading:
         except (OSError, ValueError, RuntimeError):
             resolved, there = target, False
         if not there:
-            message = f"`include` names {shown(include)}, which is no file; correct the path, relative to this file."
+            message = f"`include` names {shown(include)}, which is not a file; correct the path, relative to this file."
             self.defects.append(found("MT104", self._name, message, place, "include"))
             return {}
         if resolved in above:

@@ -227,7 +227,7 @@ def test_a_count_of_tokens_that_no_judge_can_have_is_none() -> None:
 
 @pytest.mark.parametrize("part", [date(2026, 1, 2), float("nan"), {"deep": [{1, 2}]}, "\ud800"])
 def test_further_fields_of_the_request_must_be_json(part: Any) -> None:
-    with pytest.raises(ValidationError, match="seen is no JSON") as raised:
+    with pytest.raises(ValidationError, match="seen is not valid JSON") as raised:
         JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", extra_body={"seen": part})
     assert raised.value.errors()[0]["loc"] == ("extra_body",)
 

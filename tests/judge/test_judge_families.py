@@ -91,7 +91,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ("qwen: ['(']", "'\\(' is no regular expression"),
         ("qwen: ['a*']", "finds every model"),
         ("Q wen: [a]", "'Q wen' is no name"),
-        ("qwen: [a]\nqwen: [b]", "stands there twice"),
+        ("qwen: [a]\nqwen: [b]", "is duplicated"),
         ("[" * 3000, "not a readable YAML file"),
         ("? {a: b}\n: [a]", "not a readable YAML file"),
         ("a: &x [*x]", "not a readable YAML file"),

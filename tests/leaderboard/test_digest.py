@@ -317,7 +317,7 @@ def other_statuses(folder: Path) -> None:
     ("break_it", "message"),
     [
         (less, r"24 samples, expected 25 as `answered` and `failed` of"),
-        (twice, "stands there twice"),
+        (twice, "is duplicated"),
         (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
         (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
         (no_samples, "missing, although the manifest names the task"),

@@ -167,7 +167,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         ("a: {link: 'https://me:key@example.org'}", "without credentials"),
         ("a: {name: ''}", "field `name` is ''"),
         ("a: b", "model 'a' is 'b', expected fields among name"),
-        ("a: {name: x}\na: {name: y}", "model 'a' stands there twice"),
+        ("a: {name: x}\na: {name: y}", "model 'a' is duplicated"),
         ("- a", "holds no models"),
         ("", "holds no models"),
         ("a: [", "not a readable YAML file"),
