@@ -63,15 +63,25 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             with interrupts_arrive():
                 return original(*call.args, **call.kwargs)
         except Exception as error:
-            if not ours or isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
+            if isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
                 raise
-            raise MedtasksError(
-                f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
-            ) from error
+            told = _cause_of_ours(error)
+            if told is None and not ours:
+                raise
+            why = told or f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
+            raise MedtasksError(str(why)) from error
         finally:
             _ARGUMENTS.reset(noted)
 
     return simple_evaluate
+
+
+def _cause_of_ours(error: BaseException) -> MedtasksError | None:
+    """Our own sentence among the causes of an error of the harness: of a package that cannot be imported, say."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None and not isinstance(cause, MedtasksError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:

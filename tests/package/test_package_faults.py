@@ -40,6 +40,16 @@ def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, t
     assert f"{file}, line {line}): {said}" in sentence
 
 
+def test_a_run_of_it_is_one_sentence_and_fails(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit('no licence')  {HERE}\n{PLUGIN}")
+    arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "otherlab_dots")
+    done = python("-m", "lmms_eval", *arguments, PYTHONPATH=str(site))
+    file, line = marked(site)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"medtasks: otherlab_bench cannot be imported ({file}, line {line}): SystemExit: no licence")
+
+
 def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(python: Any, tmp_path: Path) -> None:
     loud = "import os\nprint('welcome', flush=True)\nos.system('echo to our bench')"
     site = write_site(tmp_path / "site", PLUGIN, f"{loud}\n{PLUGIN}")
