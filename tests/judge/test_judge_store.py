@@ -88,8 +88,8 @@ def test_lone_surrogates_are_no_crash(path: Path) -> None:
     assert (held.answer, held.prompt, held.reason, held.parsed) == ("a\ufffd", "\ufffd", "\ufffd", {"t": "\ud800"})
 
 
-def test_a_verdict_that_is_no_json_is_refused(path: Path) -> None:
-    with VerdictStore(path) as store, pytest.raises(UsageError, match="no JSON"):
+def test_a_verdict_that_is_not_valid_json_is_refused(path: Path) -> None:
+    with VerdictStore(path) as store, pytest.raises(UsageError, match="not valid JSON"):
         put(store, "k", parsed={"score": float("nan")})
 
 
