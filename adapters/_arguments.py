@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medtasks.errors import UsageError
 
-__all__ = ["read_flag", "read_integer", "read_number", "read_text"]
+__all__ = ["read_flag", "read_integer", "read_limit", "read_number", "read_text"]
 
 
 def read_text(value: object) -> str | None:
@@ -19,6 +19,11 @@ def read_integer(name: str, value: object, *, least: int) -> int:
     if number != int(number):
         raise UsageError(f"{name} is {value!r}, expected an integer of at least {least}.")
     return int(number)
+
+
+def read_limit(name: str, value: object) -> int | None:
+    """``value`` as an integer of at least 1; None, where none is given, sets no limit."""
+    return None if value is None else read_integer(name, value, least=1)
 
 
 def read_number(name: str, value: object, *, least: float, most: float = float("inf"), kind: str = "a number") -> float:

@@ -13,7 +13,7 @@ from loguru import logger
 from medtasks.border import at_border
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 
-from ._arguments import read_flag, read_integer, read_number, read_text
+from ._arguments import read_flag, read_integer, read_limit, read_number, read_text
 from ._base import MedtasksAdapter, Response
 from ._batches import plan_batches
 from ._fingerprint import METHOD, fingerprint_directory
@@ -86,13 +86,8 @@ class MedtasksVLLM(MedtasksAdapter):
         if name is None:
             raise UsageError("medtasks_vllm: pretrained is missing, expected a directory or a hub id.")
         self.batch_size = AT_ONCE if batch_size is None else read_integer("batch_size", batch_size, least=1)
-        self._limits = PixelLimits(
-            None if min_pixels is None else read_integer("min_pixels", min_pixels, least=1),
-            None if max_pixels is None else read_integer("max_pixels", max_pixels, least=1),
-        )
-        self._max_new_tokens = (
-            None if max_new_tokens is None else read_integer("max_new_tokens", max_new_tokens, least=1)
-        )
+        self._limits = PixelLimits(read_limit("min_pixels", min_pixels), read_limit("max_pixels", max_pixels))
+        self._max_new_tokens = read_limit("max_new_tokens", max_new_tokens)
         self._system_prompt = read_text(system_prompt)
         self._seed = read_integer("seed", seed, least=0)
         self._blind = read_flag("blind", blind)

@@ -14,7 +14,7 @@ from medtasks.errors import DataError, UsageError
 
 from ._ahead import Ahead
 from ._answering import Answering
-from ._arguments import read_flag, read_integer, read_number, read_text
+from ._arguments import read_flag, read_integer, read_limit, read_number, read_text
 from ._base import MedtasksAdapter, Response, refuse_unknown
 from ._batches import plan_batches
 from ._checkpoint import CheckpointChoice, load_checkpoint
@@ -128,15 +128,10 @@ class MedtasksVLM(MedtasksAdapter):
         if name is None:
             raise UsageError("medtasks_vlm: pretrained is missing, expected a directory, a hub id or tiny.")
         self.batch_size = MOST_ROWS if batch_size is None else read_integer("batch_size", batch_size, least=1)
-        self._batch_tokens = None if batch_tokens is None else read_integer("batch_tokens", batch_tokens, least=1)
+        self._batch_tokens = read_limit("batch_tokens", batch_tokens)
         sharing = read_flag("share_prefix", share_prefix)
-        self._limits = PixelLimits(
-            None if min_pixels is None else read_integer("min_pixels", min_pixels, least=1),
-            None if max_pixels is None else read_integer("max_pixels", max_pixels, least=1),
-        )
-        self._max_new_tokens = (
-            None if max_new_tokens is None else read_integer("max_new_tokens", max_new_tokens, least=1)
-        )
+        self._limits = PixelLimits(read_limit("min_pixels", min_pixels), read_limit("max_pixels", max_pixels))
+        self._max_new_tokens = read_limit("max_new_tokens", max_new_tokens)
         self._system_prompt = read_text(system_prompt)
         self._seed = read_integer("seed", seed, least=0)
         if video not in ("images", "native"):

@@ -22,7 +22,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 
 from .backends import load_what_generates, take_no_media
 from .identity import described, model_facts, run_arguments, settings
-from .refusals import refuse, task_of_a_folder_s_name, tasks_of_ours
+from .refusals import refuse, task_named_like_a_folder, tasks_of_ours
 
 if TYPE_CHECKING:
     from medtasks.results.answers import Plan, Slot
@@ -50,7 +50,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
-        hidden = task_of_a_folder_s_name(call.arguments)
+        hidden = task_named_like_a_folder(call.arguments)
         if hidden is not None:
             call.arguments["tasks"] = [hidden]
         ours = tasks_of_ours(call.arguments)
