@@ -1,0 +1,41 @@
+"""MkDocs hook: the command reference out of the Typer app, and the pages that live at the root of the repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+INCLUDED = {"changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
+"""Pages that are files of the repository's root, where GitHub looks for them."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page's text: commands in place of their marker, or the file of the repository that the page shows."""
+    name = page.file.src_uri
+    if name == "cli.md":
+        return markdown.replace("<!-- commands -->", commands())
+    if name in INCLUDED:
+        return (ROOT / INCLUDED[name]).read_text(encoding="utf-8").replace("](docs/", "](")
+    return markdown.replace("](../SECURITY.md", "](security.md").replace("](../CHANGELOG.md", "](changelog.md")
+
+
+def commands() -> str:
+    """Every command with its arguments and options, as ``typer utils docs`` writes them."""
+    import typer
+    from typer.cli import get_docs_for_click
+
+    from medtasks.cli.app import app
+    from medtasks.cli.help import plain_help
+
+    command = plain_help(typer.main.get_command(app))
+    text = get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks")
+    text = text.partition("## `medtasks path`")
+    body = re.sub(r"\n\nExamples?:\n((?:  .+\n)+)", _as_block, text[1] + text[2])
+    return re.sub(r"<(\w+)>", r"&lt;\1&gt;", body)
+
+
+def _as_block(found: re.Match[str]) -> str:
+    lines = "\n".join(line[2:] for line in found[1].splitlines())
+    return f"\n\n```bash\n{lines}\n```\n"
