@@ -31,11 +31,11 @@ def commands() -> str:
 
     command = plain_help(typer.main.get_command(app))
     text = get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks")
-    text = text.partition("## `medtasks path`")
-    body = re.sub(r"\n\nExamples?:\n((?:  .+\n)+)", _as_block, text[1] + text[2])
+    body = text[text.index("\n## ") :]  # behind the list of the commands, which the page's contents repeat
+    body = re.sub(r"\n\x08\nExamples?:\n((?:  .+\n?)+)", _as_block, body)
     return re.sub(r"<(\w+)>", r"&lt;\1&gt;", body)
 
 
 def _as_block(found: re.Match[str]) -> str:
     lines = "\n".join(line[2:] for line in found[1].splitlines())
-    return f"\n\n```bash\n{lines}\n```\n"
+    return f"\n**Examples**:\n\n```bash\n{lines}\n```\n"
