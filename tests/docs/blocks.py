@@ -1,7 +1,7 @@
 """The fenced code blocks of README and docs, read by Sybil, and how shell blocks are run.
 
-A block that cannot run here (hub, GPU, credentials, files of the reader's) has ``<!-- not run: why -->`` in the line above
-its fence. What it names has to exist all the same.
+A block that cannot run here (hub, GPU, credentials, files of the reader's) has ``<!-- not run: why -->`` in the line
+above its fence. What it names has to exist all the same.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def invocations(page: Document) -> Iterator[list[str]]:
 
 
 def run_shell(example: Example) -> str | None:
-    """Run a block in its page's directory; returns what went wrong, for ``console`` also a line that was not printed."""
+    """Run a block in its page's directory; what went wrong, for ``console`` also a line that was not printed."""
     script = str(example.parsed)
     calls = re.split(r"^\$ ", script, flags=re.MULTILINE)[1:]  # of a console: a command and what it prints
     if calls:
@@ -82,7 +82,7 @@ def run_shell(example: Example) -> str | None:
 
 
 def unlike(shown: list[str], printed: str) -> str | None:
-    """Names the first line of ``shown`` that was not printed, in their order; ``…`` is anything, blanks count as one."""
+    """The first line of ``shown`` that was not printed, in order; ``…`` is anything, blanks count as one."""
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     for line in shown:
         wanted = re.escape(" ".join(line.split())).replace("…", ".*")

@@ -1,0 +1,24 @@
+"""The reference pages leave nothing out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import medtasks.api
+
+REPOSITORY = Path(__file__).parent.parent.parent
+DOCS = REPOSITORY / "docs"
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    shown = re.findall(r"^::: medtasks\.api\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(shown) == sorted(medtasks.api.__all__)
+
+
+def test_every_environment_variable_is_documented() -> None:
+    code = [path for name in ("medtasks", "adapters", "leaderboard") for path in (REPOSITORY / name).rglob("*.py")]
+    read = {name for path in code for name in re.findall(r'"(MEDTASKS_[A-Z_]+)"', path.read_text(encoding="utf-8"))}
+    read.discard("MEDTASKS_STUB_KEY")  # the demo's own, for the judge that it starts
+    rows = (DOCS / "run-a-model.md").read_text(encoding="utf-8").partition("## Environment variables")[2]
+    assert sorted(re.findall(r"`(MEDTASKS_\w+)`", rows)) == sorted(read)
