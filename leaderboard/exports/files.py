@@ -10,9 +10,8 @@ from typing import Any, Literal
 from medtasks.results.files import canonical_json
 
 from ..board import Board
-from .latex import as_latex
-from .markdown import as_markdown
-from .names import safe_name
+from .numbers import safe_name
+from .tables import as_latex, as_markdown
 from .tidy import as_csv
 
 __all__ = ["ExportFile", "board_schema", "write_exports"]
@@ -20,7 +19,7 @@ __all__ = ["ExportFile", "board_schema", "write_exports"]
 
 @dataclass(frozen=True)
 class ExportFile:
-    """One file: its path relative to the folder, and what it holds; empty names mean all of them."""
+    """One file, by its path relative to the directory; ``benchmark`` and ``table`` are empty if it holds all."""
 
     path: str
     format: Literal["csv", "json", "markdown", "latex"]
@@ -35,31 +34,28 @@ def board_schema() -> dict[str, Any]:
 
 
 def write_exports(board: Board, directory: Path) -> tuple[ExportFile, ...]:
-    """Write ``board.json``, ``board.schema.json``, and of every benchmark ``<name>/scores.csv`` with all its tables,
-    and each table as ``<name>/<table>.md`` and ``<name>/<table>.tex``; the files, in the order of the board.
+    """Write ``board.json`` and ``board.schema.json``, for each benchmark ``<name>/scores.csv``, and each of its tables
+    as ``<name>/<table>.md`` and ``<name>/<table>.tex``; return the files in the order of the board.
 
     JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
-    (:mod:`medtasks.leaderboard.exports.numbers`). The same board gives the same bytes.
+    (`medtasks.leaderboard.exports.numbers`). The same board gives the same bytes.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    files: list[ExportFile] = []
+
+    def write(file: ExportFile, text: str) -> None:
+        path = directory / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "replace"))  # as bytes: line ends stay what the format wants
+        files.append(file)
+
     schema = json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False)
-    _write(directory, "board.json", canonical_json(board.model_dump(mode="json")) + "\n")
-    _write(directory, "board.schema.json", schema + "\n")
-    files = [ExportFile("board.json", "json"), ExportFile("board.schema.json", "json")]
+    write(ExportFile("board.json", "json"), canonical_json(board.model_dump(mode="json")) + "\n")
+    write(ExportFile("board.schema.json", "json"), schema + "\n")
     for benchmark in board.benchmarks:
-        folder = safe_name(benchmark.name)
-        _write(directory, f"{folder}/scores.csv", as_csv(board, benchmark))
-        files.append(ExportFile(f"{folder}/scores.csv", "csv", benchmark.name))
+        folder, name = safe_name(benchmark.name), benchmark.name
+        write(ExportFile(f"{folder}/scores.csv", "csv", name), as_csv(board, benchmark))
         for table in benchmark.tables:
             stem = f"{folder}/{safe_name(table.name)}"
-            _write(directory, f"{stem}.md", as_markdown(board, benchmark, table))
-            _write(directory, f"{stem}.tex", as_latex(board, benchmark, table))
-            files.append(ExportFile(f"{stem}.md", "markdown", benchmark.name, table.name))
-            files.append(ExportFile(f"{stem}.tex", "latex", benchmark.name, table.name))
+            write(ExportFile(f"{stem}.md", "markdown", name, table.name), as_markdown(board, benchmark, table))
+            write(ExportFile(f"{stem}.tex", "latex", name, table.name), as_latex(board, benchmark, table))
     return tuple(files)
-
-
-def _write(directory: Path, name: str, text: str) -> None:
-    path = directory / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode("utf-8", "replace"))  # as bytes: line ends stay what the format wants

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Cell, Pair, Unit
-from ..exports.names import safe_name
+from ..exports.numbers import safe_name
 from .cells import coverage_notes
 from .numbers import difference, interval, number
 from .overview import set_apart

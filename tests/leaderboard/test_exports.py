@@ -18,13 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from medtasks.leaderboard.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.exports import board_schema, write_exports
-from medtasks.leaderboard.exports.comparable import places
-from medtasks.leaderboard.exports.latex import as_latex
-from medtasks.leaderboard.exports.latex import escaped as latex_escaped
-from medtasks.leaderboard.exports.markdown import as_markdown
-from medtasks.leaderboard.exports.markdown import escaped as markdown_escaped
-from medtasks.leaderboard.exports.names import safe_name
-from medtasks.leaderboard.exports.numbers import rounded, shown
+from medtasks.leaderboard.exports.numbers import rounded, safe_name, shown
+from medtasks.leaderboard.exports.tables import as_latex, as_markdown, latex_escaped, markdown_escaped, places
 from medtasks.leaderboard.exports.tidy import COLUMNS, as_csv
 
 
@@ -160,7 +155,7 @@ def test_markdown_says_what_is_missing_apart_and_published(folders: dict[str, Pa
     text = (folders["plain"] / "stream_qa" / "parts.md").read_text(encoding="utf-8")
     assert "no value: no judge has seen these responses" in text
     assert "Fractions are given in per cent" in text
-    _, apart = text.split("## Set apart")
+    _, apart = text.split("## Not comparable")
     assert "blind: prompts without media" in apart
     published = (folders["plain"] / "stream_qa" / "headline.md").read_text(encoding="utf-8").split("## Published")[1]
     assert "| Elm 13B | 41.2 |" in published
@@ -245,7 +240,7 @@ def test_latex_marks_best_and_second_and_leaves_out_what_is_set_apart() -> None:
         r"% left out, not comparable: far: other \end{table} prompt"
     ]
     assert r"\label{tab:stream_qa-t}" in text
-    assert "A star marks values over too few verdicts." in text
+    assert "A star marks incomplete values." in text
 
 
 def test_wide_tables_become_several() -> None:
