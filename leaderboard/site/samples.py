@@ -1,4 +1,4 @@
-"""Samples for the comparison page: what a benchmark's licence lets be shown of them, and never their media."""
+"""Samples for the comparison page: what a benchmark's licence allows to be shown, and never their media."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Run = TypeVar("Run")
 
 
 class SampleKey(NamedTuple):
-    """Whose samples: of one task, answered by one model."""
+    """The samples of one task answered by one model."""
 
     benchmark: str
     task: str
@@ -34,16 +34,10 @@ class SampleKey(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleRow:
-    """What may be shown of one answered question. Texts that may not be shown are None.
+    """What may be shown of one sample; texts that may not be shown are None.
 
-    Args:
-        sample_id: of the sample.
-        question: what was asked, with the options where there are some.
-        target: the reference answer, or the right option's letter.
-        response: what the model said; several responses to one question follow one another.
-        extracted: what was scored.
-        status: of the extraction.
-        scores: by metric; None where the sample has no value of its own.
+    ``question`` includes the options, ``target`` is the reference answer or the correct letter, ``response`` joins
+    repeated responses, ``extracted`` is what was scored; a score is None for metrics without a value per sample.
     """
 
     sample_id: str
@@ -56,22 +50,17 @@ class SampleRow:
 
 
 class SampleText(Protocol):
-    """Where the pages take samples from, one task of one model at a time."""
+    """Samples for the pages, one task of one model at a time; keys, and rows by sample id, are sorted."""
 
-    def keys(self) -> Sequence[SampleKey]:
-        """What there is, sorted."""
+    def keys(self) -> Sequence[SampleKey]: ...
 
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        """The samples of ``key``, sorted by id."""
+    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]: ...
 
 
 @dataclass(frozen=True)
 class _RunSamples:
-    """Samples of runs, read from their files when they are asked for, so that memory holds those of one task alone.
-
-    A run that only the harness logged has no such files: its samples are held. ``texts`` says by benchmark whether
-    texts may be shown.
-    """
+    """Samples of runs, read from their files on demand, so that memory holds those of one task; those converted from
+    a log of the harness are in memory. ``texts`` says by benchmark whether texts may be shown."""
 
     sources: Mapping[SampleKey, Path | Sequence[Sample]]
     texts: Mapping[str, bool]
@@ -89,13 +78,12 @@ class _RunSamples:
 def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
 
-    Where several runs of a model hold a task, the newest counts. Runs that are set apart are left out: there is no
-    comparison of them. So are folders that cannot be read: no board has them. A track without a page of its own stands
-    on the page whose tables name its tasks.
+    If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
+    tables name its tasks.
 
     Args:
         board: made of the runs in ``paths`` (`medtasks.leaderboard.collect`).
-        paths: result folders, or trees that hold some.
+        paths: result directories, or trees that contain some.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -123,7 +111,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
 
 
 def _content(digest: Callable[[Run], str], run: Run) -> str:
-    """The digest of what a run holds; empty where it cannot be read, which the board says."""
+    """The digest of a run's content; empty if it cannot be read, which the board reports."""
     try:
         return digest(run)
     except DataError:
@@ -137,12 +125,12 @@ def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
 
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
-    """Models, and the runs that their ranked rows rest on."""
+    """Models, and the runs of their comparable rows."""
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
 
 def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
-    """The tasks that ``folder`` has samples of, with their benchmarks. Files are found, never named by a manifest."""
+    """The tasks with samples in ``folder``, with their benchmarks. Paths never come from the manifest."""
     path = folder / "manifest.json"
     try:
         manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
@@ -153,7 +141,7 @@ def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:
-    """What may be shown of ``sample``; without ``texts`` its id, extracted option, status and scores alone."""
+    """What may be shown of ``sample``; without ``texts`` only its id, extracted option, status and scores."""
     choices = sample.document.get("choices")
     options = dict(choices) if isinstance(choices, dict) else {}
     if not texts:

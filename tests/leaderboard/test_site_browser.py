@@ -259,7 +259,7 @@ def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
     page.locator("select[name=task]").select_option(task)
     page.locator(".sample").first.wait_for()
     assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
-    page.get_by_text("Exchange").click()
+    page.get_by_text("Swap", exact=True).click()
     page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
     page.locator("#count").filter(has_text="Choose two models.").wait_for()
     assert page.evaluate("window.hacked") is None
