@@ -115,7 +115,7 @@ def check(
         Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
     ] = Layout.table,
 ) -> None:
-    """Check that result directories can be submitted: complete, comparable, scored by today's rules, without secrets."""
+    """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.errors import UsageError
     from medtasks.leaderboard.check import check_results
     from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
@@ -161,8 +161,7 @@ def digest(
     out: Annotated[Path, typer.Option("--out", help="The new file.")],
 ) -> None:
     """Write hashes of all documents, to check runs on machines where the data are not prepared."""
-    from medtasks.leaderboard.document_files import write_document_file
-    from medtasks.leaderboard.documents import LENGTH
+    from medtasks.leaderboard.documents import LENGTH, write_document_file
     from medtasks.leaderboard.trusted import trusted_documents
 
     with progress("hashing documents"):
