@@ -122,9 +122,12 @@ def split(hashes: bytes) -> frozenset[bytes]:
 
 
 def _decoded(text: Any) -> bytes:
-    hashes = base64.b64decode(str(text), validate=True)
+    try:
+        hashes = base64.b64decode(str(text), validate=True)
+    except ValueError:
+        hashes = b""
     if not hashes or len(hashes) % LENGTH:
-        raise ValueError(f"the hashes are damaged, expected {LENGTH} bytes per document")
+        raise ValueError(f"damaged hashes, expected {LENGTH} bytes per document")
     return hashes
 
 
@@ -171,7 +174,8 @@ def read_document_files(paths: Sequence[Path]) -> dict[tuple[str, str], tuple[by
         except ValidationError as error:
             first = error.errors()[0]
             place = f"field `{'.'.join(map(str, first['loc']))}`: " if first["loc"] else ""
-            raise DataError(f"{path}: not a file of document hashes ({place}{first['msg']}); {fix}.") from error
+            text = first["msg"].removeprefix("Value error, ")
+            raise DataError(f"{path}: not a file of document hashes ({place}{text}); {fix}.") from error
         for fingerprint, tasks in documents.items():
             for task, hashes in tasks.items():
                 found[fingerprint, task] = (*found.get((fingerprint, task), ()), hashes)

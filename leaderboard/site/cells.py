@@ -100,5 +100,5 @@ def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
         return ()
     notes = [coverage_text(cell.items, cell.answered, cell.judged)]
     if cell.bounds is not None:
-        notes.append(f"whatever the rest: {interval(*cell.bounds, column.unit)}")
+        notes.append(f"bounds: {interval(*cell.bounds, column.unit)}")
     return (*notes, "incomplete") if cell.incomplete else tuple(notes)

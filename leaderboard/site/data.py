@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,14 +115,14 @@ def _p_value(value: float | None) -> str:
 def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str, Any]]]:
     """Write the samples; return by benchmark the tasks with samples, where their files are, and of which models."""
     by_task: dict[tuple[str, str], list[SampleKey]] = {}
-    for key in samples.keys():  # noqa: SIM118 - no mapping
+    for key in sorted(samples):
         by_task.setdefault((key.benchmark, key.task), []).append(key)
     found: dict[str, list[dict[str, Any]]] = {}
     for (benchmark, task), keys in sorted(by_task.items()):
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
         questions: dict[str, tuple[str | None, str | None]] = {}
         for key in keys:
-            rows = samples.rows(key)
+            rows = samples[key]()
             questions.update({row.sample_id: (row.question, row.target) for row in rows if row.question is not None})
             _write(folder / f"{place}/by-{key.model}.js", f"{place}/by-{key.model}", _answers(rows))
         _write(folder / f"{place}/questions.js", f"{place}/questions", [[one, *questions[one]] for one in questions])
@@ -131,7 +131,7 @@ def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str
     return found
 
 
-def _answers(rows: tuple[SampleRow, ...]) -> dict[str, Any]:
+def _answers(rows: Sequence[SampleRow]) -> dict[str, Any]:
     metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
     return {
         "metrics": metrics,

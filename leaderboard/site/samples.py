@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,7 +26,7 @@ Run = TypeVar("Run")
 
 
 class SampleKey(NamedTuple):
-    """The samples of one task answered by one model."""
+    """Identifies the samples of one task answered by one model."""
 
     benchmark: str
     task: str
@@ -41,38 +42,16 @@ class SampleRow:
     """
 
     sample_id: str
-    question: str | None
-    target: str | None
-    response: str | None
     extracted: str | None
     status: str
     scores: Mapping[str, float | None]
+    question: str | None = None
+    target: str | None = None
+    response: str | None = None
 
 
-class SampleText(Protocol):
-    """Samples for the pages, one task of one model at a time; keys, and rows by sample id, are sorted."""
-
-    def keys(self) -> Sequence[SampleKey]: ...
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]: ...
-
-
-@dataclass(frozen=True)
-class _RunSamples:
-    """Samples of runs, read from their files on demand, so that memory holds those of one task; those converted from
-    a log of the harness are in memory. ``texts`` says by benchmark whether texts may be shown."""
-
-    sources: Mapping[SampleKey, Path | Sequence[Sample]]
-    texts: Mapping[str, bool]
-
-    def keys(self) -> Sequence[SampleKey]:
-        return sorted(self.sources)
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        source = self.sources[key]
-        samples = read_samples(source) if isinstance(source, Path) else source
-        rows = (sample_row(one, self.texts[key.benchmark]) for one in samples)
-        return tuple(sorted(rows, key=lambda row: row.sample_id))
+SampleText = Mapping[SampleKey, Callable[[], Sequence[SampleRow]]]
+"""Functions that read samples, so that memory holds those of one task of one model at a time."""
 
 
 def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
@@ -99,15 +78,22 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         if key := runs.get(_content(plain_digest, plain)):
             record = converted(plain)
             found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
-    sources: dict[SampleKey, Path | Sequence[Sample]] = {}
+    samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
         beside = _tasks_on(benchmark)
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
             for task, (owner, source) in found.get(run, {}).items():
                 if owner == benchmark.name or (owner not in pages and task in beside):
-                    sources[SampleKey(benchmark.name, task, model)] = source
-    return _RunSamples(sources, {one.name: one.shows != "nothing" for one in board.benchmarks})
+                    samples[SampleKey(benchmark.name, task, model)] = partial(
+                        _rows, source, benchmark.shows != "nothing"
+                    )
+    return samples
+
+
+def _rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
+    samples = read_samples(source) if isinstance(source, Path) else source
+    return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
 
 
 def _content(digest: Callable[[Run], str], run: Run) -> str:
@@ -144,18 +130,16 @@ def sample_row(sample: Sample, texts: bool) -> SampleRow:
     """What may be shown of ``sample``; without ``texts`` only its id, extracted option, status and scores."""
     choices = sample.document.get("choices")
     options = dict(choices) if isinstance(choices, dict) else {}
-    if not texts:
-        option = sample.filtered if sample.filtered in options else None
-        return SampleRow(sample.sample_id, None, None, None, option, sample.status, dict(sample.scores))
-    return SampleRow(
+    shown = SampleRow(
         sample_id=sample.sample_id,
-        question=_question(sample, options),
-        target=sample.target,
-        response=_responses(sample.responses),
-        extracted=sample.filtered,
+        extracted=sample.filtered if texts or sample.filtered in options else None,
         status=sample.status,
         scores=dict(sample.scores),
     )
+    if not texts:
+        return shown
+    question, response = _question(sample, options), _responses(sample.responses)
+    return replace(shown, question=question, target=sample.target, response=response)
 
 
 def _question(sample: Sample, options: Mapping[str, object]) -> str:

@@ -458,6 +458,6 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
         write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
         runs[key] = shown.runs[key].model_copy(update={"digest": folder_digest(folder)})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
-    assert found.keys() == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
-    (row,) = found.rows(found.keys()[0])
+    assert [*found] == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
+    (row,) = found[SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]()
     assert (row.extracted, row.response) == ("A", None)  # series_mcq shows no texts
