@@ -1,4 +1,4 @@
-"""From result folders to the board: comparable runs ranked, all others set apart, nothing dropped."""
+"""From digests of runs to the board: comparable runs are ranked, all others listed with the reasons."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def build_board(
     releases: Releases | None = None,
     resamples: int = RESAMPLES,
 ) -> Board:
-    """The leaderboard of the runs; the same runs give the same board, in whatever order they come.
+    """The leaderboard of the runs; their order makes no difference.
 
     Args:
-        digests: what was read of each result folder (`medtasks.leaderboard.collect`); one that comes twice counts once.
-        refused: folders that could not be read, and why.
+        digests: of the result directories (`medtasks.leaderboard.collect`); duplicates are used once.
+        refused: directories that could not be read, and why.
         title: the board's heading.
-        models: what the organiser says of models (`medtasks.leaderboard.models.read_models`).
-        demonstration: let runs on miniature data be ranked.
-        published: show the papers' figures beside the benchmarks' own.
-        releases: what the documents of runs are compared with; without, they are taken as they are.
-        resamples: of the rankings' cluster bootstrap.
+        models: the organiser's facts about models (`medtasks.leaderboard.models.read_models`).
+        demonstration: rank runs on miniature data too.
+        published: show the papers' figures.
+        releases: what documents of runs are compared with; by default they are taken as they are.
+        resamples: of the cluster bootstrap for rank intervals.
 
     Raises:
         UsageError: a run's items and statistics do not fit each other.
@@ -75,22 +75,19 @@ def build_board(
 
 
 def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFacts]:
-    """By slug; of a model with several runs as the newest tells it, with what each says it was trained on.
-
-    No two have the same name.
-    """
+    """By slug, with distinct names: the facts of the newest run, and the training data of any."""
     found: dict[str, ModelFacts] = {}
     for digest in runs:
         facts = model_facts(digest.facts, models)
         trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
         found[facts.slug] = facts.model_copy(update={"trained": trained})
-    told = {digest.facts.model: digest.facts.model_facts for digest in runs}
-    names = told_apart({slug: facts.name for slug, facts in found.items()}, told)
+    model_facts_of = {digest.facts.model: digest.facts.model_facts for digest in runs}
+    names = told_apart({slug: facts.name for slug, facts in found.items()}, model_facts_of)
     return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 
 def _runs(runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard]) -> list[RunFacts]:
-    """Every run, sorted, with notes on what of it is not shown."""
+    """Every run, sorted, with notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
     shown = {key for table in tables for row in (*table.rows, *(one.row for one in table.apart)) for key in row.runs}
     columns = {(column.task, column.metric) for table in tables for column in table.columns}

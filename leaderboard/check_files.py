@@ -1,4 +1,4 @@
-"""What lies in a result folder: nothing but a run's own files, and in them neither keys nor paths of a machine."""
+"""The files in and beside result directories: only a run's own, without media, keys and paths of a machine."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.validation.findings import Finding
+from medtasks.results.answers import SUFFIX as UNFINISHED
+from medtasks.spec import load_specs
+from medtasks.validation.findings import Finding, Severity
 
-from .check_rules import problem
+from .check_rules import MOST, problem
+from .check_run import Asked
+from .strip import is_withheld
 
-__all__ = ["check_files", "check_text", "secret_values"]
+__all__ = ["check_beside", "check_files", "secret_values"]
 
 _KEYS = (
     ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),
@@ -31,16 +35,21 @@ _KEYS = (
 )
 _VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
 _SHORTEST = 8
-"""Characters from which the value of such a variable is looked for."""
+"""Characters of the shortest value that is searched for."""
 
 _PATH = re.compile(
     r"""(?:^|(?<=[\s=,;"'(\[]))(?:~?/[\w.@+-]+/[^\s,;"')\]]*|~/[^\s,;"')\]]+|[A-Za-z]:[\\/][^\s,;"')\]]+|file://[^\s,;"')]+)"""
 )
 _OURS = ("sample_id", "cluster", "media", "task")
-"""The fields of a sample that come of the machine that ran it; in the others a model or the release has its say."""
+"""The fields of a sample that its machine writes; the others come from the release or the model."""
 
-_MOST = 5
-"""Findings of one kind in one file; more would only repeat it."""
+_MEDIA = {
+    *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
+    *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
+}
+_LOG = re.compile(r".*_(?:samples_(?P<task>.+)\.jsonl|results\.json)", re.I)
+"""Files of lmms-eval beside a run's directory: whole documents, and the command with all its arguments."""
+_REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
 def secret_values(environment: Mapping[str, str]) -> dict[str, str]:
@@ -53,7 +62,7 @@ def secret_values(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_files(folder: Path, where: str, tasks: frozenset[str], secrets: Mapping[str, str]) -> Iterator[Finding]:
-    """Findings about the files of a run's folder, whose manifest names ``tasks``."""
+    """Findings about the files of a run's directory, whose manifest names ``tasks``."""
     expected = {"manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in tasks)}
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
@@ -62,9 +71,9 @@ def check_files(folder: Path, where: str, tasks: frozenset[str], secrets: Mappin
         elif name not in expected:
             kind = f"a {path.suffix} file" if path.suffix else "a file"
             found = f"{name} is {kind} of {path.stat().st_size:,} bytes"
-            allowed = "manifest.json, scores.json and samples/<task>.jsonl alone"
-            yield problem("LB103", where, found, allowed, "remove it; media are never part of results", file=path)
-        yield from check_text(path, where, secrets)
+            allowed = "only manifest.json, scores.json and samples/<task>.jsonl"
+            yield problem("LB103", where, found, allowed, "remove it; results never include media", file=path)
+        yield from _text(path, where, secrets)
     if not (folder / "scores.json").is_file():
         missing = "scores.json is missing"
         yield problem("LB102", where, missing, "the scores of the run", "restore it, or run `medtasks score`")
@@ -77,8 +86,8 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(directory) / name for name in sorted((*files, *links)))
 
 
-def check_text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
-    """Keys in any file, whatever it is; paths in those that are a run's."""
+def _text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
+    """Keys in any file; paths of a machine in those of a run."""
     if not path.is_file():
         return
     counts: Counter[str] = Counter()
@@ -88,7 +97,7 @@ def check_text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[F
                 places = _in_sample(line) if path.suffix == ".jsonl" else ()
                 for one in (*_keys(line, where, path, number, secrets), *_paths(places, where, path, number)):
                     counts[one.code] += 1
-                    if counts[one.code] <= _MOST:
+                    if counts[one.code] <= MOST:
                         yield one
     except OSError as error:
         told = f"{path.name} cannot be read ({error.strerror})"
@@ -101,7 +110,7 @@ def _in_sample(line: str) -> Iterator[tuple[str, str]]:
     try:
         sample = json.loads(line)
     except (ValueError, RecursionError):
-        return  # reading the folder says so
+        return  # reported when the directory is read
     if isinstance(sample, dict):
         yield from _texts({key: sample[key] for key in _OURS if key in sample})
 
@@ -147,5 +156,59 @@ def _paths(places: Iterable[tuple[str, str]], where: str, path: Path, number: in
     for field, text in places:
         for found in _PATH.finditer(text):
             told = f"the path {found[0][:60]!r}"
-            fix = "replace it by a name that means something elsewhere"
+            fix = "replace it by a name that makes sense on other machines"
             yield problem("LB302", where, told, "no path of a machine", fix, file=path, line=number, field=field)
+
+
+def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
+    """Findings about the files in ``path`` that are in none of its runs' ``folders``.
+
+    Files of lmms-eval beside a run, and those of unfinished runs, are a note, unless they have rows that must not be
+    shared.
+    """
+    runs = {folder.resolve() for folder in folders}
+    beside_runs = {folder.parent for folder in runs}
+    passed: dict[Path, list[Path]] = {}
+    held: dict[tuple[Path, str], list[Path]] = {}
+    for file in _files_beside(path, runs):
+        told = f"{file.name} is beside the results"
+        log, unfinished = _LOG.fullmatch(file.name), file.parent.name.endswith(UNFINISHED)
+        if file.suffix.lower() in _MEDIA:
+            yield problem("LB103", path.name, told, "no media", "remove it", file=file)
+        elif log is not None and file.resolve().parent not in beside_runs:
+            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_FOLDER`"
+            yield problem("LB103", path.name, told, "a result directory beside it", fix, file=file)
+        elif log is not None or unfinished:
+            passed.setdefault(file.parent, []).append(file)
+        benchmark = _withheld(log or (_REPLIES.fullmatch(file.name) if unfinished else None))
+        if benchmark and not asked.demonstration:
+            held.setdefault((file.parent, benchmark), []).append(file)
+        if not file.is_symlink():
+            yield from _text(file, path.name, secrets)
+    for folder, files in passed.items():
+        whose = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
+        told, fix = f"{len(files):,} files {whose} are beside the results", "they may stay: they are not read"
+        yield problem("LB103", path.name, told, "only result directories", fix, file=folder, severity="note")
+
+    for (_, benchmark), files in held.items():
+        severity: Severity | None = None if asked.public else "warning"
+        told = f"{len(files):,} files beside the results have prompts of {benchmark} ({files[0].name})"
+        wanted, fix = "nothing that must not be shared", "remove them, or keep the repository private"
+        yield problem("LB304", path.name, told, wanted, fix, file=files[0], severity=severity)
+
+
+def _withheld(named: re.Match[str] | None) -> str:
+    """The benchmark of a log or of replies if it must not be shared; both have prompts, logs also references."""
+    spec = load_specs().get(named["task"]) if named is not None and named["task"] else None
+    benchmark = "" if spec is None else spec.metadata.benchmark
+    return benchmark if benchmark and is_withheld(benchmark) else ""
+
+
+def _files_beside(path: Path, runs: set[Path]) -> Iterator[Path]:
+    for directory, names, files in os.walk(path):
+        here = Path(directory)
+        if here.resolve() in runs:
+            names.clear()
+            continue
+        names[:] = sorted(name for name in names if name != ".git")
+        yield from (here / name for name in sorted(files))

@@ -1,22 +1,30 @@
-"""What a submission can be refused for, or warned of; a code never changes its meaning."""
+"""The rules of the submission check, each with a stable code, and how their findings are worded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from medtasks.results.manifest import RunManifest
+from medtasks.results.samples import Sample
 from medtasks.validation.codes import Rule
 from medtasks.validation.findings import Finding, Severity
 
-__all__ = ["RULES", "problem"]
+from .digest import Digest
+
+__all__ = ["MOST", "RULES", "Submission", "problem"]
+
+MOST = 5
+"""Findings of one kind in one task or file."""
 
 _RULES = (
-    Rule("LB101", "error", "no result folder"),
-    Rule("LB102", "error", "result folder cannot be read"),
-    Rule("LB103", "error", "file does not belong to a result folder"),
+    Rule("LB101", "error", "no result directory"),
+    Rule("LB102", "error", "result directory cannot be read"),
+    Rule("LB103", "error", "file does not belong to a result directory"),
     Rule("LB104", "error", "link instead of a file"),
     Rule("LB105", "error", "scores are not those of the samples"),
-    Rule("LB106", "error", "sample is scored otherwise by today's rules"),
+    Rule("LB106", "error", "sample is scored differently by today's rules"),
     Rule("LB107", "warning", "metric cannot be computed here"),
     Rule("LB201", "error", "not every document was asked"),
     Rule("LB202", "error", "miniature data"),
@@ -39,7 +47,24 @@ _RULES = (
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}
-"""The rules by code."""
+"""The rules by code; a code never changes its meaning."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A run that could be read: its directory, what that holds, and the digest made of it."""
+
+    folder: Path
+    manifest: RunManifest
+    samples: Mapping[str, Sequence[Sample]]
+    digest: Digest
+
+    @property
+    def manifest_file(self) -> Path:
+        return self.folder / "manifest.json"
+
+    def samples_file(self, task: str) -> Path:
+        return self.folder / "samples" / f"{task}.jsonl"
 
 
 def problem(
@@ -54,7 +79,7 @@ def problem(
     field: str = "",
     severity: Severity | None = None,
 ) -> Finding:
-    """The finding of rule ``code``: one sentence of what was found, what was expected, and how to fix it."""
+    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it."""
     rule = RULES[code]
     place = f"field `{field}`: " if field else ""
     return Finding(

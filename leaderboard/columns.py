@@ -1,4 +1,4 @@
-"""A card's columns as the board has them: a key of their own, unit, direction, chance, one for each group asked for."""
+"""The columns of a board layout, with key, unit, direction and chance level, one for each group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .board import BoardColumn, Unit
 __all__ = ["GroupsOf", "board_columns", "column_key", "unit_of"]
 
 GroupsOf = Callable[[str, str], Iterable[str]]
-"""The groups that the results hold of a task's breakdown."""
+"""The groups of a task's breakdown in the results."""
 
 _NAMED: dict[str, Unit] = {
     "chrf": "points",
@@ -35,8 +35,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 def unit_of(metric: str) -> Unit:
     """The unit of a metric's scores.
 
-    Ours are known by name; of others the signature says it: ``scale:0-100`` are points, ``scale:0-1`` fractions,
-    ``unit:s`` seconds, any other scale a score of its own. A metric that says nothing is a fraction.
+    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1`` fractions,
+    ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
     """
     if metric in _NAMED:
         return _NAMED[metric]
@@ -50,7 +50,7 @@ def unit_of(metric: str) -> Unit:
 def column_key(column: Column) -> str:
     """The column's key: task, metric, breakdown and group joined by dots.
 
-    A part that is not plain letters, digits, ``_`` and ``-`` is made so, with a hash, so that no key is another's.
+    Other characters than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
 
     >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
     ('mi_cxr.accuracy', 't.chrf-3fc81af5')
@@ -67,7 +67,7 @@ def _safe(part: str) -> str:
 
 
 def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardColumn, ...]:
-    """The columns, each once, with ``ALL_GROUPS`` as one column for every group that ``groups`` names, sorted.
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each of the ``groups``, sorted.
 
     Raises:
         UsageError: a task or metric is unknown.

@@ -1,4 +1,4 @@
-"""The commands that repeat a run, with what must not be shown left out."""
+"""The commands that reproduce a run, without what must not be shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 
 def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
-    """Preparing the data, running or scoring, judging: one line each; ``folder`` is the run's folder by its name."""
+    """One line each to prepare the data, run or score, and judge; ``folder`` is the name of the run's directory."""
     prepared = [get_benchmark(name).prepare for name, facts in manifest.data.items() if not facts.mini]
     elsewhere = "layout" in manifest.model
     lines = [*prepared, *(_scored_elsewhere(manifest) if elsewhere else [_run(manifest)])]
@@ -33,7 +33,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
 
 
 def named_tasks(manifest: RunManifest) -> list[str]:
-    """What ``--tasks`` has to name: the run's widest groups, and the tasks in none."""
+    """The value of ``--tasks``: the run's widest groups, and the tasks in none of them."""
     groups = {name: set(members) for name, members in manifest.groups.items()}
     widest = [name for name, own in groups.items() if not any(_within(name, own, groups))]
     covered = {task for name in widest for task in groups[name]}
@@ -41,7 +41,7 @@ def named_tasks(manifest: RunManifest) -> list[str]:
 
 
 def _within(name: str, own: set[str], groups: Mapping[str, set[str]]) -> Iterable[bool]:
-    """Whether another group holds all of this one's tasks and more, or the same and comes first."""
+    """For each other group, whether it has all of this one's tasks and more, or the same and comes first."""
     before = True
     for other, members in groups.items():
         if other == name:
@@ -52,17 +52,9 @@ def _within(name: str, own: set[str], groups: Mapping[str, set[str]]) -> Iterabl
 
 def _run(manifest: RunManifest) -> str:
     settings = manifest.settings
-    words = [
-        *_environment(manifest),
-        "lmms-eval",
-        "--model",
-        _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
-    ]
-    if settings.get("model_args"):
-        words += ["--model_args", shlex.quote(shown_argument(_pairs(settings["model_args"])))]
-    words += ["--tasks", _word(",".join(named_tasks(manifest)))]
-    if settings.get("gen_kwargs"):
-        words += ["--gen_kwargs", shlex.quote(shown_argument(_pairs(settings["gen_kwargs"])))]
+    model = _word(settings.get("model") or manifest.model.get("model", HIDDEN))
+    words = [*_environment(manifest), "lmms-eval", "--model", model, *_arguments(settings, "model_args")]
+    words += ["--tasks", _word(",".join(named_tasks(manifest))), *_arguments(settings, "gen_kwargs")]
     for option in _OPTIONS:
         value = settings.get(option)
         if value is not None and value not in _USUAL.get(option, ("",)):
@@ -73,6 +65,11 @@ def _run(manifest: RunManifest) -> str:
     if None not in seeds and seeds != _USUAL_SEEDS:
         words += ["--seed", ",".join(map(str, seeds))]
     return " ".join([*words, "--output_path", "results"])
+
+
+def _arguments(settings: Mapping[str, Any], option: str) -> list[str]:
+    given = settings.get(option)
+    return [f"--{option}", shlex.quote(shown_argument(_pairs(given)))] if given else []
 
 
 def _environment(manifest: RunManifest) -> list[str]:
@@ -104,18 +101,20 @@ def _scored_elsewhere(manifest: RunManifest) -> list[str]:
 
 
 def _imported(facts: RubricFacts) -> bool:
-    """Whether the verdicts came with the predictions."""
+    """Whether the verdicts were imported with the predictions."""
     return any(IMPORTED in identity for identity in facts.judges.values())
 
 
 def _judged(rubric: str, facts: RubricFacts, folder: str) -> str:
     words = ["medtasks", "judge", _word(folder), "--rubric", _word(rubric)]
     for identity in facts.judges.values():
-        told = {key: value for key, value in identity.items() if value is not None and value != {}}
-        plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in told.values())
+        known = {key: value for key, value in identity.items() if value is not None and value != {}}
+        plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in known.values())
         words += [
             "--judge",
-            _word(_pairs({"model": told.get("model", HIDDEN), "base_url": HIDDEN, **told})) if plain else "judge.yaml",
+            _word(_pairs({"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}))
+            if plain
+            else "judge.yaml",
         ]
     if len(facts.judges) > 1:
         words += ["--combine", facts.combine]

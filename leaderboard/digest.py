@@ -1,4 +1,4 @@
-"""What the board needs of one result folder: scores made again from its samples, and every item's statistics."""
+"""What the board needs of one run: scores recomputed from its samples, and every item's statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entry:
     Args:
         name: of the task or group.
         benchmark: its benchmark.
-        scores: recomputed from the samples, never read from the folder's scores.json.
+        scores: recomputed from the samples, never read from scores.json.
         items: ids of all items, sorted.
         clusters: for each item its cluster.
         statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged, or not
@@ -43,11 +43,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Digest:
-    """One result folder. ``model`` is the model's identity (`medtasks.leaderboard.models`), ``blind`` a run without
+    """One run. ``model`` is the model's identity (`medtasks.leaderboard.models`), ``blind`` a run without
     media, ``complete`` says by task and group whether every document of the prepared data was asked, as the manifest
-    has it. ``documents`` are those of its samples by task, ``doubts`` what forbids to rank a task
-    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.verified.verified` adds what comparing the documents gives,
-    and in ``unverified`` why those of a task were compared with nothing."""
+    has it. ``documents`` are those of its samples by task, ``doubts`` the reasons not to rank a task
+    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.verified.verified` adds the result of comparing documents,
+    and in ``unverified`` why those of a task could not be compared."""
 
     facts: RunFacts
     model: str

@@ -1,18 +1,24 @@
-"""The documents that samples claim to answer, as hashes.
+"""The documents that samples claim to answer, as hashes, and files of such hashes.
 
-A sample line holds its whole document: question, choices, gold answer, media, cluster. Whoever submits it can change
-it, so every document is hashed and looked up among those of the release (`medtasks.leaderboard.releases`).
+A sample line holds its whole document: question, choices, gold answer, media, cluster. A submitter can change it, so
+every document is hashed and looked up among those of the release (`medtasks.leaderboard.releases`). A file of hashes is
+what an organiser keeps of a release, to compare runs without its data.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.base import Document
+from medtasks.errors import DataError, UsageError
 from medtasks.results.files import canonical_json
 from medtasks.results.manifest import TaskFacts
 from medtasks.results.samples import Sample
@@ -20,18 +26,24 @@ from medtasks.spec import load_spec
 
 from .strip import is_stripped
 
-__all__ = ["LENGTH", "TaskDocuments", "View", "document_of", "hashes_of", "run_documents", "seen", "split"]
+__all__ = [
+    "LENGTH", "Hashes", "TaskDocuments", "View", "document_of", "hashes_of", "read_document_files", "run_documents",
+    "seen", "split", "write_document_file",
+]  # fmt: skip
 
 LENGTH = 12
-"""Bytes kept of each SHA-256: nobody finds a second document with the hash of a given one."""
+"""Bytes kept of each SHA-256, too many to find another document with the hash of a given one."""
+
+Hashes = Mapping[tuple[str, str], bytes]
+"""Hashes by fingerprint of the data and task, as in `TaskDocuments`."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What of a document a sample shows.
+    """Which part of a document a sample shows.
 
     ``cap`` is the limit on frames of a request (``MEDTASKS_MAX_FRAMES``). ``fields`` are those that a stripped sample
-    keeps beside its id and its right option; None for a whole sample.
+    keeps besides its id and its correct option; None for a whole sample.
     """
 
     cap: int | None = None
@@ -40,7 +52,7 @@ class View:
 
 @dataclass(frozen=True)
 class TaskDocuments:
-    """The documents of one task in one run: ``hashes`` are theirs, sorted, `LENGTH` bytes each."""
+    """The documents of one task in one run as ``hashes``, sorted, `LENGTH` bytes each."""
 
     view: View
     hashes: bytes
@@ -50,7 +62,7 @@ class TaskDocuments:
 
 
 def document_of(sample: Sample) -> Document:
-    """The whole document of a sample, as the harness was given it."""
+    """The whole document of a sample, as passed to the harness."""
     return {
         **sample.document,
         "sample_id": sample.sample_id,
@@ -61,7 +73,7 @@ def document_of(sample: Sample) -> Document:
 
 
 def run_documents(task: str, facts: TaskFacts, samples: Sequence[Sample]) -> TaskDocuments:
-    """The documents that the ``samples`` of ``task`` hold."""
+    """The documents of the ``samples`` of ``task``."""
     fields = None
     if is_stripped(samples):
         fields = tuple(sorted({name for sample in samples for name in sample.document}))
@@ -70,40 +82,101 @@ def run_documents(task: str, facts: TaskFacts, samples: Sequence[Sample]) -> Tas
 
 
 def hashes_of(task: str, documents: Iterable[Mapping[str, Any]], view: View) -> bytes:
-    """The hashes of the documents of ``task``, as `TaskDocuments` holds them."""
+    """The hashes of the documents of ``task``, as in `TaskDocuments`."""
     return b"".join(sorted({_hash(seen(task, document, view)) for document in documents}))
 
 
 def seen(task: str, document: Mapping[str, Any], view: View) -> Document:
     """What ``view`` shows of a document of ``task``.
 
-    Equal for a document and its copy that went through JSON or a table: absent and empty fields, tuples and lists,
-    whole numbers of any type count as the same.
+    Equal for a document and its copy from JSON or a table: absent and empty fields, tuples and lists, and whole numbers
+    of any type are the same.
     """
-    found: Document
     if view.fields is None:
-        found = _canonical(document)
-        return found
+        return _canonical(document)
     options = get_benchmark(load_spec(task).metadata.benchmark).options
     kept = {name: document[name] for name in view.fields if name in document}
     target = document["target"] if document["target"] in options else ""
-    found = _canonical({**kept, "sample_id": document["sample_id"], "target": target})
-    return found
+    return _canonical({**kept, "sample_id": document["sample_id"], "target": target})
 
 
 def _hash(document: Document) -> bytes:
     return hashlib.sha256(canonical_json(document).encode("utf-8", "surrogatepass")).digest()[:LENGTH]
 
 
-def _canonical(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        fields = {str(key): _canonical(one) for key, one in value.items()}
-        return {key: one for key, one in fields.items() if one is not None and one != {}}
-    if isinstance(value, list | tuple):
-        return [_canonical(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _canonical(document: Mapping[str, Any]) -> Document:
+    def canonical(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _canonical(value)
+        if isinstance(value, list | tuple):
+            return [canonical(one) for one in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    fields = {str(key): canonical(value) for key, value in document.items()}
+    return {key: value for key, value in fields.items() if value is not None and value != {}}
 
 
 def split(hashes: bytes) -> frozenset[bytes]:
     """The hashes one by one."""
     return frozenset(hashes[start : start + LENGTH] for start in range(0, len(hashes), LENGTH))
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        hashes = base64.b64decode(str(text), validate=True)
+    except ValueError:
+        hashes = b""
+    if not hashes or len(hashes) % LENGTH:
+        raise ValueError(f"damaged hashes, expected {LENGTH} bytes per document")
+    return hashes
+
+
+class _File(BaseModel):
+    """``documents`` maps fingerprint and task to the hashes, in base64."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int
+    documents: dict[str, dict[str, Annotated[bytes, BeforeValidator(_decoded)]]]
+
+
+def write_document_file(path: Path, hashes: Hashes) -> None:
+    """Write the hashes to the new file ``path``.
+
+    Raises:
+        UsageError: there is such a file; one that submissions are compared with is never overwritten.
+        OSError: it cannot be written.
+    """
+    documents: dict[str, dict[str, str]] = {}
+    for (fingerprint, task), found in sorted(hashes.items()):
+        documents.setdefault(fingerprint, {})[task] = base64.b64encode(found).decode()
+    text = canonical_json({"schema_version": 1, "documents": documents}, indent=1) + "\n"
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{path}: exists already; choose another file, both can be given.") from error
+
+
+def read_document_files(paths: Sequence[Path]) -> dict[tuple[str, str], tuple[bytes, ...]]:
+    """The hashes of all files; if several have a task of the same data, each counts.
+
+    Raises:
+        DataError: a file was not written by `write_document_file`; names the field.
+    """
+    found: dict[tuple[str, str], tuple[bytes, ...]] = {}
+    fix = "write it again with `medtasks leaderboard digest`"
+    for path in paths:
+        try:
+            documents = _File.model_validate_json(path.read_bytes()).documents
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror}); {fix}.") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = f"field `{'.'.join(map(str, first['loc']))}`: " if first["loc"] else ""
+            text = first["msg"].removeprefix("Value error, ")
+            raise DataError(f"{path}: not a file of document hashes ({place}{text}); {fix}.") from error
+        for fingerprint, tasks in documents.items():
+            for task, hashes in tasks.items():
+                found[fingerprint, task] = (*found.get((fingerprint, task), ()), hashes)
+    return found

@@ -1,6 +1,6 @@
-"""What of a run's samples cannot be as it says, found without the data: a board sets such a run apart.
+"""Contradictions in a run's samples, found without the data: a board does not rank such a run.
 
-`medtasks.leaderboard.check` looks at all of it, sample by sample; this is what is cheap enough for every build.
+`medtasks.leaderboard.check` looks at every sample; this is what is cheap enough for every build.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .strip import is_stripped, is_withheld
 __all__ = ["DRAWN", "doubts_of", "other_prompts"]
 
 DRAWN = 500
-"""Responses of each task that a build scores again; where one in a hundred was changed, it meets one at 99 %."""
+"""Responses of each task that a build scores again; with one in a hundred changed, it finds one with 99 %."""
 _ADDED = ("num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn")
-"""Settings of the harness that put more into a prompt than its template."""
+"""Settings of the harness that add to a prompt."""
 
 
 def doubts_of(
     manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], digest: str
 ) -> dict[str, tuple[str, ...]]:
-    """By task of the run what forbids to rank it, a sentence each.
+    """By task, the reasons not to rank it, a sentence each.
 
     Args:
         manifest: of the run; all of its tasks are known here.
@@ -49,17 +49,17 @@ def _doubts(
 ) -> Iterator[str]:
     if is_stripped(samples):
         if not is_withheld(facts.benchmark):
-            yield "samples without prompts and responses, although nothing forbids to show them"
+            yield "samples without prompts and responses, although they may be shown"
         return
     others = sum(1 for _ in other_prompts(task, manifest, facts, samples))
     if others:
-        yield f"{others:,} of {len(samples):,} prompts are not what the template gives"
+        yield f"{others:,} of {len(samples):,} prompts are not the template's"
     if facts.protocol_hash not in protocols_today(task):
-        return  # scored by other rules, which its signature tells
+        return  # scored by other rules, as its signature shows
     drawn = sorted(samples, key=lambda one: hashlib.sha256(f"{digest}\0{one.sample_id}".encode()).digest())[:DRAWN]
     try:
         again = rescored(task, manifest, drawn, learned=False)
-    except MedtasksError:  # a metric needs data that are not here; the check says so
+    except MedtasksError:  # a metric needs data that are not here; the check reports it
         return
     otherwise = [
         next((field for field, _, there in scored_otherwise(before, after) if there is not None), None)
@@ -68,7 +68,7 @@ def _doubts(
     wrong = [field for field in otherwise if field is not None]
     if wrong:
         drawn_from = f"{len(drawn):,} responses" if len(drawn) == len(samples) else f"{len(drawn):,} drawn responses"
-        yield f"{len(wrong):,} of {drawn_from} give other scores by today's rules ({wrong[0]})"
+        yield f"{len(wrong):,} of {drawn_from} get other scores by today's rules ({wrong[0]})"
 
 
 def other_prompts(
@@ -76,8 +76,8 @@ def other_prompts(
 ) -> Iterator[tuple[int, Sample]]:
     """The samples, with their line, whose prompt is not what the task's template makes of their documents.
 
-    None where the run has another template than the one installed here, the harness put more into the prompts, or they
-    were stripped. Of a task with two stages the first prompt is logged.
+    None if the run has another template than the one installed here, the harness added to the prompts, or they were
+    stripped. Tasks with two stages log the first prompt.
     """
     spec = load_spec(task)
     added = any(manifest.settings.get(name) for name in _ADDED)
@@ -91,7 +91,7 @@ def other_prompts(
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> str | None:
-    """The prompt; None where the document is such that it has none."""
+    """The prompt; None if the document does not give one."""
     try:
         if spec.stage1_template is not None:
             return render(spec.stage1_template)

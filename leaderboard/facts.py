@@ -1,8 +1,9 @@
-"""The facts of a run as the board shows them: strings alone, with neither paths of a machine nor keys."""
+"""The facts of a run as the board shows them: strings, without paths of a machine and without keys."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,13 +21,12 @@ from .redaction import shown, shown_facts
 __all__ = ["CONVERTED", "run_facts", "run_notes"]
 
 CONVERTED: Layout = "lmms-eval"
-"""The layout of a run that was made of the harness's own sample log."""
-_TOLD_ELSEWHERE = ("processes",)
+"""The layout of a run converted from the harness's own sample log."""
 
 
 def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> RunFacts:
-    """The facts of the run in the folder called ``folder``, which holds what ``digest`` says."""
-    model = {key: value for key, value in model_arguments(manifest).items() if key not in _TOLD_ELSEWHERE}
+    """The facts of the run in the directory called ``folder``, with the content ``digest``."""
+    model = {key: value for key, value in model_arguments(manifest).items() if key != "processes"}
     return RunFacts(
         key=f"run-{digest[:12]}",
         folder=shown(folder),
@@ -65,13 +65,13 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
 def run_notes(
     manifest: RunManifest, scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str] = ()
 ) -> list[str]:
-    """All that a reader must know of a run before its numbers, a sentence each.
+    """All that a reader must know before the numbers of a run, a sentence each.
 
     Args:
         manifest: of the run.
-        scores: of its tasks and groups, made again from the samples.
-        held: the text of the folder's scores.json; None where there is none.
-        left_out: tasks and groups that were not scored, so that nothing is said of them.
+        scores: of its tasks and groups, recomputed from the samples.
+        held: the text of the directory's scores.json; None if absent.
+        left_out: tasks and groups that were not scored, and get no notes.
     """
     return [
         *_origin(manifest),
@@ -85,8 +85,8 @@ def run_notes(
 def _origin(manifest: RunManifest) -> Iterator[str]:
     if "layout" in manifest.model:
         yield (
-            f"made elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are unknown, so it "
-            "is comparable with no other run"
+            f"predictions from elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are "
+            "unknown, so it is comparable with no other run"
         )
     if manifest.scored is not None:
         before, now = manifest.versions.get("medtasks", "?"), manifest.scored.get("medtasks", "?")
@@ -103,10 +103,10 @@ def _data(manifest: RunManifest) -> Iterator[str]:
         if prepared < records:
             yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
         for why, count in sorted(facts.excluded.items()):
-            yield f"{name}: left out when the data were prepared: {count:,} ({why})"
+            yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
     for task, one in sorted(manifest.tasks.items()):
         for why, count in sorted(one.excluded.items()):
-            yield f"{task}: documents left out: {count:,} ({why})"
+            yield f"{task}: documents excluded: {count:,} ({why})"
 
 
 def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
     yield from manifest.problems
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:
-        yield f"streaming items in no score, as not all of their rounds were asked: {incomplete:,}"
+        yield f"streaming items not scored because not all of their rounds were asked: {incomplete:,}"
     for option, usual in (("num_fewshot", 0), ("repeats", 1), ("system_instruction", "")):
         value = manifest.settings.get(option)
         if value is not None and value != usual:
@@ -150,26 +150,26 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
 def _agreement(
     scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str], *, expected: bool
 ) -> Iterator[str]:
-    """In what the folder's own scores are others than those of its samples."""
+    """Whether the directory's scores.json disagrees with its samples."""
     if held is None:
         if expected:
-            yield "there is no scores.json; all scores are computed from the samples"
+            yield "scores.json is missing; all scores are computed from the samples"
         return
     try:
         written = json.loads(held)
         entries = {**written["tasks"], **written["groups"]}
-        told = _numbers({name: one for name, one in entries.items() if name not in left_out})
+        claimed = _numbers({name: one for name, one in entries.items() if name not in left_out})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         yield "scores.json cannot be read; all scores are computed from the samples"
         return
     made = _numbers({name: one.model_dump(mode="json") for name, one in scores.items()})
-    wrong = [place for place in dict.fromkeys((*made, *told)) if not _same(told.get(place), made.get(place))]
+    wrong = [place for place in dict.fromkeys((*made, *claimed)) if not _same(claimed.get(place), made.get(place))]
     if wrong:
         first = wrong[0]
         rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
         yield (
-            f"scores.json disagrees with the samples: {first} is {_told(told.get(first))} there, "
-            f"{_told(made.get(first))} by the samples{rest}; the samples count"
+            f"scores.json disagrees with the samples: {first} is {_first_of(claimed.get(first))} there, "
+            f"{_first_of(made.get(first))} by the samples{rest}; the samples count"
         )
 
 
@@ -185,17 +185,17 @@ def _numbers(entries: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal but for what another version of numpy may round otherwise."""
+    """Equal apart from rounding, which may differ between versions of numpy."""
     if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
         return bool(one == other)
-    numbers = [pair for pair in zip(one, other, strict=True) if None not in pair]
-    if any(isinstance(number, (str, bool, list, dict)) for pair in numbers for number in pair):
-        return False
-    close = all(abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b)) for a, b in numbers)
-    return close and [a is None for a in one] == [b is None for b in other]
+    numbers = [pair for pair in zip(one, other, strict=True) if pair != (None, None)]
+    return all(
+        type(a) in (int, float) and type(b) in (int, float) and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+        for a, b in numbers
+    )
 
 
-def _told(numbers: Any) -> str:
+def _first_of(numbers: Any) -> str:
     if not isinstance(numbers, list) or not numbers:
         return "absent"
     return "not computed" if numbers[0] is None else canonical_json(numbers[0])[:40]

@@ -1,4 +1,4 @@
-"""Numbers of strangers' folders: what no score can be is refused while a folder is read, before a board rests on it."""
+"""Untrusted numbers: what no score can be is refused while a directory is read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .board import Timeline
 __all__ = ["LARGEST", "require_samples", "require_scores", "require_statistics", "require_timelines"]
 
 LARGEST = 1e12
-"""No statistic, score or time of ours comes near it, and pages, figures and exports can print all that is smaller."""
-_FIX = "restore the folder, or score it again: medtasks score FOLDER --out NEW_FOLDER"
+"""Far above all our statistics, scores and times; pages, figures and exports can print everything below."""
+_FIX = "restore the directory, or score it again: medtasks score FOLDER --out NEW_FOLDER"
 
 
 def require_samples(place: str, samples: Sequence[Sample]) -> None:
@@ -34,8 +34,8 @@ def require_samples(place: str, samples: Sequence[Sample]) -> None:
 
 
 def require_statistics(metric: str, rows: Array) -> None:
-    """Refuse statistics ``(items, width)`` that score an item beyond `LARGEST`, or count less than nothing: sums of
-    such rows may do so in some resample alone.
+    """Refuse statistics ``(items, width)`` that score an item beyond `LARGEST` or count it negatively: a resample might
+    do so even if the whole sample does not.
 
     Raises:
         DataError: names the metric.
@@ -52,7 +52,7 @@ def require_statistics(metric: str, rows: Array) -> None:
 
 
 def require_scores(name: str, scores: Scores) -> None:
-    """Refuse scores of which one, or an end of an interval, is no number or beyond `LARGEST`, breakdowns included.
+    """Refuse scores and intervals that are not a number or beyond `LARGEST`, including breakdowns.
 
     Raises:
         DataError: names the task or group, and the metric.

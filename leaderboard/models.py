@@ -1,6 +1,6 @@
-"""Which model a run is of, and how the board shows it: its slug, and what the organiser's file says of it.
+"""The model of a run: its slug, its name, and what the organiser's file of models says about it.
 
-A file of models is YAML: a slug, a model's name or a glob of names, and what holds of it::
+A file of models is YAML: a slug, a name or a glob of names, and facts about the model::
 
     Qwen2.5-VL-7B*:
       name: Qwen2.5-VL 7B
@@ -11,7 +11,7 @@ A file of models is YAML: a slug, a model's name or a glob of names, and what ho
       trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
       notes: [quantised by us]
 
-A slug goes before a name, a name before a glob; of several globs the first counts.
+A slug precedes a name, a name precedes a glob; of several globs the first one is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -49,18 +49,18 @@ __all__ = [
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
-"""Facts that name the model itself; where there is ``checkpoint``, ``model`` is the back-end."""
+"""Facts that name the model itself; beside ``checkpoint``, ``model`` is the back-end."""
 NO_IDENTITY = frozenset(
     {
-        # where and how quickly it ran
+        # where and how fast it ran
         "processes", "num_processes", "device", "device_map", "batch_size", "max_batch_size", "num_concurrent",
         "concurrency", "timeout", "max_retries", "retries", "tensor_parallel_size", "data_parallel_size", "threads",
         "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
         "api_key_env", "predictions", "layout",
-        # counted or concluded while it ran
+        # counted or derived while it ran
         "finish", "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
         "architecture", "torch", "transformers", "rows", "identical_repeats", "unmatched", "answered", "missing",
-        # the same model, asked without media
+        # the same model, run without media
         "blind",
     }
 )  # fmt: skip
@@ -69,7 +69,7 @@ Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Described(BaseModel):
-    """What an organiser says of a model; what is not said stays as the runs tell it."""
+    """An organiser's facts about a model; the others come from its runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,11 +94,11 @@ class Described(BaseModel):
 
 
 Models = Mapping[str, Described]
-"""What a file says, by slug, name or glob, in the order of the file."""
+"""A file of models: facts by slug, name or glob, in the order of the file."""
 
 
 def model_name(manifest: RunManifest) -> str:
-    """What the run calls its model: a hub id or the last part of a path; a baseline's policy with its settings."""
+    """The model's name: a hub id or the last part of a path; for a baseline its policy with the settings."""
     facts = model_arguments(manifest)
     if facts.get("policy"):
         settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
@@ -115,8 +115,8 @@ def model_name(manifest: RunManifest) -> str:
 def model_key(manifest: RunManifest) -> str:
     """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
 
-    Processes, devices, batch sizes and whether media were shown do not count, nor do seeds but a baseline's: a
-    repetition is of the same model. Of local paths the last part counts.
+    Processes, devices, batch sizes, media or not, and seeds (except a baseline's) do not identify a model. Of local
+    paths only the last part does.
     """
     facts = model_arguments(manifest)
     baseline = bool(facts.get("policy"))
@@ -125,12 +125,12 @@ def model_key(manifest: RunManifest) -> str:
         for key, value in facts.items()
         if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
     }
-    # weights found in another folder are the same weights
+    # weights in another directory are the same weights
     if "fingerprint" in kept:
         kept.pop("pretrained", None)
         kept.pop("checkpoint", None)
     if manifest.model.get("layout") and manifest.model.get("model") != "unknown":
-        kept.pop("sha256", None)  # whoever names the model of some predictions has said which it is
+        kept.pop("sha256", None)  # the model of these predictions is identified by its name
     word = re.sub(
         r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", model_name(manifest).rpartition("/")[2].casefold()
     )
@@ -139,12 +139,12 @@ def model_key(manifest: RunManifest) -> str:
 
 
 def _identifying(value: Any) -> str:
-    """An adapter with a fingerprint is known by that, as weights are."""
+    """Adapters, like weights, are identified by their fingerprint if they have one."""
     return shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
-    """What the manifest says of the model or, where it has the back-end's name alone, what that was started with."""
+    """The manifest's facts about the model; if these are only the back-end's name, also its arguments."""
     facts = dict(manifest.model)
     if "layout" not in facts and (facts.get("model") in _SELF_DESCRIBED or "checkpoint" in facts):
         return facts
@@ -156,7 +156,7 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
 
 
 def read_models(path: Path) -> dict[str, Described]:
-    """What the YAML file ``path`` says of models.
+    """The models in the YAML file ``path``.
 
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
@@ -168,7 +168,7 @@ def read_models(path: Path) -> dict[str, Described]:
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: not a readable YAML file ({said}); fix or restore it.") from error
     if not isinstance(loaded, dict) or not loaded or not isinstance(node, yaml.MappingNode):
-        raise DataError(f"{path}: holds no models, expected a mapping of names to what holds of them; fix the file.")
+        raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
     names = [str(key.value) for key, _ in node.value]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: model {repeated[0]!r} is duplicated, expected once; join the two.")
@@ -178,25 +178,22 @@ def read_models(path: Path) -> dict[str, Described]:
 def _described(path: Path, name: str, said: Any) -> Described:
     if not isinstance(said, dict):
         known = ", ".join(Described.model_fields)
-        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields among {known}; fix it.")
+        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields from {known}; fix it.")
     try:
         return Described.model_validate(said)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        found = str(first["input"])[:80]
+        text = f"is {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
         if first["type"] == "extra_forbidden":
-            known = ", ".join(Described.model_fields)
-            told = f"is unknown, expected one of {known}"
-        else:
-            told = f"is {found!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {told}; fix it.") from error
+            text = f"is unknown, expected one of {', '.join(Described.model_fields)}"
+        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {text}; fix it.") from error
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
-    """How the board shows the model of a run, by what the organiser says and, for the rest, by its name.
+    """The model of a run as the board shows it: the organiser's facts, completed by what its name tells.
 
-    A baseline is of type ``baseline``; else type, size and what it was trained on are unknown until somebody says.
+    Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
     """
     name = str(run.model_facts.get("name", run.model))
     said = _find(models or {}, run.model, name)
@@ -217,13 +214,10 @@ def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
 
 def _find(models: Models, slug: str, name: str) -> Described:
     names = (name.casefold(), name.rpartition("/")[2].casefold())
-    for key, said in models.items():
-        if key == slug:
-            return said
-    for key, said in models.items():
-        if key.casefold() in names:
-            return said
-    for key, said in models.items():
-        if any(fnmatch.fnmatchcase(one, key.casefold()) for one in names):
-            return said
-    return Described()
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda key: key == slug,
+        lambda key: key.casefold() in names,
+        lambda key: any(fnmatch.fnmatchcase(one, key.casefold()) for one in names),
+    )
+    found = (described for matches in ways for key, described in models.items() if matches(key))
+    return next(found, Described())

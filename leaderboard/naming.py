@@ -1,4 +1,4 @@
-"""Telling models with one name apart, in words, by what their runs say of themselves."""
+"""Distinct names for models that share one, from the facts in their runs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .models import CHECKPOINT_NAMES, NO_IDENTITY
 __all__ = ["told_apart"]
 
 _FIRST = ("model", "presentation", "revision", "peft", "dtype")
-"""Facts that say most come first; then all others, by name."""
+"""The most telling facts come first; then all others, by name."""
 _LAST = ("fingerprint",)
 _DIGITS = 8
 _MOST = 3
-"""So many facts at most are tried together before the slug's hash has to do."""
+"""The most facts that are combined before the slug's hash is used."""
 Facts = Mapping[str, str]
 
 
 def told_apart(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names, by slug; where several models have one, each with what the others have otherwise.
+    """The names by slug; equal ones are followed by the facts in which their models differ.
 
     Args:
-        names: what each model is called, by slug.
-        facts: what a run of each says of its model, by slug (`RunFacts.model_facts`).
+        names: by slug.
+        facts: `RunFacts.model_facts` of a run of each model, by slug.
 
     >>> told_apart({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
@@ -42,7 +42,7 @@ def told_apart(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str
 
 
 def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
-    """By slug the fewest facts that all differ in; the slug's hash besides where no few do."""
+    """By slug the fewest facts in which all differ; if a few are not enough, with the slug's hash."""
     differing = [key for key in _ordered(facts) if len({one.get(key) for one in facts.values()}) > 1]
     for number in range(1, _MOST + 1):
         for keys in combinations(differing, number):

@@ -1,4 +1,4 @@
-"""Plain output folders of lmms-eval with our tasks: its sample logs, made into a run as ``medtasks score`` does."""
+"""Plain output of lmms-eval with our tasks: its sample logs, converted to a run like ``medtasks score`` does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats",
 
 @dataclass(frozen=True)
 class PlainRun:
-    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is how their names begin."""
+    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names."""
 
     directory: Path
     stamp: str
@@ -42,22 +42,22 @@ class PlainRun:
 
     @property
     def results(self) -> Path:
-        """The harness's own results beside the logs; it may be absent."""
+        """The harness's own results beside the logs, if there are any."""
         return self.directory / f"{self.stamp}_results.json"
 
     @property
     def files(self) -> list[Path]:
-        """All that the run is made of."""
+        """All files of the run."""
         return [*self.logs.values(), *([self.results] if self.results.is_file() else [])]
 
     @property
     def name(self) -> str:
-        """What the run is called: folder and stamp."""
+        """The run's name: directory and stamp."""
         return f"{self.directory.resolve().name}/{self.stamp}"
 
 
 def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
-    """The runs whose logs are among the file ``names`` of ``directory``, but for those with a folder of ours beside."""
+    """The runs with logs among the file ``names`` of ``directory``, except those with a directory of ours."""
     found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
     stamps = _stamps_of_ours(directory) if found else set()
     ours = {name for name, spec in load_specs().items() if spec.kind == "task"} if found else set()
@@ -73,18 +73,18 @@ def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
 
 
 def _stamps_of_ours(directory: Path) -> set[str]:
-    """How the harness's files of the runs begin that have a folder of ours in ``directory``."""
+    """The stamps of the harness's runs with a directory of ours in ``directory``."""
     stamps = set()
     for path in directory.glob("*_medtasks/manifest.json"):
         try:
             stamps.add(json.loads(path.read_bytes()).get("harness_stamp", ""))
-        except (OSError, ValueError, AttributeError):  # reading the folder itself says what is wrong with it
+        except (OSError, ValueError, AttributeError):  # reported when the directory itself is read
             continue
     return stamps
 
 
 def plain_digest(run: PlainRun) -> str:
-    """SHA-256 over the content of the run's files, wherever they lie.
+    """SHA-256 of the content of the run's files, wherever they are.
 
     Raises:
         DataError: a file cannot be read.
@@ -98,7 +98,7 @@ def plain_digest(run: PlainRun) -> str:
 def converted(run: PlainRun) -> RunRecord:
     """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
 
-    The model is what the results file tells; prompt, generation settings and frames stay unknown.
+    The model is that of the results file; prompt, generation settings and frames are unknown.
 
     Raises:
         NotPreparedError: the data are not prepared here.
@@ -137,7 +137,7 @@ def converted(run: PlainRun) -> RunRecord:
 
 
 def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:
-    """Our groups of which the run has every task."""
+    """Our groups whose tasks the run has all of."""
     found = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
     return {name: members for name, members in found.items() if set(members) <= tasks}
 
@@ -155,6 +155,6 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _created(stamp: str) -> str:
-    """The time in the names of the harness's files, which leave the time zone out."""
+    """The time in the names of the harness's files, which have no time zone."""
     found = _STAMP.fullmatch(stamp)
     return "{}-{}-{}T{}:{}:{}+00:00".format(*found.groups()) if found else stamp

@@ -1,4 +1,4 @@
-"""From result folders to the site with all its files, in one call: what the command line and the demo do."""
+"""From result directories to the site with all its files, for the command line and the demo."""
 
 from __future__ import annotations
 
@@ -24,16 +24,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Choices:
-    """How a board is made.
+    """How a board is made: the options of ``medtasks leaderboard build``.
 
-    Args:
-        title: its heading.
-        models: the organiser's file of models (`medtasks.leaderboard.models`).
-        demonstration: let runs on miniature data be ranked, marked as such.
-        published: show the papers' figures, apart from ranked rows.
-        documents: files of document hashes, beside the data prepared here (`medtasks.leaderboard.releases`).
-        figures: formats of the figures (`medtasks.leaderboard.figures.FORMATS`); none draws none.
-        cache: where the digests of folders are kept; None to read every folder anew.
+    ``models`` is the file of models, ``documents`` are files of document hashes, ``figures`` the formats of figures,
+    ``cache`` keeps the digests of directories (None reads every directory again).
     """
 
     title: str = "medtasks leaderboard"
@@ -51,13 +45,13 @@ def publish(
     """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
 
     Args:
-        results: result folders, or trees that hold some.
-        site: a new or empty folder, or an earlier site.
-        choices: how; the defaults where absent.
-        progress: told how many folders are read, of how many.
+        results: result directories, or trees that contain some.
+        site: a new or empty directory, or an earlier site.
+        choices: options, by default those of `Choices`.
+        progress: called with the number of directories read, and of all.
 
     Raises:
-        UsageError: a path is not a directory, there is no result in any, or ``site`` holds something else.
+        UsageError: a path is not a directory, there are no results, or ``site`` has other files.
         DataError: the file of models, or one of document hashes, cannot be read.
     """
     choices = choices or Choices()
@@ -65,7 +59,7 @@ def publish(
     models = read_models(choices.models) if choices.models is not None else None
     digests, refused = collect(results, choices.cache, progress)
     if not digests:
-        found = "; ".join(f"{one.folder}: {one.reason}" for one in refused) or "no result folder (…_medtasks)"
+        found = "; ".join(f"{one.folder}: {one.reason}" for one in refused) or "no result directory (…_medtasks)"
         raise UsageError(f"nothing to show: {found}")
     board = build_board(
         digests,

@@ -1,4 +1,4 @@
-"""Published figures beside a board's columns: never in a ranking, in the unit that the board has."""
+"""Published figures, matched with the columns of a board."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .reference import Reference, ReferenceCell, ReferenceRow
 __all__ = ["Place", "place_of", "published_rows"]
 
 Place = tuple[str, str, "str | None", "str | None"]
-"""What is scored: task, metric, breakdown, group."""
+"""Task, metric, breakdown, group."""
 
 
 def place_of(column: BoardColumn | ReferenceCell) -> Place:
-    """What a column, or a published figure, is the score of."""
+    """What a column, or a published figure, scores."""
     return column.task, column.metric, column.breakdown, column.group
 
 
 def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """The published rows; a figure names the board's column where ``keys`` has one, else the paper's own heading."""
+    """The published rows; figures name the board's column if ``keys`` has one, otherwise the paper's own heading."""
     return tuple(_row(row, keys) for row in reference.rows)
 
 

@@ -1,4 +1,4 @@
-"""Which of several models is best by one score, how sure that is, and which of them cannot be told apart."""
+"""Ranks of models by one score, with intervals, and groups that do not differ significantly."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def rank_models(
     unranked: Mapping[str, str] | None = None,
     resamples: int = 1000,
 ) -> Ranking:
-    """Ranks with intervals, all pairs, and letters of models that cannot be told apart.
+    """Ranks with intervals, all pairs, and the compact letter display.
 
     Args:
-        column: what is ranked by; a metric of which lower is better ranks the other way.
-        tables: by model the metric's statistics ``(items, width)``; `medtasks.results.items.without_value` says
-            which rows do not count. A model without any that counts is not ranked.
-        clusters: for each item its cluster.
-        cluster: what a cluster is, in a word.
+        column: the score, in whose direction models are ranked.
+        tables: by model the metric's statistics ``(items, width)``; rows without a value
+            (`medtasks.results.items.without_value`) do not count, models with no others are not ranked.
+        clusters: the cluster of each item.
+        cluster: the kind of cluster, in a word.
         signature: of the scores.
-        unranked: models that are comparable but get no place, and why.
+        unranked: comparable models without a rank, and why.
         resamples: number of resamples.
 
     Raises:
@@ -49,7 +49,7 @@ def rank_models(
     compared = compare_models(contest, resamples=resamples)
     bounds = rank_intervals(compared.resampled, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
     letters = compact_letters(_different(compared.pairs), order)
-    # models that never differ do not tell what could be seen
+    # pairs that never differ have no standard error to derive it from
     seen = [detectable_difference(one.standard_error, one.clusters) for one in compared.found if one.standard_error]
     known = [one for one in seen if one is not None]
     return Ranking(

@@ -1,4 +1,4 @@
-"""What of a run's settings may be shown: no path of a machine, no address, no key."""
+"""Settings of a run without paths of a machine, addresses and keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtasks.results.files import canonical_json
 __all__ = ["HIDDEN", "is_secret", "shown", "shown_argument", "shown_facts"]
 
 HIDDEN = "…"
-"""Stands for what is not shown."""
+"""Replaces what is not shown."""
 
 _SECRET_NAME = re.compile(
     r"(^|[_-])(api|access|secret|private|auth)?[_-]?(key|token|secret|password|passwd|credentials?|authorization)$",
@@ -28,7 +28,7 @@ _PATH = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting of that name holds a key (``api_key``, ``token``), so that it is shown nowhere.
+    """Whether a setting of that name is a key (``api_key``, ``token``), which is never shown.
 
     >>> [is_secret(name) for name in ("api_key", "hf-token", "key", "api_key_env", "max_new_tokens")]
     [True, True, True, False, False]
@@ -46,19 +46,19 @@ def shown(value: Any) -> str:
     text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
     stripped = text.strip()
     if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(r"[\n,;'\"<>|=()]", stripped):
-        return re.split(r"[/\\]", stripped.rstrip("/\\"))[-1] or HIDDEN  # a whole path, which may hold blanks
+        return re.split(r"[/\\]", stripped.rstrip("/\\"))[-1] or HIDDEN  # a whole path, which may have spaces
     return _PATH.sub(lambda found: found[1] or _last(found[0]), text)
 
 
 def _last(path: str) -> str:
-    """Of a path that ends in a separator; a separator alone is none."""
+    """The last part of a path that ends in a separator; a separator alone is not a path."""
     if len(path) == 1:
         return path
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or HIDDEN
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with every text in it as :func:`shown` has it."""
+    """``value`` with every text in it redacted."""
     if isinstance(value, Mapping):
         return {str(key): HIDDEN if is_secret(str(key)) else _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def shown_argument(text: str) -> str:
-    """Arguments of a back-end, ``key=value,key=value``, without what must not be shown.
+    """Arguments of a back-end, ``key=value,key=value``, redacted.
 
     >>> shown_argument("pretrained=/data/Qwen,api_key=abc,device=cuda:0")
     'pretrained=Qwen,api_key=…,device=cuda:0'
@@ -82,7 +82,7 @@ def shown_argument(text: str) -> str:
 
 
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Every fact as text, in order of the names; what is not set is left out."""
+    """Every fact that is set, as text, by name."""
     return {
         key: HIDDEN if is_secret(key) else _shown_fact(key, value)
         for key, value in sorted((str(key), value) for key, value in facts.items())

@@ -1,4 +1,4 @@
-"""What the documents of submitted runs are compared with: data prepared here, and files of ``leaderboard digest``."""
+"""The releases that documents of runs are compared with: data prepared here, and files of ``leaderboard digest``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, first_line
 from medtasks.spec import load_spec
 
-from .document_files import read_document_files
-from .documents import TaskDocuments, View, hashes_of, split
+from .documents import TaskDocuments, View, hashes_of, read_document_files, split
 
 __all__ = ["Match", "Release", "Releases"]
 
@@ -31,10 +30,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Match:
-    """A run's documents of one task beside the release's.
+    """A comparison of a run's documents of one task with the release's.
 
-    ``absent`` says why there is nothing to compare them with; None where they were compared. ``strange`` counts
-    documents that are none of the task's, ``missing`` those of the task that the run lacks.
+    ``absent`` says why there is nothing to compare them with, ``strange`` counts documents that are not the task's,
+    ``missing`` those of the task that the run lacks.
     """
 
     absent: str | None = None
@@ -43,13 +42,13 @@ class Match:
 
 
 class Releases:
-    """The releases that are at hand: data prepared here, miniature data (made where absent), and digest files.
+    """The available releases: data prepared here, miniature data (made if absent), and digest files.
 
     Args:
         files: written by ``medtasks leaderboard digest``.
 
     Raises:
-        DataError: a file is no such file.
+        DataError: a file is not a digest file.
     """
 
     def __init__(self, files: Sequence[Path] = ()) -> None:
@@ -57,7 +56,7 @@ class Releases:
         self._known: dict[tuple[str, Release, View], tuple[bytes, ...] | str] = {}
 
     def match(self, task: str, release: Release, own: TaskDocuments) -> Match:
-        """A run's documents of ``task`` beside those of the release that it claims."""
+        """Compare a run's documents of ``task`` with those of the release that it claims."""
         sets = self.known(task, release, own.view)
         if isinstance(sets, str):
             return Match(absent=sets)
@@ -67,7 +66,7 @@ class Releases:
         return Match(strange=len(mine.difference(*known)), missing=min(len(one - mine) for one in known))
 
     def known(self, task: str, release: Release, view: View) -> tuple[bytes, ...] | str:
-        """Hashes of the task's documents, from every source that has this release; or why none has."""
+        """Hashes of the task's documents, from every source of this release; or why there is none."""
         key = (task, release, view)
         if key not in self._known:
             found: list[bytes] = []
@@ -76,7 +75,7 @@ class Releases:
                 found.append(hashes_of(task, self.documents(task, release, view.cap), view))
             except MedtasksError as error:
                 absent = first_line(error).rstrip(".")
-            if view == View():  # a file holds whole documents alone
+            if view == View():  # files have only whole documents
                 found += self._files.get((release.fingerprint, task), ())
             self._known[key] = tuple(dict.fromkeys(found)) or absent
         return self._known[key]
@@ -85,7 +84,7 @@ class Releases:
         """The task's documents, of the data prepared here.
 
         Raises:
-            MedtasksError: these are not of that release, or there are none.
+            MedtasksError: no data of that release are prepared.
         """
         here = os.environ.get("MEDTASKS_DATA", "")
         others: list[MedtasksError] = []

@@ -1,4 +1,4 @@
-"""A run without the rows of data that must not be shared: what is left makes the same scores."""
+"""A run without the rows of data that must not be shared, and with the same scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 40
 
 
 def card_of(benchmark: str) -> Card | None:
-    """The card that shows the tasks of ``benchmark``: its own, or the one that it stands on beside another."""
+    """The board layout with the tasks of ``benchmark``: its own, or another benchmark's."""
     cards = all_cards()
     if benchmark in cards:
         return cards[benchmark]
@@ -38,7 +38,7 @@ def card_of(benchmark: str) -> Card | None:
 
 
 def is_withheld(benchmark: str) -> bool:
-    """Whether nothing of the benchmark's samples may be shown but ids, extracted options and scores."""
+    """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
     card = card_of(benchmark)
     return card is None or card.shows == "nothing"
 
@@ -49,18 +49,17 @@ def is_stripped(samples: Sequence[Sample]) -> bool:
 
 
 def strip_run(folder: Path, out: Path) -> Path:
-    """Write the run in ``folder`` as the new folder ``out``, without what its benchmarks' cards withhold; return it.
+    """Write the run in ``folder`` to the new directory ``out``, without what its board layouts withhold.
 
-    Samples of such a benchmark keep their ids, the options that were right and chosen, the groups of its breakdowns,
-    scores and statistics. Prompts, responses, references, verdicts and media names are left out, and clusters
-    (patients) are numbered anew, in one order whatever the model, over all such tasks of the folder: only stripped runs
-    of the same tasks are comparable. The scores stay what they were; but who holds such a folder can no longer make
-    them again from responses.
+    Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
+    and statistics. Prompts, responses, references, verdicts and media names are removed, and clusters (patients) get
+    new numbers over all such tasks of the run, so only stripped runs of the same tasks are comparable. The scores do
+    not change, but cannot be recomputed from responses any more.
 
     Raises:
-        UsageError: ``folder`` neither is nor holds one run's, or ``out`` exists.
+        UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
         DataError: the run cannot be read.
-        MedtasksError: a breakdown rests on a field that is text, or the scores would change.
+        MedtasksError: a breakdown uses a field that is text, or the scores would change.
     """
     manifest, samples = read_run(one_run(folder))
     threshold = judged_threshold(manifest.judge)
@@ -72,17 +71,17 @@ def strip_run(folder: Path, out: Path) -> Path:
     }
     tasks, groups = pooled_scores(kept, manifest.groups, threshold=threshold)
     if (tasks, groups) != pooled_scores(samples, manifest.groups, threshold=threshold):
-        raise MedtasksError(f"{folder}: its scores would change without the rows; keep the folder private instead.")
+        raise MedtasksError(f"{folder}: its scores would change without the rows; keep the directory private instead.")
     return write_run(out, RunRecord(manifest=manifest, samples=kept, tasks=tasks, groups=groups))
 
 
 def _numbered(clusters: set[str]) -> dict[str, str]:
-    """New names in the order of the old ones, so that the bootstrap draws the same clusters."""
+    """New names in the order of the old ones, so that the bootstrap resamples the same clusters."""
     return {name: f"c{number:06d}" for number, name in enumerate(sorted(clusters), start=1)}
 
 
 class _Watched(dict[str, Any]):
-    """A document that remembers which of its fields were looked at."""
+    """A document that records which of its fields were read."""
 
     def __init__(self, fields: Mapping[str, Any], seen: set[str]) -> None:
         super().__init__(fields)
@@ -98,7 +97,7 @@ class _Watched(dict[str, Any]):
 
 
 def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
-    """The fields of documents that joining, breakdowns and pooled metrics look at."""
+    """The fields of documents that joining, breakdowns and pooled metrics read."""
     metadata = load_spec(task).metadata
     benchmark = get_benchmark(metadata.benchmark)
     seen: set[str] = set()
@@ -118,8 +117,8 @@ def _refuse_text(task: str, field: str, value: Any) -> None:
     for text in texts_in(value):
         if len(text) > _LONGEST or " " in text.strip():
             raise MedtasksError(
-                f"{task}: its scores rest on the field `{field}`, which holds text ({text[:40]!r}); keep the folder "
-                "private instead."
+                f"{task}: its scores depend on the field `{field}`, which is text ({text[:40]!r}); keep the "
+                "directory private instead."
             )
 
 
@@ -145,5 +144,5 @@ def _repeat(repeat: Repeat, benchmark: Benchmark) -> Repeat:
 
 
 def _option(filtered: str, status: str, benchmark: Benchmark) -> str:
-    """An option's letter, or why there is none; an open answer is left out."""
+    """An option's letter, or why there is none; open answers are removed."""
     return filtered if filtered in benchmark.options or filtered == f"[{status}]" else ""

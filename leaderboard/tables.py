@@ -1,4 +1,4 @@
-"""Rows of a board's tables: each model's comparable scores, then those that are set apart, with the reasons."""
+"""Rows of a board's tables: each model's comparable scores, then those that are not comparable, with the reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HASH = re.compile(r"\b[0-9a-f]{8}…")
 
 
 def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str]:
-    """The groups of a breakdown that any run holds of a task."""
+    """The groups of a task's breakdown in any run."""
     return {
         group
         for digest in digests
@@ -31,12 +31,12 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
 
 
 def is_incomplete(score: MetricScore) -> bool:
-    """Whether too many items lack a response or a verdict for a value to count, whatever the run's own threshold."""
+    """Whether too many items lack a response or a verdict, whatever the run's own threshold."""
     return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
 def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
-    """A run's score in a column; None where the run has none, or the metric applies to none of its items there."""
+    """A run's score in a column; None without one, or if the metric applies to none of its items."""
     entry = digest.entries.get(column.task)
     scores: Scores | None = None if entry is None else entry.scores
     if scores is not None and column.breakdown is not None:
@@ -74,7 +74,7 @@ class _Row:
 
 
 class Tables:
-    """Tables of one benchmark out of several runs; ``order`` gives a model its place among rows."""
+    """Tables of one benchmark from several runs; ``order`` gives the order of models."""
 
     def __init__(self, digests: Sequence[Digest], standings: Standings, order: Mapping[str, tuple[float, ...]]) -> None:
         self._digests = {digest.facts.key: digest for digest in digests}
@@ -82,7 +82,7 @@ class Tables:
         self._order = order
 
     def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
-        """The table of the columns; a model's row may come of several runs, a row set apart is one run's."""
+        """The table of the columns; a model's row may combine several runs, rows not comparable are of one run."""
         rows: dict[str, _Row] = {}
         apart: dict[str, _Row] = {}
         for column in columns:
@@ -107,22 +107,26 @@ class Tables:
     def _unusual(self, columns: Sequence[BoardColumn]) -> str:
         standings = {(one.task, one.metric): self._standings.of(one.task, one.metric) for one in columns}
         tasks = sorted({task for (task, _), standing in standings.items() if not standing.usual})
-        return f"No run of {', '.join(tasks)} follows today's task files; these runs are alike." if tasks else ""
+        return (
+            f"No run of {', '.join(tasks)} follows today's task files; these runs agree with each other."
+            if tasks
+            else ""
+        )
 
     def _unverified(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """Whose questions and gold answers, or whose scores, readers have to take on trust."""
+        """Tasks whose documents were not verified, or whose scores cannot be recomputed."""
         levels: dict[int, set[str]] = {1: set(), 2: set()}
         for column in columns:
             for digest in self._standings.of(column.task, column.metric).ranked.values():
                 levels.get(trust(digest, column.task), set()).add(column.task)
         notes = [unverified_note(sorted(levels[2]))] if levels[2] else []
         if levels[1]:
-            told = "stripped of prompts and responses, so their scores are taken as they say"
-            notes.append(f"Runs of {', '.join(sorted(levels[1]))} are {told}.")
+            tasks = ", ".join(sorted(levels[1]))
+            notes.append(f"Runs of {tasks} have no prompts and responses, so their scores are taken as submitted.")
         return notes
 
     def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """How much of a release the comparable runs of a column answered, where that is not all."""
+        """How much of a release the comparable runs of a column answered, if not all."""
         ranked = {(one.task, one.metric): self._standings.of(one.task, one.metric).ranked for one in columns}
         notes = (
             f"{note}."
@@ -145,13 +149,12 @@ class Tables:
 
 
 def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
-    """The reasons, those that differ in hashes alone (one for each task) as one."""
+    """The reasons; those that differ only in hashes (one for each task) are combined."""
     alike: dict[str, list[str]] = {}
     for reason in reasons:
         alike.setdefault(_HASH.sub("", reason), []).append(reason)
     return tuple(
-        first + f" (and {len(others)} more like this, of other tasks)" * bool(others)
-        for first, *others in alike.values()
+        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in alike.values()
     )
 
 

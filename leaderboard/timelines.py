@@ -1,4 +1,4 @@
-"""Streaming items as a model answered them, by the turns that were scored."""
+"""Streaming items as a model answered them, in the rounds that were scored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .redaction import shown
 __all__ = ["MOST", "timelines"]
 
 MOST = 12
-"""Items of a task that are shown, in order of their ids."""
+"""Items of a task that are shown, by id."""
 LONGEST = 400  # characters of a response
 
 
 def timelines(model: str, task: str, items: Sequence[Item]) -> tuple[Timeline, ...]:
     """The first `MOST` streaming items of ``items``, which a benchmark with rounds has joined; times as in the item.
 
-    ``expected_time`` and ``tolerance`` are those that the scores rest on, a record's own or what stands in for them.
+    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
     """
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):

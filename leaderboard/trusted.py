@@ -1,4 +1,4 @@
-"""The document hashes of releases that an organiser trusts: of prepared data, or of runs that are a measure."""
+"""The document hashes of releases that an organiser trusts, from prepared data or from reference runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from medtasks.plugin import all_benchmarks
 from medtasks.spec import load_spec, load_specs
 
 from .collect import find_runs
-from .document_files import Hashes
-from .documents import View
+from .documents import Hashes, View
 from .reading import digest_run
 from .releases import Release, Releases
 from .standings import doubts
@@ -22,15 +21,15 @@ __all__ = ["trusted_documents"]
 
 
 def trusted_documents(sources: Sequence[str]) -> Hashes:
-    """Hashes of the documents of all tasks that the sources hold.
+    """Hashes of the documents of all tasks in the sources.
 
     Args:
-        sources: names of benchmarks, whose prepared data are taken, and result folders (or folders that hold some).
+        sources: names of benchmarks with prepared data, and result directories (or directories that contain some).
 
     Raises:
         UsageError: a source is neither, or two sources disagree.
         NotPreparedError: a benchmark has no prepared data.
-        MedtasksError: a run is of no use as a measure: not of all documents, stripped, or doubtful itself.
+        MedtasksError: a run cannot be a reference: incomplete, stripped, or doubtful itself.
     """
     found: dict[tuple[str, str], bytes] = {}
     for source in sources:
@@ -48,18 +47,15 @@ def _of_data(benchmark: str) -> dict[tuple[str, str], bytes]:
     manifest = open_prepared(benchmark).manifest
     release = Release(manifest.fingerprint, manifest.mini)
     releases = Releases()
-    tasks = [
-        name
-        for name, spec in load_specs().items()
-        if spec.kind == "task" and load_spec(name).metadata.benchmark == benchmark
-    ]
     found = {}
-    for task in tasks:
+    for task, spec in load_specs().items():
+        if spec.kind != "task" or load_spec(task).metadata.benchmark != benchmark:
+            continue
         hashes = releases.known(task, release, View())
         if not isinstance(hashes, str):  # else the release has no rows of the task
             found[manifest.fingerprint, task] = hashes[0]
     if not found:
-        raise DataError(f"{benchmark}: its prepared data hold no document of any task; prepare them again.")
+        raise DataError(f"{benchmark}: its prepared data have no document of any task; prepare them again.")
     return found
 
 
@@ -67,11 +63,11 @@ def _of_runs(source: str) -> dict[tuple[str, str], bytes]:
     path = Path(source)
     if not path.is_dir():
         known = ", ".join(all_benchmarks())
-        raise UsageError(f"{source}: neither a result folder (…_medtasks) nor a benchmark; benchmarks are {known}.")
+        raise UsageError(f"{source}: neither a result directory (…_medtasks) nor a benchmark; benchmarks are {known}.")
     found: dict[tuple[str, str], bytes] = {}
     folders = find_runs([path])
     if not folders:
-        raise UsageError(f"{path}: holds no result folder (…_medtasks); name one of a run that you trust.")
+        raise UsageError(f"{path}: contains no result directory (…_medtasks); name one that you trust.")
     for folder in folders:
         digest = verified(digest_run(folder), Releases())
         for task, documents in digest.documents.items():
@@ -85,7 +81,7 @@ def _of_runs(source: str) -> dict[tuple[str, str], bytes]:
             key = (digest.facts.data[load_spec(task).metadata.benchmark], task)
             if found.setdefault(key, documents.hashes) != documents.hashes:
                 raise UsageError(
-                    f"{path}: holds runs with other documents of {task}, although they claim the same data "
+                    f"{path}: contains runs with other documents of {task}, although they claim the same data "
                     f"({key[0][:16]}); name the one to trust."
                 )
     return found

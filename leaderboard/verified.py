@@ -1,4 +1,4 @@
-"""Whether the documents of runs are those of the data that they claim: forged ones are set apart, the rest is noted."""
+"""Whether the documents of runs are those of the data they claim: forged runs are not ranked, doubts are noted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["match_of", "unverified_note", "verified"]
 
 
 def verified(digest: Digest, releases: Releases) -> Digest:
-    """The digest with what comparing its documents with the releases at hand gives."""
+    """The digest, with the result of comparing its documents with the available releases."""
     matches = {task: match_of(digest, task, releases) for task in digest.documents}
     doubts = {
         task: (*_doubts(match, len(digest.documents[task]), whole=digest.complete[task]), *digest.doubts.get(task, ()))
@@ -32,7 +32,7 @@ def verified(digest: Digest, releases: Releases) -> Digest:
 
 
 def match_of(digest: Digest, task: str, releases: Releases) -> Match:
-    """The documents of one task of the run beside those of the release that its manifest claims."""
+    """Compare the documents of one task of the run with the release that its manifest claims."""
     fingerprint = digest.facts.data.get(load_spec(task).metadata.benchmark, "")
     return releases.match(task, Release(fingerprint, digest.facts.mini), digest.documents[task])
 
@@ -40,8 +40,8 @@ def match_of(digest: Digest, task: str, releases: Releases) -> Match:
 def unverified_note(tasks: list[str]) -> str:
     """A sentence for readers of the board."""
     return (
-        f"Documents not verified: {', '.join(tasks)} (neither the data nor a file of document hashes was at hand when "
-        "the board was built, so questions and gold answers are those that the runs claim)."
+        f"Documents not verified: {', '.join(tasks)} (neither the data nor a file of document hashes was available "
+        "when the board was built, so questions and gold answers are those that the runs claim)."
     )
 
 
@@ -61,4 +61,4 @@ def _notes(digest: Digest, doubts: dict[str, tuple[str, ...]], unverified: dict[
     if unverified:
         yield unverified_note(sorted(unverified))
     if stripped := sorted(task for task, one in digest.documents.items() if one.view.fields is not None):
-        yield f"stripped, so that nobody can score the responses again: {', '.join(stripped)}"
+        yield f"stripped, so the responses cannot be scored again: {', '.join(stripped)}"

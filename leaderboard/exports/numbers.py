@@ -1,26 +1,28 @@
-"""Numbers for people: one rule for pages of paper, Markdown and figures. Machine-readable exports keep all digits."""
+"""Numbers and names as pages, exports and figures show them."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from decimal import ROUND_HALF_UP, Decimal
 
-from ..board import BoardColumn, Cell, Unit
+from ..board import Board, BoardColumn, Cell, Unit
 
-__all__ = ["UNITS", "direction", "rounded", "rounding_note", "shown", "shown_interval"]
+__all__ = ["UNITS", "column_note", "direction", "rounded", "safe_name", "shown", "shown_interval", "shown_name"]
 
-UNITS: dict[str, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score"}
-"""What a number of each unit is, once it is `shown`."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
-_DIGITS = {"fraction": 1, "points": 1, "seconds": 1, "score": 3}
+UNITS: dict[Unit, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score"}
+"""The unit of a number as printed by `shown`."""
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
-    """``value`` as it is shown: fractions times 100 and points to one decimal, seconds to one, scores to three.
+    """``value`` as printed: fractions in per cent, points and seconds with one decimal, scores with three.
 
     Halves are rounded away from zero, on the decimal number that ``repr`` gives; there is no -0.0.
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
-    step = Decimal(1).scaleb(-_DIGITS[unit])
+    step = Decimal("0.001" if unit == "score" else "0.1")
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 
 
@@ -34,22 +36,38 @@ def shown(value: float, unit: Unit) -> str:
 
 
 def shown_interval(cell: Cell, unit: Unit) -> str:
-    """``58.1, 64.4``; empty where the cell has no interval."""
+    """``58.1, 64.4``; empty for a cell without an interval."""
     if cell.low is None or cell.high is None:
         return ""
     return f"{shown(cell.low, unit)}, {shown(cell.high, unit)}"
 
 
 def direction(column: BoardColumn) -> str:
-    """What a reader must know to tell a good number of the column from a bad one; empty where more is better."""
+    """Which values of the column are good; empty where more is better."""
     if column.signed:
         return "0 is best"
     return "" if column.higher_is_better else "lower is better"
 
 
-def rounding_note(confidence: float) -> str:
-    """How numbers are given, in a sentence."""
-    return (
-        f"Fractions are given in per cent, all numbers to one decimal (scores to three); brackets hold "
-        f"{100 * confidence:g} % cluster-bootstrap intervals."
-    )
+def column_note(column: BoardColumn) -> str:
+    """Unit and direction: ``s, 0 is best``."""
+    return ", ".join(filter(None, (UNITS[column.unit], direction(column))))
+
+
+def shown_name(board: Board, model: str, blind: bool = False) -> str:
+    """The name of the model with the slug ``model``; runs without media are marked."""
+    name = board.models[model].name if model in board.models else model
+    return f"{name} (blind)" if blind else name
+
+
+def safe_name(text: str) -> str:
+    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct.
+
+    >>> safe_name("mi_cxr"), safe_name("../etc")
+    ('mi_cxr', 'etc-f7f9121f')
+    """
+    kept = _UNSAFE.sub("-", text).strip("-.")[:80]
+    if kept == text and text:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{kept}-{digest}".lstrip("-")

@@ -2,6 +2,84 @@
 
 from __future__ import annotations
 
-from .draw import FORMATS, FigureFiles, draw_all
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medtasks.errors import UsageError
+
+from ..board import BenchmarkBoard, Board, BoardPlot
+from ..exports.numbers import safe_name
+from . import bars, heatmap, letters, paired, radar, timeline
+from .canvas import MOST_MODELS, Drawing, drawing, save
+from .chosen import choose
 
 __all__ = ["FORMATS", "FigureFiles", "draw_all"]
+
+FORMATS = ("svg", "png", "pdf")
+
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """A figure as files: paths by format, relative to the directory they were written to; ``alt`` describes it in
+    words, ``width`` and ``height`` are those of the SVG in CSS pixels."""
+
+    files: Mapping[str, str]
+    title: str
+    alt: str
+    width: int
+    height: int
+
+
+def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], FigureFiles]:
+    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return files by benchmark and plot.
+
+    A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
+
+    Raises:
+        UsageError: a format is unknown.
+    """
+    unknown = [one for one in formats if one not in FORMATS]
+    if unknown:
+        raise UsageError(f"figure format {unknown[0]!r} is unknown; choose from {', '.join(FORMATS)}.")
+    found = {}
+    with drawing():
+        for benchmark, plot in [(one, plot) for one in board.benchmarks for plot in one.plots]:
+            drawn = _drawn(board, benchmark, plot)
+            if drawn is None:
+                continue
+            files = save(drawn, directory, f"{safe_name(benchmark.name)}/{safe_name(plot.name)}", formats)
+            width, height = (round(96 * inches) for inches in drawn.figure.get_size_inches())
+            found[benchmark.name, plot.name] = FigureFiles(files, drawn.title, drawn.alt, width, height)
+    return found
+
+
+def _drawn(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Drawing | None:
+    subtitle = ["Miniature data: a demonstration, not a benchmark result."] if board.demonstration else []
+    if plot.kind == "letters":
+        drawn = letters.draw(board, benchmark, plot, subtitle)
+    elif plot.kind == "timeline":
+        drawn = timeline.draw(board, benchmark, plot, subtitle)
+    else:
+        drawn = _drawn_scores(board, benchmark, plot, subtitle)
+    if drawn is None or not subtitle:
+        return drawn
+    return replace(drawn, alt=f"{subtitle[0]} {drawn.alt}")
+
+
+def _drawn_scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: list[str]) -> Drawing | None:
+    heat = plot.kind == "heatmap"
+    chosen = choose(board, benchmark, plot).in_order() if heat else choose(board, benchmark, plot, MOST_MODELS)
+    if not chosen.models or not chosen.columns:
+        return None
+    if chosen.incomplete:
+        subtitle = [*subtitle, "Some values are incomplete (*)."]
+    if chosen.extent:
+        plot = plot.model_copy(update={"title": f"{plot.title} ({chosen.extent})"})
+    if heat:
+        return heatmap.draw(plot, chosen, subtitle)
+    if plot.kind == "paired":
+        return paired.draw(plot, chosen, subtitle)
+    if plot.kind == "radar" and radar.possible(chosen):
+        return radar.draw(plot, chosen, subtitle)
+    return bars.draw(plot, chosen, subtitle, board.confidence)

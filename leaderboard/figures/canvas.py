@@ -1,22 +1,64 @@
-"""Drawing without global state, and files whose bytes follow from the numbers alone."""
+"""The looks of figures, drawing without global state, and files whose bytes follow from the numbers alone."""
 
 from __future__ import annotations
 
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from .style import DARK, GRID, INK, PAPER, WIDTH
-from .text import wrapped
+from medtasks.text import one_line
 
-__all__ = ["Drawing", "drawing", "new_figure", "save"]
+__all__ = [
+    "DARK", "GRID", "INK", "LOOKS", "MOST_MODELS", "MUTED", "PAPER", "SPAN", "WIDTH", "Drawing", "Drawn", "Look",
+    "distinct", "drawing", "listed", "new_figure", "save", "short", "wrapped",
+]  # fmt: skip
+
+Drawn: TypeAlias = "dict[str, Any]"
+"""Arguments of matplotlib that say how something looks."""
+
+WIDTH = 4.8
+"""Inches: at the width of a phone the text is still about 10 pixels high."""
+
+MOST_MODELS = 8
+"""How many models bars, radars, dumbbells, letters and timelines show; more could not be distinguished."""
+
+INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
+"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
+them by those of `DARK`."""
+
+DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
+
+SPAN = "#56b4e9"
+
+
+class Look(NamedTuple):
+    """One series: Okabe and Ito's colours (grey for their yellow, which fades on white), and marks without colour."""
+
+    colour: str
+    marker: str
+    hatch: str
+    line: tuple[int, tuple[float, ...]]
+
+
+LOOKS = (
+    Look("#0072b2", "o", "", (0, ())),
+    Look("#e69f00", "s", "////", (0, (6, 2))),
+    Look("#009e73", "^", "||||", (0, (2, 2))),
+    Look("#d55e00", "D", "\\\\\\\\", (0, (6, 2, 1, 2))),
+    Look("#56b4e9", "v", "xxxx", (0, (1, 1))),
+    Look("#cc79a7", "P", "----", (0, (9, 2, 2, 2, 2, 2))),
+    Look("#8d96a0", "X", "++++", (0, (4, 1))),
+    Look("#9b7a00", "*", "//", (0, (3, 1, 1, 1, 1, 1))),
+)
 
 _SETTINGS = {
     "axes.axisbelow": True,
@@ -57,16 +99,48 @@ _FILL = re.compile(r' fill="(#[0-9a-f]{6})"')
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, its title, and the text for those who do not see it."""
+    """A figure, its title, and its alternative text."""
 
     figure: Figure
     title: str
     alt: str
 
 
+def short(text: str, most: int = 30) -> str:
+    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the end.
+
+    >>> short("laboratory/Very-Long-Model-Name-72B-Instruct", 24)
+    'laboratory/Ve…B-Instruct'
+    """
+    plain = one_line(text)
+    if len(plain) <= most:
+        return plain
+    end = (most - 1) * 2 // 5
+    return f"{plain[: most - 1 - end]}…{plain[len(plain) - end :]}"
+
+
+def distinct(texts: Sequence[str], most: int = 30) -> list[str]:
+    """`short` of each, with a number added to those that would be equal."""
+    cut = [short(text, most) for text in texts]
+    return [
+        f"{text} ({cut[: place + 1].count(text)})" if cut.count(text) > 1 else text for place, text in enumerate(cut)
+    ]
+
+
+def wrapped(text: str, width: int) -> str:
+    """``text`` in at most three lines of ``width`` characters."""
+    return "\n".join(textwrap.wrap(one_line(text), width, max_lines=3, placeholder=" …"))
+
+
+def listed(parts: Sequence[str], most: int = 8) -> str:
+    """The parts as a list in a sentence; of many the first, and the number of the others."""
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return "; ".join(parts[:most]) + more
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
-    """matplotlib's defaults and ours, whatever the user's own settings; those are back afterwards."""
+    """Our settings on top of matplotlib's defaults; the user's own are restored afterwards."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         # a name may be of any script; browsers have the glyphs that the bundled font lacks
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
@@ -76,8 +150,7 @@ def drawing() -> Iterator[None]:
 
 
 def new_figure(title: str, height: float, width: float = WIDTH, lines: Sequence[str] = ()) -> Figure:
-    """An empty figure of ``width`` by ``height`` inches and the room that its heading takes: ``title``, then
-    ``lines``."""
+    """An empty figure of ``width`` by ``height`` inches, plus the height of its heading (``title``, then ``lines``)."""
     characters = int(width * 11.5)
     heading = [*wrapped(title, characters).split("\n"), *(wrapped(line, int(characters * 1.2)) for line in lines)]
     tall = height + 0.2 * sum(line.count("\n") + 1 for line in heading)
@@ -87,7 +160,7 @@ def new_figure(title: str, height: float, width: float = WIDTH, lines: Sequence[
 
 
 def save(drawn: Drawing, directory: Path, stem: str, formats: Sequence[str]) -> dict[str, str]:
-    """Write ``stem`` in each format below ``directory``; the paths relative to it, by format."""
+    """Write ``stem`` in each format below ``directory``; return the relative paths by format."""
     written = {}
     engine = drawn.figure.get_layout_engine()
     if engine is not None:  # once for all formats: it takes longer than drawing, and they measure text differently
@@ -117,7 +190,7 @@ def _bytes(drawn: Drawing, kind: str) -> bytes:
 
 
 def _themed(svg: str) -> str:
-    """The SVG with a style for dark pages: what has one of our neutral colours gets its counterpart."""
+    """The SVG with a style for dark pages that replaces our neutral colours."""
     rules = "".join(
         f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
         for light, dark in DARK.items()

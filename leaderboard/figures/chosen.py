@@ -1,61 +1,58 @@
-"""What a figure shows: its columns, the models that have a value in one of them, and their cells."""
+"""What a figure shows: its columns, the models with a value in one of them, and their cells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, BoardRow, Cell
-from ..exports.numbers import UNITS, direction, shown, shown_interval
-from .style import LOOKS, Look
-from .text import distinct, listed
+from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
+from ..exports.numbers import UNITS, direction, shown, shown_interval, shown_name
+from .canvas import LOOKS, Look, distinct, listed
 
-__all__ = ["Chosen", "Shown", "choose", "label_models", "scaled"]
+__all__ = ["Chosen", "Shown", "best_first", "choose", "label_models", "plotted_tasks", "scaled"]
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A model in a figure; ``label`` is its name, cut short, ``look`` one for all figures of a benchmark if it can."""
+    """A model in a figure; ``label`` is its name, shortened, ``look`` the same in all figures of a benchmark if
+    possible."""
 
     label: str
     look: Look
     cells: Mapping[str, Cell]
 
     def value(self, column: BoardColumn) -> float | None:
-        """Its value as drawn (`scaled`); None where it has none."""
+        """Its value as drawn (`scaled`)."""
         cell = self.cells.get(column.key)
         return None if cell is None or cell.value is None else scaled(cell.value, column)
 
     def ends(self, column: BoardColumn) -> tuple[float, float] | None:
         """Its interval as drawn."""
         cell = self.cells.get(column.key)
-        if cell is None or cell.value is None or cell.low is None or cell.high is None:
+        if cell is None or cell.low is None or cell.high is None:
             return None
         return scaled(cell.low, column), scaled(cell.high, column)
 
     def number(self, column: BoardColumn) -> str:
-        """Its value as text, with a star over too few verdicts; empty where it has none."""
+        """Its value as text, with a star if incomplete; empty without one."""
         cell = self.cells.get(column.key)
         return "" if cell is None or cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
 
-    def place(self, column: BoardColumn) -> float | None:
-        """Its value where that has a place among the others'; None without one, and over too few verdicts."""
+    def complete(self, column: BoardColumn) -> float | None:
+        """Its value if that is complete, so that it competes with the others'."""
         cell = self.cells.get(column.key)
         return None if cell is None or cell.incomplete else self.value(column)
 
-    def said(self, column: BoardColumn) -> str:
+    def described(self, column: BoardColumn) -> str:
         """Its number in words: ``Model 61.3 (58.1, 64.4)``."""
-        cell = self.cells.get(column.key)
-        if cell is None or cell.value is None:
-            return f"{self.label} no value"
-        ends = shown_interval(cell, column.unit)
+        ends = shown_interval(self.cells[column.key], column.unit)
         return f"{self.label} {self.number(column)}" + (f" ({ends})" if ends else "")
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The models that are drawn, best by the first headline first, out of ``of`` that have a value here; ``signed`` are
-    labels of columns that have no order, where the figure is one of order."""
+    """The models that are drawn, best by the first headline first, out of ``of`` that have a value here; ``apart``
+    counts rows that are not comparable, ``signed`` are labels of columns left out of a figure about order."""
 
     columns: tuple[BoardColumn, ...]
     against: tuple[BoardColumn, ...]
@@ -66,29 +63,28 @@ class Chosen:
 
     @property
     def extent(self) -> str:
-        """``8 of 31 models``; empty where all are shown."""
+        """``8 of 31 models``; empty if all are shown."""
         return f"{len(self.models)} of {self.of} models" if len(self.models) < self.of else ""
 
     @property
+    def _pairs(self) -> list[tuple[BoardColumn, Shown]]:
+        return [(column, one) for column in (*self.columns, *self.against) for one in self.models]
+
+    @property
     def incomplete(self) -> bool:
-        """Whether some value rests on too few verdicts."""
-        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
-        return any(one.value(column) is not None and one.place(column) is None for column, one in pairs)
+        """Whether some value is incomplete."""
+        return any(one.value(column) is not None and one.complete(column) is None for column, one in self._pairs)
 
-    def missing(self) -> str:
-        """A sentence about what has no value; empty where all have one."""
-        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
-        absent = [f"{one.label} in {column.label}" for column, one in pairs if one.value(column) is None]
-        return f" Without a value: {listed(absent)}." if absent else ""
-
-    def left_out(self) -> str:
-        """Sentences about rows that share no ranking with those shown, and `signed`; empty where there is neither."""
-        rows = "row is" if self.apart == 1 else "rows are"
-        apart = f" {self.apart} {rows} set apart and not drawn." if self.apart else ""
-        return f"{apart} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else apart
+    def omissions(self) -> str:
+        """Sentences about what is not drawn: missing values, rows that are not comparable, signed columns."""
+        absent = [f"{one.label} in {column.label}" for column, one in self._pairs if one.value(column) is None]
+        text = f" Without a value: {listed(absent)}." if absent else ""
+        if self.apart:
+            text += f" {self.apart} {'row is' if self.apart == 1 else 'rows are'} not comparable and not drawn."
+        return f"{text} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else text
 
     def in_order(self) -> Chosen:
-        """Without signed columns: nobody is first or last by them."""
+        """Without signed columns, by which no model is first or last."""
         return replace(
             self,
             columns=tuple(column for column in self.columns if not column.signed),
@@ -98,9 +94,9 @@ class Chosen:
     def summary(self, column: BoardColumn) -> str:
         """The best and the last model of a column, or of a signed one the lowest and the highest, with their numbers.
 
-        Values over too few verdicts are neither, unless there are no others.
+        Incomplete values are neither, unless there are no others.
         """
-        found = [one for one in self.models if one.place(column) is not None]
+        found = [one for one in self.models if one.complete(column) is not None]
         found = found or [one for one in self.models if one.value(column) is not None]
         if not found:
             return f"{column.label}: no value"
@@ -111,88 +107,74 @@ class Chosen:
         alike = sum(one.number(column) == first.number(column) for one in ordered)
         if alike == len(ordered):
             return f"{column.label}: {'all ' if alike > 1 else f'{first.label} '}{first.number(column)}{unit}"
-        also = f" (and {alike - 1} more)" if alike > 1 else ""
+        lowest = f"{first.described(column)}{unit}" + (f" (and {alike - 1} more)" if alike > 1 else "")
+        highest = f"{last.described(column)}{unit}"
         if column.signed:
-            said = f"from {first.said(column)}{unit}{also} to {last.said(column)}{unit}"
-            return f"{column.label}, {direction(column)}: {said}"
-        return f"{column.label}: best {first.said(column)}{unit}{also}, last {last.said(column)}{unit}"
+            return f"{column.label}, {direction(column)}: from {lowest} to {highest}"
+        return f"{column.label}: best {lowest}, last {highest}"
 
 
 def scaled(value: float, column: BoardColumn) -> float:
     """A value as drawn: fractions in per cent, all others as they are."""
-    return 100.0 * float(value) if column.unit == "fraction" else float(value)
+    return 100.0 * value if column.unit == "fraction" else value
 
 
-def label_models(board: Board, rows: Sequence[tuple[str, bool]], most: int = 30) -> list[str]:
+def label_models(board: Board, rows: Sequence[tuple[str, bool]], most: int) -> list[str]:
     """Short names of (slug, blind), all different."""
-    names: list[str] = distinct([_name(board, slug, blind) for slug, blind in rows], most)
-    return names
+    return distinct([shown_name(board, slug, blind) for slug, blind in rows], most)
 
 
-def _name(board: Board, slug: str, blind: bool) -> str:
-    name = str(board.models[slug].name) if slug in board.models else slug
-    return f"{name} (blind)" if blind else name
+def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
+    """Places of the models that the first headline ranks."""
+    return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
+
+
+def best_first(benchmark: BenchmarkBoard, models: Iterable[str]) -> list[str]:
+    """The models by the first headline ranking, then those without a rank by slug."""
+    places = _places(benchmark)
+    return sorted(models, key=lambda model: (places.get(model, len(places)), model))
+
+
+def plotted_tasks(benchmark: BenchmarkBoard, plot: BoardPlot) -> list[str]:
+    """The tasks of the plot's columns."""
+    columns = {column.key: column.task for table in benchmark.tables for column in table.columns}
+    return list(dict.fromkeys(columns[key] for key in plot.columns if key in columns))
 
 
 def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, most: int | None = None) -> Chosen:
     """The columns and models of ``plot``, at most ``most`` models.
 
-    A column is looked up in the plot's own table, else in the benchmark's others; what no table has is left out.
+    A column is looked up in the plot's own table first, then in the benchmark's others; unknown ones are left out.
     """
     tables = sorted(benchmark.tables, key=lambda table: table.name != plot.table)
-    columns: dict[str, BoardColumn] = {}
-    for table in tables:
-        for column in table.columns:
-            columns.setdefault(column.key, column)
-    keys = (*plot.columns, *plot.against)
+    columns = {column.key: column for table in reversed(tables) for column in table.columns}
     rows: dict[tuple[str, bool], dict[str, Cell]] = {}
-    for table in tables:
-        for row in table.rows:
-            cells = rows.setdefault((row.model, row.blind), {})
-            for key, cell in row.cells.items():
-                cells.setdefault(key, cell)
-    valued = [one for one, cells in rows.items() if any(_has_value(cells, key) for key in keys)]
-    places = {model: place for place, model in enumerate(_by_headline(benchmark))}
-    valued.sort(key=lambda one: (places.get(one[0], len(places)), one[1]))
-    drawn = valued[:most]
-    labels = label_models(board, drawn, 26)
+    for row in (row for table in tables for row in table.rows):
+        cells = rows.setdefault((row.model, row.blind), {})
+        cells |= {**row.cells, **cells}
+    places = _places(benchmark)
     order = sorted(rows, key=lambda one: (places.get(one[0], len(places)), one[1]))
+    keys = {*plot.columns, *plot.against}
+    valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
+    drawn = valued[:most]
     looks = _looks([order.index(one) for one in drawn])
-    models = [Shown(label, style, rows[one]) for one, label, style in zip(drawn, labels, looks, strict=True)]
-    # a pair of which one column is unknown is no pair
-    pairs = [(columns.get(one), columns.get(other)) for one, other in zip(plot.columns, plot.against, strict=False)]
-    whole = [(one, other) for one, other in pairs if one is not None and other is not None]
+    labels = label_models(board, drawn, 26)
+    pairs = list(zip(plot.columns, plot.against or plot.columns, strict=False))
+    pairs = [(one, other) for one, other in pairs if one in columns and other in columns]
+    apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if keys & one.row.cells.keys()}
     return Chosen(
-        columns=tuple(one for one, _ in whole)
-        if plot.against
-        else tuple(columns[key] for key in plot.columns if key in columns),
-        against=tuple(other for _, other in whole),
-        models=tuple(models),
+        columns=tuple(columns[one] for one, _ in pairs),
+        against=tuple(columns[other] for _, other in pairs) if plot.against else (),
+        models=tuple(Shown(label, look, rows[one]) for one, label, look in zip(drawn, labels, looks, strict=True)),
         of=len(valued),
-        apart=len(
-            {(one.row.model, one.row.runs) for table in tables for one in table.apart if _touches(one.row, keys)}
-        ),
+        apart=len(apart),
     )
 
 
-def _looks(places: Sequence[int]) -> list[Look]:
-    """The look of each model by its place on the board; one whose look is taken has the first that is free."""
+def _looks(places: Collection[int]) -> list[Look]:
+    """The look of each model by its place on the board, or the first free one if that is taken."""
     taken: list[int] = []
     for place in places:
         free = [number for number in range(len(LOOKS)) if number not in taken] or [place % len(LOOKS)]
         taken.append(place if place in free else free[0])
     return [LOOKS[place] for place in taken]
-
-
-def _by_headline(benchmark: BenchmarkBoard) -> Iterator[str]:
-    for ranking in benchmark.rankings[:1]:
-        yield from (one.model for one in ranking.ranked)
-
-
-def _has_value(cells: Mapping[str, Cell], key: str) -> bool:
-    cell = cells.get(key)
-    return cell is not None and cell.value is not None
-
-
-def _touches(row: BoardRow, keys: Sequence[str]) -> bool:
-    return any(key in row.cells for key in keys)

@@ -12,10 +12,8 @@ from matplotlib.patches import Rectangle
 from medtasks.stats import normalised_ranks
 
 from ..board import BoardColumn, BoardPlot
-from .canvas import Drawing, new_figure
+from .canvas import INK, WIDTH, Drawing, Drawn, listed, new_figure, short
 from .chosen import Chosen, Shown
-from .style import INK, WIDTH, Drawn
-from .text import listed, short
 
 __all__ = ["draw"]
 
@@ -27,9 +25,9 @@ _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
-    """Models by columns, or the other way round: what is fewer stands side by side, so that a phone shows it.
+    """Models by columns, the fewer of the two side by side, so that a phone shows them.
 
-    Models stand best by the headline first. Columns of several units are each stretched over the scale.
+    The best model by the headline comes first. Columns of several units are each stretched over the scale.
     """
     columns, models = [short(one.label) for one in chosen.columns], [one.label for one in chosen.models]
     turned = len(columns) > len(models)
@@ -44,45 +42,44 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
         for number, model in enumerate(chosen.models):
             at = (number, place) if turned else (place, number)
             good = goodness[place][number]
-            _cell(body, at, good, _text(plot, column, model, good) if numbers else "")
+            _cell(body, at, good, _number(plot, column, model, good) if numbers else "")
     _frame(body, across, down)
     _scale(scale, plot, chosen, width)
     return Drawing(figure, plot.title, _alt(plot, chosen, goodness))
 
 
-def _text(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | None) -> str:
+def _number(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | None) -> str:
     if good is None:
         return ""
     return f"{1 - good:.2f}" if plot.ranks else model.number(column)
 
 
 def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
-    """By column and model 0 (worst) to 1 (best); None where there is no value, or in a map of ranks no place."""
+    """By column and model 0 (worst) to 1 (best); None without a value, in a map of ranks without a complete one."""
     if plot.ranks:
         ranks = [
-            normalised_ranks([one.place(column) for one in chosen.models], higher_is_better=column.higher_is_better)
+            normalised_ranks([one.complete(column) for one in chosen.models], higher_is_better=column.higher_is_better)
             for column in chosen.columns
         ]
         return [[None if rank is None else 1 - rank for rank in row] for row in ranks]
     table = [[model.value(column) for model in chosen.models] for column in chosen.columns]
     shared = _shared(chosen.columns)
     everything = [value for row in table for value in row if value is not None]
-    answer = []
+    goodness = []
     for row, column in zip(table, chosen.columns, strict=True):
         found = everything if shared else [value for value in row if value is not None]
         low, high = min(found, default=0.0), max(found, default=0.0)
-        shares = [None if value is None else _share(value, low, high) for value in row]
-        answer.append(shares if column.higher_is_better else [None if one is None else 1 - one for one in shares])
-    return answer
+        worst, best = (low, high) if column.higher_is_better else (high, low)
+        equal = 1.0 if column.higher_is_better else 0.0
+        goodness.append(
+            [None if one is None else equal if low == high else (one - worst) / (best - worst) for one in row]
+        )
+    return goodness
 
 
 def _shared(columns: Sequence[BoardColumn]) -> bool:
-    """Whether all columns have one unit and direction, so that one scale serves them all."""
+    """Whether all columns have the same unit and direction, so that they share a scale."""
     return len({(column.unit, column.higher_is_better) for column in columns}) <= 1
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return 1.0 if high == low else (value - low) / (high - low)
 
 
 def _colour(good: float) -> tuple[float, float, float]:
@@ -116,7 +113,7 @@ def _frame(axes: Axes, across: Sequence[str], down: Sequence[str]) -> None:
 
 
 def _scale(axes: Axes, plot: BoardPlot, chosen: Chosen, width: float) -> None:
-    """A strip with what the lightest and the darkest cells mean, and the sign of a missing value."""
+    """A key: what the lightest, the darkest and the hatched cells mean."""
     steps = 12
     for step in range(steps):
         colour = _colour(step / (steps - 1))
@@ -137,8 +134,6 @@ def _ends(plot: BoardPlot, chosen: Chosen) -> tuple[str, str]:
     if not _shared(chosen.columns):
         return "worst of the column", "best of the column"
     found = [value for column in chosen.columns for one in chosen.models if (value := one.value(column)) is not None]
-    if not found:
-        return "", ""
     digits = 3 if chosen.columns[0].unit == "score" else 1
     ends = (f"{min(found):.{digits}f}", f"{max(found):.{digits}f}")
     low, high = ends if chosen.columns[0].higher_is_better else ends[::-1]
@@ -149,13 +144,13 @@ def _alt(plot: BoardPlot, chosen: Chosen, goodness: Sequence[Sequence[float | No
     lacks = "rank" if plot.ranks else "value"
     rows = f"{len(chosen.models)} models by {len(chosen.columns)} columns, lighter is better, hatched has no {lacks}"
     if not plot.ranks:
-        said = listed([chosen.summary(column) for column in chosen.columns], 6)
-        return f"Heat map of values, {rows}. {said}.{chosen.missing()}{chosen.left_out()}"
+        summary = listed([chosen.summary(column) for column in chosen.columns], 6)
+        return f"Heat map of values, {rows}. {summary}.{chosen.omissions()}"
     means = []
     for row, model in enumerate(chosen.models):
         ranks = [1 - good for column in goodness if (good := column[row]) is not None]
         if ranks:
             means.append((math.fsum(ranks) / len(ranks), model.label))
-    best = [f"{label} {mean:.2f}" for mean, label in sorted(means)]
-    said = f"Lowest mean over the columns: {listed(best, 3)}"
-    return f"Heat map of ranks, 0 for the best and 1 for the last, {rows}. {said}.{chosen.missing()}{chosen.left_out()}"
+    best = listed([f"{label} {mean:.2f}" for mean, label in sorted(means)], 3)
+    rows = f"0 for the best and 1 for the last, {rows}"
+    return f"Heat map of ranks, {rows}. Lowest mean over the columns: {best}.{chosen.omissions()}"

@@ -9,10 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, LetterCounts
-from .canvas import Drawing, new_figure
-from .chosen import label_models
-from .style import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawn
-from .text import listed, short
+from .canvas import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawing, Drawn, listed, new_figure, short
+from .chosen import best_first, label_models, plotted_tasks
 
 __all__ = ["draw"]
 
@@ -21,11 +19,14 @@ _CHOSEN: Drawn = {"facecolor": LOOKS[0].colour, "edgecolor": INK, "linewidth": 0
 
 
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
-    """Shares of the answers of one task; failures to name an option stand below the letters. None without counts."""
-    entries, models = _entries(benchmark, plot)
+    """Shares of the answers of each task; extraction failures are below the letters. None without counts."""
+    of_plot = plotted_tasks(benchmark, plot)
+    entries = [one for one in benchmark.letters if one.task in of_plot and any(one.gold.values())]
     if not entries:
         return None
+    models = best_first(benchmark, {one.model for one in entries})
     drawn = [one for one in entries if one.model in models[:MOST_MODELS]]
+    drawn.sort(key=lambda one: (of_plot.index(one.task), models.index(one.model)))
     labels = dict(zip(models, label_models(board, [(model, False) for model in models], 20), strict=True))
     tasks = list(dict.fromkeys(one.task for one in drawn))
     title = plot.title + (f" ({MOST_MODELS} of {len(models)} models)" if len(models) > MOST_MODELS else "")
@@ -48,21 +49,6 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     return Drawing(figure, title, _alt(drawn, labels, len(models)))
 
 
-def _entries(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[LetterCounts], list[str]]:
-    """The counts of the plot's tasks (of all, where a task is not told by columns), and their models, best first."""
-    columns = {column.key: column.task for table in benchmark.tables for column in table.columns}
-    tasks = list(dict.fromkeys(columns[key] for key in plot.columns if key in columns))
-    found = [one for one in benchmark.letters if one.task in tasks and any(one.gold.values())]
-    best = [one.model for ranking in benchmark.rankings[:1] for one in ranking.ranked]
-    models = sorted({one.model for one in found}, key=lambda model: (_place(model, best), model))
-    found.sort(key=lambda one: (tasks.index(one.task), models.index(one.model)))
-    return found, models
-
-
-def _place(model: str, best: Sequence[str]) -> int:
-    return best.index(model) if model in best else len(best)
-
-
 def _shares(counts: Mapping[str, int]) -> dict[str, float]:
     total = sum(counts.values())
     return {name: 100 * count / total for name, count in counts.items()} if total else {}
@@ -83,14 +69,14 @@ def _panel(axes: Axes, one: LetterCounts, names: Sequence[str], heading: str, hi
 
 def _alt(drawn: Sequence[LetterCounts], labels: Mapping[str, str], of: int) -> str:
     which = f" for {MOST_MODELS} of {of} models" if of > MOST_MODELS else ""
-    said = []
+    parts = []
     for one in drawn:
         right, chosen = _shares(one.gold), _shares(one.chosen)
         gaps = {name: chosen.get(name, 0.0) - right.get(name, 0.0) for name in dict.fromkeys((*right, *chosen))}
         if not chosen:
-            said.append(f"{labels[one.model]} ({one.task}): no answer")
+            parts.append(f"{labels[one.model]} ({one.task}): no answer")
             continue
         widest = max(gaps, key=lambda name: (abs(gaps[name]), name))
         numbers = f"chosen {chosen.get(widest, 0.0):.1f} %, right {right.get(widest, 0.0):.1f} %"
-        said.append(f"{labels[one.model]} ({one.task}): widest gap at {short(widest, 14)}, {numbers}")
-    return f"Bar charts{which} of how often each option is right and was chosen. {listed(said)}."
+        parts.append(f"{labels[one.model]} ({one.task}): widest gap at {short(widest, 14)}, {numbers}")
+    return f"Bar charts{which} of how often each option is right and was chosen. {listed(parts)}."

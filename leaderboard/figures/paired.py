@@ -1,4 +1,4 @@
-"""Dumbbells: for each model the score of a column (filled) and of the one it is set against (hollow)."""
+"""Dumbbells: for each model the score of a column (filled) and of the one it is compared with (hollow)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from matplotlib.lines import Line2D
 
 from ..board import BoardColumn, BoardPlot
 from ..exports.numbers import shown
-from .canvas import Drawing, new_figure
+from .canvas import INK, LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
 from .chosen import Chosen, Shown
-from .scales import axis_title, by_scale, decorate, heading, span, written
-from .style import INK, LOOKS, MUTED, PAPER, Drawn
-from .text import listed, short
+from .panels import axis_title, lines, panels, written
 
 __all__ = ["draw"]
 
-_LINE = 0.165
 _FILLED: Drawn = {
     "marker": "o",
     "markersize": 5.5,
@@ -35,39 +32,25 @@ _HOLLOW: Drawn = {
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
-    """A block for each pair of columns, a line for each model; the number behind it is the difference."""
-    panels = by_scale(chosen.columns)
-    rows = [len(places) * (len(chosen.models) + 1.4) for places in panels]
-    figure = new_figure(plot.title, sum(rows) * _LINE + 0.55 * len(panels) + 0.3, lines=subtitle)
-    grid = figure.add_gridspec(len(panels), 1, height_ratios=rows)
-    for number, places in enumerate(panels):
-        axes = figure.add_subplot(grid[number])
-        pairs = [(chosen.columns[place], chosen.against[place]) for place in places]
-        _panel(axes, pairs, chosen.models)
+    """A block for each pair of columns, a line for each model with the difference as a number."""
+    figure, axes_of = panels(plot, chosen, subtitle, below=0.3)
+    for axes, places in axes_of:
+        _panel(axes, [(chosen.columns[place], chosen.against[place]) for place in places], chosen.models)
     handles = [Line2D([], [], linestyle="none", **how) for how in (_FILLED, _HOLLOW)]
     figure.legend(handles, ["named first", "named second"], loc="outside lower center", ncols=2)
     return Drawing(figure, plot.title, _alt(chosen))
 
 
 def _panel(axes: Axes, pairs: Sequence[tuple[BoardColumn, BoardColumn]], models: Sequence[Shown]) -> None:
-    values = [value for pair in pairs for column in pair for one in models if (value := one.value(column)) is not None]
-    low, high = span(values, pairs[0][0].unit in ("fraction", "points"))
-    axes.set_xlim(low, high)
-    ticks, names = [], []
-    for place, (column, other) in enumerate(pairs):
-        top = place * (len(models) + 1.4)
-        heading(axes, top, _against(column, other))
-        for number, one in enumerate(models):
-            ticks.append(top + 1 + number)
-            names.append(one.label)
-            _dumbbell(axes, one, column, other, top + 1 + number, high - low)
-    axes.set_ylim(len(pairs) * (len(models) + 1.4) - 0.6, -0.7)
-    axes.set_yticks(ticks, names)
-    decorate(axes, axis_title(column for pair in pairs for column in pair))
+    columns = [column for pair in pairs for column in pair]
+    values = [value for column in columns for one in models if (value := one.value(column)) is not None]
+    headings = [(_against(*pair), "") for pair in pairs]
+    for block, one, at, width in lines(axes, headings, models, values, axis_title(columns)):
+        _dumbbell(axes, one, *pairs[block], at, width)
 
 
 def _names(column: BoardColumn, other: BoardColumn) -> tuple[str, str]:
-    """The labels of both; with their tasks where the labels are alike."""
+    """The labels of both; with their tasks if the labels are equal."""
     if column.label != other.label:
         return column.label, other.label
     return f"{column.label} ({column.task})", f"{other.label} ({other.task})"
@@ -87,37 +70,30 @@ def _dumbbell(axes: Axes, one: Shown, column: BoardColumn, other: BoardColumn, a
         axes.plot([second], [at], linestyle="none", **_HOLLOW)
     if first is not None:
         axes.plot([first], [at], linestyle="none", **_FILLED)
-    there = [value for value in (first, second) if value is not None]
-    behind = max(there, default=0.0) + 0.025 * width
-    written(axes, behind, at, _said(one, column, other), italic=not _difference(one, column, other))
+    x = max((value for value in (first, second) if value is not None), default=0.0) + 0.025 * width
+    difference = _difference(one, column, other)
+    names = zip((column, other), _names(column, other), strict=True)
+    missing = [short(name, 20) for each, name in names if one.value(each) is None]
+    written(axes, x, at, difference or f"no value: {' and '.join(missing)}", italic=not difference)
 
 
 def _difference(one: Shown, column: BoardColumn, other: BoardColumn) -> str:
-    """The difference with its sign; empty where one of the two is missing."""
+    """The difference with its sign; empty if one of the two is missing."""
     first, second = one.value(column), one.value(other)
     if first is None or second is None:
         return ""
-    # per cent and points are drawn on one axis; what is drawn is no fraction any more
+    # per cent and points are drawn on one axis, fractions in per cent
     text = shown(first - second, "points" if column.unit == "fraction" else column.unit)
     return text if text.startswith("-") or not text.strip("0.") else f"+{text}"
 
 
-def _said(one: Shown, column: BoardColumn, other: BoardColumn) -> str:
-    difference = _difference(one, column, other)
-    if difference:
-        return difference
-    names = zip((column, other), _names(column, other), strict=True)
-    missing = [short(name, 20) for each, name in names if one.value(each) is None]
-    return f"no value: {' and '.join(missing)}" if missing else ""
-
-
 def _alt(chosen: Chosen) -> str:
     which = f" for {chosen.extent}" if chosen.extent else ""
-    said = []
+    parts = []
     for column, other in zip(chosen.columns, chosen.against, strict=True):
         found = [
             f"{one.label} {difference}" for one in chosen.models if (difference := _difference(one, column, other))
         ]
         first, second = _names(column, other)
-        said.append(f"{first} minus {second}: {listed(found, 8) or 'no model has both'}")
-    return f"Dumbbell chart{which}. {listed(said)}.{chosen.missing()}{chosen.left_out()}"
+        parts.append(f"{first} minus {second}: {listed(found) or 'no model has both'}")
+    return f"Dumbbell chart{which}. {listed(parts)}.{chosen.omissions()}"

@@ -1,4 +1,4 @@
-"""Radar: an axis for each column, a closed line for each model; a missing value is a gap in its line."""
+"""Radar: an axis for each column, a closed line for each model, with a gap for a missing value."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from matplotlib.lines import Line2D
 from matplotlib.projections.polar import PolarAxes
 
 from ..board import BoardColumn, BoardPlot
-from .canvas import Drawing, new_figure
+from .canvas import GRID, INK, MUTED, PAPER, Drawing, Drawn, listed, new_figure, wrapped
 from .chosen import Chosen
-from .scales import axis_title, by_scale
-from .style import GRID, INK, MUTED, PAPER, Drawn
-from .text import listed, wrapped
+from .panels import axis_title, by_scale
 
 __all__ = ["draw", "possible"]
 
 
 def possible(chosen: Chosen) -> bool:
     """Whether the columns make a radar: three or more, on one scale, none of them signed, and nothing below 0."""
-    if any(column.signed for column in chosen.columns):
-        return False
-    values = [value for column in chosen.columns for one in chosen.models if (value := one.value(column)) is not None]
-    return len(chosen.columns) >= 3 and len(by_scale(chosen.columns)) == 1 and min(values, default=-1.0) >= 0
+    signed = any(column.signed for column in chosen.columns)
+    return not signed and len(chosen.columns) >= 3 and len(by_scale(chosen.columns)) == 1 and min(_values(chosen)) >= 0
+
+
+def _values(chosen: Chosen) -> list[float]:
+    return [value for one in chosen.models for column in chosen.columns if (value := one.value(column)) is not None]
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
@@ -35,28 +35,24 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     angles = [2 * math.pi * place / len(chosen.columns) for place in range(len(chosen.columns))]
-    highest = max(
-        value for one in chosen.models for column in chosen.columns if (value := one.value(column)) is not None
-    )
     handles = []
     for one in chosen.models:
-        style = one.look
         values = [math.nan if (value := one.value(column)) is None else value for column in chosen.columns]
         how: Drawn = {
-            "color": style.colour,
-            "linestyle": style.line,
+            "color": one.look.colour,
+            "linestyle": one.look.line,
             "linewidth": 1.5,
-            "marker": style.marker,
+            "marker": one.look.marker,
             "markersize": 5,
             "markeredgecolor": PAPER,
             "markeredgewidth": 0.5,
         }
         axes.plot([*angles, angles[0]], [*values, values[0]], **how)
         handles.append(Line2D([], [], **how))
-    _frame(axes, angles, chosen.columns, highest)
+    _frame(axes, angles, chosen.columns, max(_values(chosen)))
     legend = figure.legend(handles, [str(n) for n in range(len(handles))], loc="outside lower center", ncols=2)
     for text, one in zip(legend.get_texts(), chosen.models, strict=True):
-        text.set_text(one.label)  # matplotlib leaves out labels that begin with an underscore when they are given
+        text.set_text(one.label)  # given to `legend`, labels that begin with an underscore are left out
     return Drawing(figure, plot.title, _alt(chosen))
 
 
@@ -87,5 +83,5 @@ def _side(angle: float) -> Literal["left", "center", "right"]:
 def _alt(chosen: Chosen) -> str:
     which = f" for {chosen.extent}" if chosen.extent else f" for {len(chosen.models)} models"
     axes = f"Radar chart{which} with {len(chosen.columns)} axes, from 0 in the middle."
-    said = listed([chosen.summary(column) for column in chosen.columns])
-    return f"{axes} {said}.{chosen.missing()}{chosen.left_out()}"
+    summary = listed([chosen.summary(column) for column in chosen.columns])
+    return f"{axes} {summary}.{chosen.omissions()}"

@@ -10,10 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, Round, Timeline
-from .canvas import Drawing, new_figure
-from .chosen import label_models
-from .style import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawn
-from .text import listed, short
+from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawing, Drawn, listed, new_figure, short
+from .chosen import best_first, label_models, plotted_tasks
 
 __all__ = ["MOST_ITEMS", "draw"]
 
@@ -37,50 +35,30 @@ _TOLERANCE: Drawn = {"facecolor": "none", "edgecolor": INK, "hatch": "////", "li
 
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
     """A panel for each item, a line of rounds for each model. None where the plot's tasks have no timeline."""
-    items, models = _items(benchmark, plot)
-    if not items:
+    tasks = plotted_tasks(benchmark, plot)
+    # the column of a group has no timelines of its own: those of its tasks are drawn
+    every = [one for one in benchmark.timelines if one.task in tasks] or benchmark.timelines
+    if not every:
         return None
+    models = best_first(benchmark, {one.model for one in every})
     labels = dict(zip(models, label_models(board, [(model, False) for model in models], 24), strict=True))
-    drawn = {
-        item: [one for one in found if one.model in models[:MOST_MODELS]]
-        for item, found in list(items.items())[:MOST_ITEMS]
-    }
-    drawn = {item: found for item, found in drawn.items() if found}
-    title = plot.title + _extent(len(drawn), len(items), len(models))
-    rows = [len(found) for found in drawn.values()]
+    items = sorted({(one.task, one.item) for one in every})
+    shown = sorted((one for one in every if one.model in models[:MOST_MODELS]), key=lambda one: models.index(one.model))
+    panels = [[one for one in shown if (one.task, one.item) == item] for item in items[:MOST_ITEMS]]
+    panels = [found for found in panels if found]
+    extent = [f"{len(panels)} of {len(items)} items"] * (len(panels) < len(items))
+    extent += [f"{MOST_MODELS} of {len(models)} models"] * (len(models) > MOST_MODELS)
+    title = plot.title + (f" ({', '.join(extent)})" if extent else "")
+    rows = [len(found) for found in panels]
     figure = new_figure(title, sum(0.21 * row + 0.62 for row in rows) + 0.75, lines=subtitle)
     grid = figure.add_gridspec(len(rows), 1, height_ratios=[row + 2.5 for row in rows])
-    for number, found in enumerate(drawn.values()):
+    for number, found in enumerate(panels):
         _panel(figure.add_subplot(grid[number]), found, labels)
     handles: list[Artist] = [Line2D([], [], linestyle="none", **how) for how in _MARKS.values()]
-    names = [*_MARKS, "answerable (from t*)", "within tolerance of t*", "question is put"]
+    names = [*_MARKS, "answerable (from t*)", "within tolerance of t*", "question is asked"]
     handles += [Patch(**_ANSWERABLE), Patch(**_TOLERANCE), Line2D([], [], color=MUTED, linestyle=(0, (1, 1.5)))]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
-    return Drawing(figure, title, _alt(drawn, labels))
-
-
-def _extent(shown: int, items: int, models: int) -> str:
-    parts = []
-    if shown < items:
-        parts.append(f"{shown} of {items} items")
-    if models > MOST_MODELS:
-        parts.append(f"{MOST_MODELS} of {models} models")
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _items(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[dict[tuple[str, str], list[Timeline]], list[str]]:
-    """Timelines by task and item, and their models, best first. A column of a group stands for all of its tasks."""
-    columns = {column.key: column.task for table in benchmark.tables for column in table.columns}
-    tasks = {columns[key] for key in plot.columns if key in columns}
-    named = [one for one in benchmark.timelines if one.task in tasks]
-    found = named or list(benchmark.timelines)
-    best = [one.model for ranking in benchmark.rankings[:1] for one in ranking.ranked]
-    places = {model: place for place, model in enumerate(best)}
-    models = sorted({one.model for one in found}, key=lambda model: (places.get(model, len(places)), model))
-    items: dict[tuple[str, str], list[Timeline]] = {}
-    for one in sorted(found, key=lambda one: (one.task, one.item, models.index(one.model))):
-        items.setdefault((one.task, one.item), []).append(one)
-    return items, models
+    return Drawing(figure, title, _alt(panels, labels))
 
 
 def _panel(axes: Axes, found: Sequence[Timeline], labels: dict[str, str]) -> None:
@@ -114,18 +92,19 @@ def _kind(one: Round) -> str:
     return "positive" if one.positive else "negative"
 
 
-def _alt(drawn: dict[tuple[str, str], list[Timeline]], labels: dict[str, str]) -> str:
-    said = []
-    for found in drawn.values():
+def _alt(panels: Sequence[Sequence[Timeline]], labels: dict[str, str]) -> str:
+    parts = []
+    for found in panels:
         due = found[0].expected_time
-        from_ = "never answerable" if due is None else f"answerable from {due:g} (tolerance {found[0].tolerance:g})"
-        lines = listed([_first(one, labels[one.model]) for one in found], 8).replace(";", ",")
-        said.append(f"{short(found[0].item, 44)}, {from_}: {lines}")
-    return f"Timelines of streaming items; rounds are positive, negative or invalid. {listed(said)}."
+        start = "never answerable" if due is None else f"answerable from {due:g} (tolerance {found[0].tolerance:g})"
+        lines = listed([_described(one, labels[one.model]) for one in found]).replace(";", ",")
+        parts.append(f"{short(found[0].item, 44)}, {start}: {lines}")
+    return f"Timelines of streaming items; rounds are positive, negative or invalid. {listed(parts)}."
 
 
-def _first(one: Timeline, label: str) -> str:
-    positive = [turn.time for turn in one.rounds if _kind(turn) == "positive"]
-    invalid = sum(_kind(turn) == "invalid" for turn in one.rounds)
-    said = f"first positive at {min(positive):g}" if positive else "never positive"
-    return f"{label} {said}" + (f" with {invalid} of {len(one.rounds)} rounds invalid" if invalid else "")
+def _described(one: Timeline, label: str) -> str:
+    kinds = [_kind(each) for each in one.rounds]
+    positive = [each.time for each, kind in zip(one.rounds, kinds, strict=True) if kind == "positive"]
+    text = f"{label} first positive at {min(positive):g}" if positive else f"{label} never positive"
+    invalid = kinds.count("invalid")
+    return f"{text} with {invalid} of {len(kinds)} rounds invalid" if invalid else text

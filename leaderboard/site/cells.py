@@ -1,8 +1,8 @@
-"""Scores as the pages show them: text, interval bar, and what is missing and why."""
+"""Scores as the pages show them: text, interval bar, and why a value is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from medtasks.results.scoring import coverage_text
@@ -10,19 +10,19 @@ from medtasks.results.scoring import coverage_text
 from ..board import BoardColumn, BoardRow, Cell
 from .numbers import exact, interval, number
 
-__all__ = ["ABSENT", "CellView", "Scale", "best_values", "cell_view", "coverage_notes", "scale_of"]
+__all__ = ["CellView", "Scale", "best_values", "cell_view", "coverage_notes", "scale_of"]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The range that a column's interval bars span, so that all of them can be compared by eye."""
+    """The range that all interval bars of a column span, so that they can be compared by eye."""
 
     low: float
     high: float
     chance: float | None
 
     def place(self, value: float) -> str:
-        """Where ``value`` lies, 0 to 100."""
+        """The position of ``value``, 0 to 100."""
         share = (value - self.low) / (self.high - self.low)
         return f"{100 * min(max(share, 0.0), 1.0):.3g}"
 
@@ -30,9 +30,9 @@ class Scale:
 @dataclass(frozen=True)
 class CellView:
     """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high; ``letters`` are
-    those of the ranking, where a table has no column for them."""
+    those of the ranking, in a table without a column for them; ``reason`` says why there is no text."""
 
-    text: str
+    text: str = ""
     sort: str = ""
     interval: str = ""
     letters: str = ""
@@ -45,11 +45,8 @@ class CellView:
     signature: str = ""
 
 
-ABSENT = CellView(text="", reason="not run")
-
-
 def scale_of(column: BoardColumn, cells: Iterable[Cell]) -> Scale | None:
-    """From the lowest to the highest end of all intervals, with the chance level and a margin; None without values."""
+    """From the lowest to the highest end of all intervals and the chance level, with a margin; None without values."""
     ends = [end for cell in cells for end in (cell.value, cell.low, cell.high) if end is not None]
     if not ends:
         return None
@@ -59,15 +56,13 @@ def scale_of(column: BoardColumn, cells: Iterable[Cell]) -> Scale | None:
     return Scale(min(ends) - margin, max(ends) + margin, column.chance)
 
 
-def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> Mapping[str, float]:
-    """By column key, the best value where at least two rows have a complete one; signed columns have no best."""
+def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> dict[str, float]:
+    """By column key, the best of at least two complete values; signed columns have no best."""
     best = {}
     for column in columns:
-        if column.signed:
-            continue
         cells = [row.cells[column.key] for row in rows if column.key in row.cells]
         known = [cell.value for cell in cells if cell.value is not None and not cell.incomplete]
-        if len(known) > 1:
+        if len(known) > 1 and not column.signed:
             best[column.key] = max(known) if column.higher_is_better else min(known)
     return best
 
@@ -75,41 +70,35 @@ def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> Map
 def cell_view(
     column: BoardColumn, cell: Cell | None, scale: Scale | None = None, best: float | None = None
 ) -> CellView:
-    """One score of one row; with ``scale`` it has an interval bar, and it is marked where it equals ``best``."""
+    """One score of one row, with an interval bar on ``scale``; marked if it equals ``best``."""
     if cell is None:
-        return ABSENT
+        return CellView(reason="not run")
+    notes = coverage_notes(column, cell)
     if cell.value is None:
-        reason = cell.reason or "no value"
-        return CellView(
-            text="", notes=coverage_notes(column, cell), reason=reason, items=cell.items, signature=cell.signature
-        )
+        return CellView(notes=notes, reason=cell.reason or "no value", items=cell.items, signature=cell.signature)
+    bar = chance = ""
+    if scale is not None:
+        ends = "" if cell.low is None or cell.high is None else f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}"
+        bar = f"{ends}M{scale.place(cell.value)} 1V7"
+        chance = "" if scale.chance is None else f"M{scale.place(scale.chance)} 0V8"
     return CellView(
         text=number(cell.value, column.unit),
         sort=exact(cell.value),
         interval=interval(cell.low, cell.high, column.unit),
-        notes=coverage_notes(column, cell),
-        bar=_bar(cell, scale) if scale else "",
-        chance=f"M{scale.place(scale.chance)} 0V8" if scale and scale.chance is not None else "",
+        notes=notes,
+        bar=bar,
+        chance=chance,
         top=cell.value == best and not cell.incomplete,
         items=cell.items,
         signature=cell.signature,
     )
 
 
-def _bar(cell: Cell, scale: Scale) -> str:
-    value = f"M{scale.place(cell.value or 0.0)} 1V7"
-    if cell.low is None or cell.high is None:
-        return value
-    return f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}{value}"
-
-
 def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
-    """What a reader must know of a score that is not decided for every item."""
+    """What a reader must know about a score that is not decided for every item."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
     notes = [coverage_text(cell.items, cell.answered, cell.judged)]
     if cell.bounds is not None:
-        notes.append(f"whatever the rest: {interval(*cell.bounds, column.unit)}")
-    if cell.incomplete:
-        notes.append("incomplete")
-    return tuple(notes)
+        notes.append(f"bounds: {interval(*cell.bounds, column.unit)}")
+    return (*notes, "incomplete") if cell.incomplete else tuple(notes)

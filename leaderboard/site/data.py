@@ -1,16 +1,16 @@
-"""What the scripts of the comparison page load: an index, and files for one model, or for one task of one model."""
+"""The data of the comparison page: an index, and files for one model, or for one task of one model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, Cell, Pair, Unit
-from ..exports.names import safe_name
+from ..board import Board, BoardColumn, Cell, Pair, Unit
+from ..exports.numbers import safe_name
 from .cells import coverage_notes
 from .numbers import difference, interval, number
-from .overview import set_apart
+from .overview import not_comparable
 from .samples import SampleKey, SampleRow, SampleText
 from .tables import column_view, subtitles
 from .text import data_script
@@ -19,12 +19,12 @@ __all__ = ["write_data"]
 
 
 def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
-    """Write ``data/*.js`` below ``site``; scripts ask for them when they are needed."""
+    """Write ``data/*.js`` below ``site``; scripts load them when they are needed."""
     folder = site / "data"
     folder.mkdir()
     tasks = _write_samples(folder, samples) if samples is not None else {}
     _write(folder / "index.js", "index", _index(board, tasks))
-    apart = set_apart(board)
+    apart = not_comparable(board)
     for slug in sorted(board.models):
         reasons = {one.benchmark.name: list(one.reasons) for one in apart if one.model.slug == slug and not one.blind}
         _write(folder / f"model-{slug}.js", f"model-{slug}", {**_model(board, slug), "apart": reasons})
@@ -58,7 +58,7 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _best(board: Board) -> dict[str, str]:
-    """By metric which values are good, where more is not better; of one sample a signed score is good near 0."""
+    """By metric which values are good unless more is better; of one sample a signed score is good near 0."""
     columns = [column for one in board.benchmarks for table in one.tables for column in table.columns]
     found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
     return dict(sorted(found.items()))
@@ -72,12 +72,13 @@ def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _model(board: Board, slug: str) -> dict[str, Any]:
-    """Scores (`_cell`), signatures by their numbers, and the pairs in which the model comes first."""
+    """Scores of runs with media (`_cell`), comparable ones first, signatures by their numbers, and the pairs in which
+    the model comes first."""
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
-    for benchmark in board.benchmarks:
-        for row, columns in _rows(benchmark, slug):
-            for column in columns:
+    for table in (table for benchmark in board.benchmarks for table in benchmark.tables):
+        for row in (*table.rows, *(one.row for one in table.apart)):
+            for column in table.columns if row.model == slug and not row.blind else ():
                 if (cell := row.cells.get(column.key)) is not None and column.key not in cells:
                     mark = signatures.setdefault(cell.signature, len(signatures))
                     cells[column.key] = _cell(column, cell, mark)
@@ -90,18 +91,10 @@ def _model(board: Board, slug: str) -> dict[str, Any]:
 
 
 def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
-    """The score as printed, what stands small behind it, number of its signature, why there is none, is it whole."""
+    """Score as printed, interval and coverage, number of the signature, why it is missing, whether it is complete."""
     text = "" if cell.value is None else number(cell.value, column.unit)
-    told = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(column, cell))))
-    return [text, told, signature, cell.reason or "", not cell.incomplete]
-
-
-def _rows(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[BoardRow, tuple[BoardColumn, ...]]]:
-    """The model's rows with media, the comparable ones first."""
-    for table in benchmark.tables:
-        yield from ((row, table.columns) for row in table.rows if row.model == slug and not row.blind)
-        found = (one.row for one in table.apart)
-        yield from ((row, table.columns) for row in found if row.model == slug and not row.blind)
+    details = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(column, cell))))
+    return [text, details, signature, cell.reason or "", not cell.incomplete]
 
 
 def _pair(pair: Pair, unit: Unit) -> list[Any]:
@@ -120,16 +113,16 @@ def _p_value(value: float | None) -> str:
 
 
 def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str, Any]]]:
-    """Write the samples; by benchmark the tasks that have some, with the place of their files and whose they are."""
+    """Write the samples; return by benchmark the tasks with samples, where their files are, and of which models."""
     by_task: dict[tuple[str, str], list[SampleKey]] = {}
-    for key in samples.keys():  # noqa: SIM118 - no mapping
+    for key in sorted(samples):
         by_task.setdefault((key.benchmark, key.task), []).append(key)
     found: dict[str, list[dict[str, Any]]] = {}
     for (benchmark, task), keys in sorted(by_task.items()):
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
         questions: dict[str, tuple[str | None, str | None]] = {}
         for key in keys:
-            rows = samples.rows(key)
+            rows = samples[key]()
             questions.update({row.sample_id: (row.question, row.target) for row in rows if row.question is not None})
             _write(folder / f"{place}/by-{key.model}.js", f"{place}/by-{key.model}", _answers(rows))
         _write(folder / f"{place}/questions.js", f"{place}/questions", [[one, *questions[one]] for one in questions])
@@ -138,16 +131,16 @@ def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str
     return found
 
 
-def _answers(rows: tuple[SampleRow, ...]) -> dict[str, Any]:
+def _answers(rows: Sequence[SampleRow]) -> dict[str, Any]:
     metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
     return {
         "metrics": metrics,
         "rows": [
-            [row.sample_id, row.response, row.extracted, row.status, [_short(row.scores.get(one)) for one in metrics]]
+            [row.sample_id, row.response, row.extracted, row.status, [_rounded(row.scores.get(one)) for one in metrics]]
             for row in rows
         ],
     }
 
 
-def _short(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")

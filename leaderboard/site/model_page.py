@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardRow,
-    BoardTable,
-    LetterCounts,
-    ModelFacts,
-    RunFacts,
-    Timeline,
-)
+from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from .cells import CellView, cell_view, scale_of
 from .numbers import UNIT_LABELS
-from .tables import ColumnView, column_view, rank_cell, subtitles, told_apart
+from .tables import ColumnView, column_view, distinguishing, leading_words, rank_cells, subtitles
 
-__all__ = ["Matrix", "ModelPage", "Part", "Place", "ScoreRow", "model_page"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """The model's place in one ranking."""
-
-    column: ColumnView
-    cell: CellView
-    rank: CellView
-    group: CellView
-    of: int
+__all__ = ["Matrix", "Part", "ScoreRow", "model_parts"]
 
 
 @dataclass(frozen=True)
@@ -57,29 +36,19 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Part:
-    """What one benchmark says of the model."""
+    """One benchmark's results of the model. A place is a ranking with the model's score, rank and letters; ``runs`` are
+    keys of `Board.runs`."""
 
     benchmark: BenchmarkBoard
-    trained: str
-    places: tuple[Place, ...]
+    places: tuple[tuple[Ranking, CellView, CellView, CellView], ...]
     matrices: tuple[Matrix, ...]
     apart: tuple[Matrix, ...]
-    letters: tuple[LetterCounts, ...]
-    timelines: tuple[Timeline, ...]
-
-
-@dataclass(frozen=True)
-class ModelPage:
-    """All that the board holds of one model."""
-
-    model: ModelFacts
-    parts: tuple[Part, ...]
-    runs: tuple[RunFacts, ...]
+    runs: frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Row:
-    """The model's row of one table, and the columns that it has."""
+    """The model's row of one table, and the columns it has."""
 
     table: BoardTable
     row: BoardRow
@@ -90,9 +59,8 @@ class _Row:
         return [column for column in self.table.columns if column.key in self.row.cells]
 
     @property
-    def parts(self) -> tuple[str, frozenset[str]] | None:
-        """The breakdown and the metrics of a table of one breakdown's groups, which may end with all of them together;
-        None of any other table."""
+    def breakdown(self) -> tuple[str, frozenset[str]] | None:
+        """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
         breakdowns = {column.breakdown for column in self.columns} - {None}
         grouped = {column.metric for column in self.columns if column.group is not None}
         if len(breakdowns) != 1 or not grouped >= {column.metric for column in self.columns}:
@@ -100,90 +68,76 @@ class _Row:
         return str(breakdowns.pop()), frozenset(grouped)
 
 
-def model_page(board: Board, slug: str) -> ModelPage:
-    """The page of the model ``slug``."""
-    rows = {benchmark.name: list(_rows(benchmark, slug)) for benchmark in board.benchmarks}
-    keys = {key for held in rows.values() for one in held for key in one.row.runs}
-    runs = sorted((board.runs[key] for key in keys), key=lambda run: (run.created, run.key), reverse=True)
-    parts = tuple(_part(board, one, slug, rows[one.name]) for one in board.benchmarks if rows[one.name])
-    return ModelPage(board.models[slug], parts, tuple(runs))
+def model_parts(board: Board, slug: str) -> list[Part]:
+    """The benchmarks that have results of the model ``slug``."""
+    parts = []
+    for benchmark in board.benchmarks:
+        rows = [
+            _Row(table, row, reasons)
+            for table in benchmark.tables
+            for row, reasons in (*((row, ()) for row in table.rows), *((one.row, one.reasons) for one in table.apart))
+            if row.model == slug
+        ]
+        others = [one for one in rows if one.row.blind or one.reasons]
+        first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
+        others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
+        if rows:
+            parts.append(
+                Part(
+                    benchmark=benchmark,
+                    places=tuple(_places(benchmark, slug)),
+                    matrices=tuple(_matrices(one for one in rows if not one.row.blind and not one.reasons)),
+                    apart=tuple(_matrices(others)),
+                    runs=frozenset(key for one in rows for key in one.row.runs),
+                )
+            )
+    return parts
 
 
-def _rows(benchmark: BenchmarkBoard, slug: str) -> Iterator[_Row]:
-    for table in benchmark.tables:
-        yield from (_Row(table, row, ()) for row in table.rows if row.model == slug)
-        yield from (_Row(table, one.row, one.reasons) for one in table.apart if one.row.model == slug)
-
-
-def _part(board: Board, benchmark: BenchmarkBoard, slug: str, rows: Sequence[_Row]) -> Part:
-    ranked = [one for one in rows if not one.row.blind and not one.reasons]
-    others = [one for one in rows if one.row.blind or one.reasons]
-    first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
-    apart = sorted(others, key=lambda one: (one.row.blind, first[one.row.runs]))
-    return Part(
-        benchmark=benchmark,
-        trained=str(board.models[slug].trained.get(benchmark.name, "unknown")),
-        places=tuple(_places(benchmark, slug)),
-        matrices=tuple(_matrices(ranked)),
-        apart=tuple(_matrices(apart)),
-        letters=tuple(one for one in benchmark.letters if one.model == slug),
-        timelines=tuple(one for one in benchmark.timelines if one.model == slug),
-    )
-
-
-def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[Place]:
+def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[Ranking, CellView, CellView, CellView]]:
     for ranking in benchmark.rankings:
         column = ranking.column
-        rows = [row for row in benchmark.tables[0].rows if not row.blind and column.key in row.cells]
-        scale = scale_of(column, [row.cells[column.key] for row in rows])
-        for row in rows:
-            if row.model == slug:
-                cell = cell_view(column, row.cells[column.key], scale)
-                rank, group = rank_cell(ranking, slug)
-                yield Place(column_view(column), cell, rank, group, len(ranking.ranked))
+        rows = benchmark.tables[0].rows
+        cells = {row.model: row.cells[column.key] for row in rows if not row.blind and column.key in row.cells}
+        if slug in cells:
+            cell = cell_view(column, cells[slug], scale_of(column, cells.values()))
+            yield ranking, cell, *rank_cells(ranking, slug)
 
 
 def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
-    """Tables one after the other that break the same metrics down by the same groups make one matrix."""
-    for (_, blind, parts), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, one.parts)):
+    """Consecutive tables that break the same metrics down by the same groups make one matrix."""
+    for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, one.breakdown)):
         members = list(bundle)
-        cells = {column.key: (column, one.row) for one in members for column in one.columns}
+        cells = {column.key: (column, one.row.cells[column.key]) for one in members for column in one.columns}
         columns = [column for column, _ in cells.values()]
-        reasons = tuple(dict.fromkeys(reason for one in members for reason in one.reasons))
-        across = {(one.task, one.metric) for one in columns}
-        if parts is not None and len(across) > 1 and len({one.group for one in columns}) > 1:
-            row = BoardRow(model="", cells={key: it.cells[key] for key, (_, it) in cells.items()}, runs=())
-            yield _grid(_common_title([one.table.title for one in members]), columns, row, blind, reasons)
-        else:
-            for one in members:
-                yield Matrix(one.table.title, (), tuple(_lines(one.columns, one.row)), blind, one.reasons)
+        across, groups = {(one.task, one.metric) for one in columns}, {one.group for one in columns}
+        if breakdown is not None and len(across) > 1 and len(groups) > 1:
+            titles = [one.table.title for one in members]
+            title = leading_words(titles, " ").rstrip(",;: ") or titles[0]
+            reasons = tuple(dict.fromkeys(reason for one in members for reason in one.reasons))
+            yield Matrix(title, *_grid(columns, {key: cell for key, (_, cell) in cells.items()}), blind, reasons)
+            continue
+        for one in members:
+            subs = subtitles(one.columns)
+            views = [column_view(column, subs.get(column.key, "")) for column in one.columns]
+            lines = [
+                ScoreRow(view.label, f"{view.sub} {view.unit}", (cell_view(column, one.row.cells[column.key]),))
+                for view, column in zip(views, one.columns, strict=True)
+            ]
+            yield Matrix(one.table.title, (), tuple(lines), blind, one.reasons)
 
 
-def _grid(title: str, columns: Sequence[BoardColumn], row: BoardRow, blind: bool, reasons: tuple[str, ...]) -> Matrix:
+def _grid(
+    columns: Sequence[BoardColumn], cells: Mapping[str, Cell]
+) -> tuple[tuple[ColumnView, ...], tuple[ScoreRow, ...]]:
+    """Headings, one for each task and metric, and a row for each group."""
     places = {(one.task, one.metric, one.group): one for one in columns}
     firsts = list({(one.task, one.metric): one for one in columns if one.group is not None}.values())
-    headings = tuple(ColumnView(one.key, told_apart(one, firsts), unit=UNIT_LABELS[one.unit]) for one in firsts)
+    headings = tuple(ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit]) for one in firsts)
     rows = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
         held = [places.get((one.task, one.metric, group)) for one in firsts]
-        cells = tuple(cell_view(one, row.cells[one.key]) if one else CellView("", reason="no items") for one in held)
-        rows.append(ScoreRow(label, "", cells))
-    return Matrix(title, headings, tuple(rows), blind, reasons)
-
-
-def _common_title(titles: Sequence[str]) -> str:
-    """The words with which all titles begin, or the first title."""
-    words: list[str] = []
-    for at_place in zip(*(title.split() for title in titles), strict=False):
-        if len(set(at_place)) > 1:
-            break
-        words.append(at_place[0])
-    return " ".join(words).rstrip(",;: ") or titles[0]
-
-
-def _lines(columns: Sequence[BoardColumn], row: BoardRow) -> Iterator[ScoreRow]:
-    subs = subtitles(columns)
-    for column in columns:
-        view = column_view(column, subs.get(column.key, ""))
-        yield ScoreRow(view.label, " ".join((view.sub, view.unit)), (cell_view(column, row.cells[column.key]),))
+        views = (cell_view(one, cells[one.key]) if one else CellView(reason="no items") for one in held)
+        rows.append(ScoreRow(label, "", tuple(views)))
+    return headings, tuple(rows)

@@ -1,4 +1,4 @@
-"""Numbers as the pages print them: the exports' rule for one number, and what a page adds around it."""
+"""Numbers as the pages print them: rounded as in the exports, with true minus signs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def number(value: float, unit: Unit) -> str:
     >>> number(0.6125, "fraction"), number(-1.25, "seconds")
     ('61.3', '−1.3')
     """
-    return str(shown(value, unit)).replace("-", MINUS)
+    return shown(value, unit).replace("-", MINUS)
 
 
 def difference(value: float, unit: Unit) -> str:
-    """As `number`, with a plus sign before what is greater than zero.
+    """As `number`, with a plus sign if it is greater than zero.
 
     >>> difference(0.021, "fraction"), difference(0.0, "points")
     ('+2.1', '0.0')
@@ -33,7 +33,7 @@ def difference(value: float, unit: Unit) -> str:
 
 
 def interval(low: float | None, high: float | None, unit: Unit) -> str:
-    """Both ends, or nothing where there is no interval; ``to`` stands between them where one is negative.
+    """Both ends, or nothing without an interval; separated by ``to`` if one is negative.
 
     >>> interval(0.5, 0.62, "fraction"), interval(-1.0, 2.0, "seconds"), interval(None, None, "score")
     ('50.0–62.0', '−1.0 to 2.0', '')
@@ -45,5 +45,5 @@ def interval(low: float | None, high: float | None, unit: Unit) -> str:
 
 
 def exact(value: float | None) -> str:
-    """Six significant digits in the board's own unit: what tables are sorted by."""
+    """Six significant digits in the board's own unit, for sorting."""
     return "" if value is None else f"{value:.6g}"

@@ -1,34 +1,32 @@
-"""The first page: who is best at what, all models by all headline scores, and what is in no ranking."""
+"""The first page: who is best at what, all models by all headline scores, and what is not comparable."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..board import BenchmarkBoard, Board, BoardRow, ModelFacts, Ranking
 from .cells import CellView, best_values, cell_view, scale_of
-from .numbers import number
-from .tables import ColumnView, RowView, TableView, column_view, rank_cell
+from .tables import RowView, TableView, column_view, rank_cells
 
-__all__ = ["Leader", "SetApart", "all_models", "leaders", "set_apart"]
+__all__ = ["Leader", "NotComparable", "all_models", "leaders", "not_comparable"]
 
 
 @dataclass(frozen=True)
 class Leader:
-    """Who is best by one headline score. ``equals`` are the others that cannot be told apart from the best."""
+    """The best model by one headline score, and the others that do not differ significantly from it."""
 
     benchmark: BenchmarkBoard
     ranking: Ranking
-    column: ColumnView
     model: ModelFacts | None
     cell: CellView
     equals: tuple[ModelFacts, ...]
-    detectable: str
 
 
 @dataclass(frozen=True)
-class SetApart:
-    """A model's results on a benchmark that share no ranking: on how many of its tables, and why. Where that is so of
-    the headline scores, the reasons are theirs."""
+class NotComparable:
+    """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
+    scores, if they are among them)."""
 
     model: ModelFacts
     blind: bool
@@ -37,72 +35,60 @@ class SetApart:
     reasons: tuple[str, ...]
 
 
-def leaders(board: Board) -> tuple[Leader, ...]:
-    """One for each ranking, the first of a benchmark first."""
-    return tuple(_leader(board, one, ranking) for one in board.benchmarks for ranking in one.rankings)
-
-
-def _leader(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Leader:
-    column = ranking.column
-    detectable = "" if ranking.detectable is None else number(ranking.detectable, column.unit)
-    view = column_view(column)
-    if not ranking.ranked:
-        return Leader(benchmark, ranking, view, None, CellView("", reason="no model is ranked"), (), detectable)
-    best = ranking.ranked[0]
-    row = next(row for row in benchmark.tables[0].rows if row.model == best.model and column.key in row.cells)
-    letters = set(best.letters)
-    equals = tuple(board.models[one.model] for one in ranking.ranked[1:] if letters & set(one.letters))
-    cell = cell_view(column, row.cells[column.key])
-    return Leader(benchmark, ranking, view, board.models[best.model], cell, equals, detectable)
+def leaders(board: Board) -> Iterator[Leader]:
+    """One for each ranking."""
+    for benchmark in board.benchmarks:
+        for ranking in benchmark.rankings:
+            if not ranking.ranked:
+                yield Leader(benchmark, ranking, None, CellView(reason="no model is ranked"), ())
+                continue
+            best, *others = ranking.ranked
+            key = ranking.column.key
+            rows = {row.model: row for row in benchmark.tables[0].rows if key in row.cells}
+            equals = tuple(board.models[one.model] for one in others if {*best.letters} & {*one.letters})
+            cell = cell_view(ranking.column, rows[best.model].cells[key])
+            yield Leader(benchmark, ranking, board.models[best.model], cell, equals)
 
 
 def all_models(board: Board) -> TableView:
     """Every model that some benchmark compares, with the first headline score of each, and its letters."""
     rows: dict[str, dict[str, BoardRow]] = {}
     for benchmark in board.benchmarks:
-        for row in benchmark.tables[0].rows if benchmark.tables else ():
+        for row in benchmark.tables[0].rows:
             if not row.blind:
                 rows.setdefault(row.model, {})[benchmark.name] = row
-    columns, cells = [], []
+    columns = []
+    cells: dict[str, list[CellView]] = {model: [] for model in rows}
+    places: dict[str, list[int]] = {model: [] for model in rows}
     for benchmark in board.benchmarks:
         held = [row[benchmark.name] for row in rows.values() if benchmark.name in row]
         for ranking in benchmark.rankings[:1]:
             column = ranking.column
-            scale = scale_of(column, [row.cells[column.key] for row in held if column.key in row.cells])
             columns.append(replace(column_view(column), of=benchmark.title))
-            cells.append((benchmark.name, ranking, scale, best_values([column], held).get(column.key)))
-
-    def view(model: str, by_benchmark: dict[str, BoardRow]) -> RowView:
-        found = []
-        for name, ranking, scale, best in cells:
-            row = by_benchmark.get(name)
-            cell = cell_view(ranking.column, row.cells.get(ranking.column.key) if row else None, scale, best)
-            letters = rank_cell(ranking, model)[1].text
-            found.append(replace(cell, letters=letters))
-        return RowView(board.models[model], tuple(found))
-
-    ordered = sorted(rows, key=lambda model: (_ranks(board, model), board.models[model].name, model))
-    return TableView("models", "All models", "", tuple(columns), tuple(view(one, rows[one]) for one in ordered), (), ())
+            found = {row.model: row.cells[column.key] for row in held if column.key in row.cells}
+            scale, best = scale_of(column, found.values()), best_values([column], held).get(column.key)
+            ranks = {one.model: one.rank for one in ranking.ranked}
+            for model in rows:
+                cell = cell_view(column, found.get(model), scale, best)
+                cells[model].append(replace(cell, letters=rank_cells(ranking, model)[1].text))
+                places[model].append(ranks.get(model, len(board.models) + 1))
+    ordered = sorted(rows, key=lambda model: (places[model], board.models[model].name, model))
+    views = tuple(RowView(board.models[model], tuple(cells[model])) for model in ordered)
+    return TableView("models", "All models", "", tuple(columns), views, (), {})
 
 
-def _ranks(board: Board, model: str) -> tuple[int, ...]:
-    """The model's ranks in the order of the board; no rank comes last."""
-    ranks = [{one.model: one.rank for one in ranking.ranked} for it in board.benchmarks for ranking in it.rankings[:1]]
-    return tuple(found.get(model, len(board.models) + 1) for found in ranks)
-
-
-def set_apart(board: Board) -> tuple[SetApart, ...]:
-    """What stands on some table without sharing its ranking, a row for each model and benchmark."""
+def not_comparable(board: Board) -> list[NotComparable]:
+    """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
-        reasons: dict[tuple[str, bool], dict[str, tuple[str, ...]]] = {}
+        reasons: dict[tuple[str, bool], dict[str, dict[str, None]]] = {}
         for table in benchmark.tables:
             for one in table.apart:
-                said = reasons.setdefault((one.row.model, one.row.blind), {})
-                said[table.name] = tuple(dict.fromkeys((*said.get(table.name, ()), *one.reasons)))
-        headline = benchmark.tables[0].name if benchmark.tables else ""
-        for (model, blind), said in reasons.items():
-            counted = [said[headline]] if headline in said else list(said.values())
+                by_table = reasons.setdefault((one.row.model, one.row.blind), {})
+                by_table.setdefault(table.name, {}).update(dict.fromkeys(one.reasons))
+        for (model, blind), by_table in reasons.items():
+            headline = by_table.get(benchmark.tables[0].name)
+            counted = [headline] if headline is not None else by_table.values()
             once = tuple(dict.fromkeys(reason for each in counted for reason in each))
-            found.append(SetApart(board.models[model], blind, benchmark, len(said), once))
-    return tuple(sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind)))
+            found.append(NotComparable(board.models[model], blind, benchmark, len(by_table), once))
+    return sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind))

@@ -5,18 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ..board import BenchmarkBoard, Board, LetterCounts, ModelFacts, Published, Round
-from .model_page import model_page
-from .numbers import number
-from .overview import all_models, leaders, set_apart
-from .plots import Figure, letters_by_task, plot_views, rounds_by_item
-from .protocols import protocol_sets, ranking_signatures
+from medtasks.errors import UsageError
+from medtasks.results.signature import parse_signature
+from medtasks.stats import normalised_ranks
+
+from ..board import (
+    BenchmarkBoard,
+    Board,
+    BoardPlot,
+    LetterCounts,
+    ModelFacts,
+    Published,
+    RunFacts,
+    Timeline,
+)
+from .cells import cell_view
+from .model_page import model_parts
+from .numbers import UNIT_LABELS, number
+from .overview import all_models, leaders, not_comparable
 from .published import published_tables
-from .tables import benchmark_tables, size_class, size_order, trained_of
+from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles
 from .text import paper_link, safe_link
+
+if TYPE_CHECKING:
+    from ..figures import FigureFiles
+
+Entry = TypeVar("Entry", LetterCounts, Timeline)
 
 __all__ = ["POLICY", "pages_of"]
 
@@ -29,63 +47,80 @@ POLICY = (
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score"}
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
+_SIGNATURE_PARTS = {
+    "metric": "what is computed",
+    "task": "the task",
+    "group": "the group, whose items are pooled; the parts of its tasks are combined by hash",
+    "version": "version of the task",
+    "filters": "how answers are extracted from responses, with versions",
+    "prompt": "hash of the prompt template",
+    "protocol": "hash of task file, metrics, generation settings and frames",
+    "data": "fingerprint of the prepared data",
+    "items": "number of samples scored, and a hash of their ids",
+    "blind": "run without media",
+    "harness": "options of the harness that change the prompts",
+    "judge": "hash of rubric, judges, their settings and how verdicts are combined",
+}
 
 
 def pages_of(
-    board: Board, figures: Mapping[tuple[str, str], Figure], downloads: Sequence[str]
+    board: Board, figures: Mapping[tuple[str, str], FigureFiles], downloads: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
     Args:
-        board: what they say.
+        board: what they show.
         figures: the drawn figures, by benchmark and plot.
         downloads: paths of other files of the site that the overview links to.
     """
-    environment = _environment()
-    titles = {benchmark.name: benchmark.title for benchmark in board.benchmarks}
-    environment.filters["trained_on"] = lambda model: [titles[it] for it in titles if model.trained.get(it) == "yes"]
-    shared = {"board": board, "policy": POLICY, "navigation": _navigation(board)}
+    environment = _environment(board)
 
     def page(name: str, template: str, **views: object) -> tuple[str, str]:
-        return name, environment.get_template(template).render(**shared, page=name, **views)
+        return name, environment.get_template(template).render(page=name, **views)
 
-    models = sorted(board.models.items(), key=lambda one: (one[1].name.casefold(), one[0]))
     yield page(
         "index.html",
         "index.html.j2",
-        leaders=leaders(board),
+        leaders=list(leaders(board)),
         models=all_models(board),
-        apart=set_apart(board),
+        apart=not_comparable(board),
         choices=_choices(board.models.values()),
         downloads=downloads,
     )
     for benchmark in board.benchmarks:
+        order = model_order(benchmark)
+        held = [board.models[slug] for slug in sorted(order)]
         yield page(
             f"benchmark-{benchmark.name}.html",
             "benchmark.html.j2",
             benchmark=benchmark,
             tables=benchmark_tables(board, benchmark),
-            plots=plot_views(board, benchmark, figures),
-            letters=letters_by_task(board, benchmark),
-            items=rounds_by_item(board, benchmark),
+            titles={table.name: table.title for table in benchmark.tables},
+            figures={plot: figure for (name, plot), figure in figures.items() if name == benchmark.name},
+            ranks={plot.name: _ranks(benchmark, plot) for plot in benchmark.plots if plot.ranks},
+            letters=_in_order(benchmark.letters, order),
+            timelines=_in_order(benchmark.timelines, order),
             published=published_tables(benchmark),
-            choices=_choices([*_models_of(board, benchmark), *benchmark.published]),
+            choices=_choices([*held, *benchmark.published]),
         )
-    for slug, _ in models:
-        yield page(f"model-{slug}.html", "model.html.j2", one=model_page(board, slug))
+    models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
+    for model in models:
+        parts = model_parts(board, model.slug)
+        runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
+        runs.sort(key=lambda run: (run.created, run.key), reverse=True)
+        yield page(f"model-{model.slug}.html", "model.html.j2", model=model, results=parts, runs=runs)
     yield page("compare.html", "compare.html.j2", models=models)
-    sets = protocol_sets(board)
+    sets = _protocol_sets(board)
     yield page(
         "protocol.html",
         "protocol.html.j2",
-        signatures=ranking_signatures(board),
         sets=sets,
-        numbers={run.key: one.number for one in sets for run in one.runs},
+        numbers={run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
         runs=sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
     )
 
 
-def _environment() -> Environment:
+def _environment(board: Board) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "pages"),
         autoescape=True,
@@ -94,40 +129,41 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["count"] = _count
+    titles = {benchmark.name: benchmark.title for benchmark in board.benchmarks}
+    environment.globals.update(
+        board=board,
+        policy=POLICY,
+        navigation=[
+            ("index.html", "Overview"),
+            *((f"benchmark-{name}.html", title) for name, title in titles.items()),
+            *([("compare.html", "Compare")] if len(board.models) > 1 else []),
+            ("protocol.html", "Protocol"),
+        ],
+        count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
+    )
     environment.filters.update(
-        by_time=_by_time,
-        day=_day,
+        cell_view=cell_view,
+        column_view=column_view,
+        day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         letters=_letters,
         number=number,
         paper_link=paper_link,
         safe_link=safe_link,
+        signature_parts=_signature_parts,
         size_class=size_class,
         size_order=size_order,
-        trained=trained_of,
+        times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
+        trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
         trained_any=_trained_any,
+        trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
+        unit=UNIT_LABELS.__getitem__,
     )
     return environment
 
 
-def _navigation(board: Board) -> list[tuple[str, str]]:
-    benchmarks = [(f"benchmark-{one.name}.html", one.title) for one in board.benchmarks]
-    return [
-        ("index.html", "Overview"),
-        *benchmarks,
-        *([("compare.html", "Compare")] if len(board.models) > 1 else []),
-        ("protocol.html", "Protocol"),
-    ]
-
-
-def _models_of(board: Board, benchmark: BenchmarkBoard) -> list[ModelFacts]:
-    held = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
-    return [board.models[slug] for slug in sorted(held)]
-
-
 def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str, str]]]:
-    """What the filters offer: values with their labels."""
+    """The options of the filters: values with their labels."""
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
     return {
@@ -139,23 +175,52 @@ def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str
 
 
 def _trained_any(model: ModelFacts) -> str:
-    """Over all benchmarks: ``yes`` for any of them, ``no`` where that was said of each that is spoken of."""
-    said = set(model.trained.values())
-    return "yes" if "yes" in said else "no" if said == {"no"} else "unknown"
+    """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for each that is listed."""
+    answers = set(model.trained.values())
+    return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _letters(counts: Sequence[LetterCounts]) -> list[str]:
+    """The letters of a task's options, then what was chosen beside them."""
+    gold = counts[0].gold
+    return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold.keys())]
 
 
-def _day(created: str) -> str:
-    """The day of a time stamp; other text stays."""
-    return created[:10] if _DAY.match(created) else created
+def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]:
+    return sorted(entries, key=lambda one: (order.get(one.model, len(order)), one.model))
 
 
-def _letters(counts: LetterCounts) -> list[str]:
-    return [*sorted(counts.gold), *sorted(set(counts.chosen) - set(counts.gold))]
+def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView], dict[str, list[float | None]]]:
+    """Columns of a heat map of ranks, and by model its ranks: 0 the best, 1 the last, None without a complete value."""
+    table = next(one for one in benchmark.tables if one.name == plot.table)
+    order = model_order(benchmark)
+    rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
+    by_key = {column.key: column for column in table.columns}
+    columns = [by_key[key] for key in plot.columns if key in by_key and not by_key[key].signed]
+    ranks = []
+    for column in columns:
+        cells = [row.cells.get(column.key) for row in rows]
+        values = [None if cell is None or cell.incomplete else cell.value for cell in cells]
+        ranks.append(normalised_ranks(values, higher_is_better=column.higher_is_better))
+    subs = subtitles(columns)
+    views = [column_view(column, subs.get(column.key, "")) for column in columns]
+    return views, {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
 
 
-def _by_time(rounds: Sequence[Round]) -> dict[float, Round]:
-    return {one.time: one for one in rounds}
+def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
+    """Keys, values and meanings; none if the text is not a signature."""
+    try:
+        parts = parse_signature(signature)
+    except UsageError:
+        return []
+    return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
+
+
+def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[RunFacts]]:
+    """Runs by task, protocol hash and prompt hash of all their tasks, the most common set first."""
+    found: dict[tuple[tuple[str, str, str], ...], list[RunFacts]] = {}
+    for run in sorted(board.runs.values(), key=lambda one: one.key):
+        names = sorted({*run.protocols, *run.prompts})
+        tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
+        found.setdefault(tasks, []).append(run)
+    return dict(sorted(found.items(), key=lambda one: (-len(one[1]), one[0])))

@@ -1,8 +1,8 @@
-"""Published figures as tables of their own: as printed, in our units, with every note."""
+"""Published figures as tables of their own: in our units, beside what was printed, with every note."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -11,87 +11,70 @@ from .cells import CellView
 from .numbers import exact, number
 from .tables import ColumnView, column_view
 
-__all__ = ["PublishedRow", "PublishedTable", "published_tables"]
-
-
-@dataclass(frozen=True)
-class PublishedRow:
-    """What a paper prints for one model; ``notes`` of row and cells are numbers of the table's notes."""
-
-    row: Published
-    cells: tuple[CellView, ...]
-    notes: tuple[int, ...]
+__all__ = ["PublishedTable", "published_tables"]
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table of a paper."""
+    """One table of a paper; ``first`` is its first row. Each row has its cells, and the numbers of its notes."""
 
     name: str
-    title: str
-    source: str
-    paper: str
+    first: Published
     judges: tuple[str, ...]
     columns: tuple[ColumnView, ...]
-    rows: tuple[PublishedRow, ...]
+    rows: tuple[tuple[Published, tuple[CellView, ...], tuple[int, ...]], ...]
     notes: tuple[str, ...]
 
 
-def published_tables(benchmark: BenchmarkBoard) -> tuple[PublishedTable, ...]:
+def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
     """The published rows of ``benchmark``, table by table, in the order of print."""
     tables: dict[tuple[str, str, str], list[Published]] = {}
     for row in benchmark.published:
         tables.setdefault((row.paper, row.table, row.source), []).append(row)
     known = {column.key: column for table in benchmark.tables for column in table.columns}
-    return tuple(_table(f"published-{number}", rows, known) for number, rows in enumerate(tables.values(), 1))
+    return [_table(f"published-{number}", rows, known) for number, rows in enumerate(tables.values(), 1)]
 
 
-def _table(name: str, rows: Sequence[Published], known: dict[str, BoardColumn]) -> PublishedTable:
+def _table(name: str, rows: Sequence[Published], known: Mapping[str, BoardColumn]) -> PublishedTable:
     keys = list(dict.fromkeys(cell.column for row in rows for cell in row.cells))
     notes: dict[str, int] = {}
-
-    def numbers(texts: Sequence[str]) -> tuple[int, ...]:
-        return tuple(notes.setdefault(text, len(notes) + 1) for text in texts)
-
+    for text in (text for row in rows for text in (*row.notes, *(note for cell in row.cells for note in cell.notes))):
+        notes.setdefault(text, len(notes) + 1)
     views = []
     for row in rows:
-        cells = {cell.column: cell for cell in row.cells}
-        views.append(
-            PublishedRow(
-                row=row,
-                notes=numbers(row.notes),
-                cells=tuple(_cell(cells.get(key), known.get(key), numbers) for key in keys),
-            )
-        )
-    first = rows[0]
-    columns = tuple(
-        column_view(known[key]) if key in known else ColumnView(f"c{place}", key) for place, key in enumerate(keys)
+        held = {cell.column: cell for cell in row.cells}
+        cells = tuple(_cell(held.get(key), known.get(key), notes) for key in keys)
+        views.append((row, cells, tuple(notes[text] for text in row.notes)))
+    return PublishedTable(
+        name=name,
+        first=rows[0],
+        judges=tuple(dict.fromkeys(row.judge for row in rows if row.judge)),
+        columns=tuple(
+            column_view(known[key]) if key in known else ColumnView(f"c{place}", key) for place, key in enumerate(keys)
+        ),
+        rows=tuple(views),
+        notes=tuple(notes),
     )
-    judges = tuple(dict.fromkeys(row.judge for row in rows if row.judge))
-    return PublishedTable(name, first.table, first.source, first.paper, judges, columns, tuple(views), tuple(notes))
 
 
-def _cell(
-    cell: PublishedCell | None, column: BoardColumn | None, numbers: Callable[[Sequence[str]], tuple[int, ...]]
-) -> CellView:
-    """The figure in our unit, with what was printed where that reads otherwise; marks say what notes belong to it."""
+def _cell(cell: PublishedCell | None, column: BoardColumn | None, numbers: Mapping[str, int]) -> CellView:
+    """The figure in our unit, with what was printed if that differs; marks are the numbers of its notes."""
     if cell is None:
-        return CellView("", reason="not in this table")
-    marks = tuple(str(one) for one in numbers(cell.notes))
+        return CellView(reason="not in this table")
+    marks = tuple(str(numbers[text]) for text in cell.notes)
     if not cell.rankable:
         marks = (*marks, "not comparable")
     if cell.value is None:
-        return CellView("", notes=marks, reason=cell.printed or "cannot be read")
+        return CellView(notes=marks, reason=cell.printed or "cannot be read")
     if column is None:
         return CellView(cell.printed or f"{cell.value:g}", exact(cell.value), notes=marks)
     text = number(cell.value, column.unit)
-    return CellView(
-        text, exact(cell.value), "" if _says(cell.printed, text) else f"printed {cell.printed}", notes=marks
-    )
+    printed = "" if _equal(cell.printed, text) else f"printed {cell.printed}"
+    return CellView(text, exact(cell.value), printed, notes=marks)
 
 
-def _says(printed: str | None, text: str) -> bool:
-    """Whether ``printed`` is the number ``text``, trailing zeros aside."""
+def _equal(printed: str | None, text: str) -> bool:
+    """Whether ``printed`` is the number ``text``, apart from trailing zeros."""
     try:
         return printed is None or Decimal(printed.strip(" %")) == Decimal(text.replace("−", "-"))
     except InvalidOperation:

@@ -1,11 +1,12 @@
-"""Samples for the comparison page: what a benchmark's licence lets be shown of them, and never their media."""
+"""Samples for the comparison page: what a benchmark's licence allows to be shown, and never their media."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,7 +26,7 @@ Run = TypeVar("Run")
 
 
 class SampleKey(NamedTuple):
-    """Whose samples: of one task, answered by one model."""
+    """Identifies the samples of one task answered by one model."""
 
     benchmark: str
     task: str
@@ -34,68 +35,34 @@ class SampleKey(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleRow:
-    """What may be shown of one answered question. Texts that may not be shown are None.
+    """What may be shown of one sample; texts that may not be shown are None.
 
-    Args:
-        sample_id: of the sample.
-        question: what was asked, with the options where there are some.
-        target: the reference answer, or the right option's letter.
-        response: what the model said; several responses to one question follow one another.
-        extracted: what was scored.
-        status: of the extraction.
-        scores: by metric; None where the sample has no value of its own.
+    ``question`` includes the options, ``target`` is the reference answer or the correct letter, ``response`` joins
+    repeated responses, ``extracted`` is what was scored; a score is None for metrics without a value per sample.
     """
 
     sample_id: str
-    question: str | None
-    target: str | None
-    response: str | None
     extracted: str | None
     status: str
     scores: Mapping[str, float | None]
+    question: str | None = None
+    target: str | None = None
+    response: str | None = None
 
 
-class SampleText(Protocol):
-    """Where the pages take samples from, one task of one model at a time."""
-
-    def keys(self) -> Sequence[SampleKey]:
-        """What there is, sorted."""
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        """The samples of ``key``, sorted by id."""
-
-
-@dataclass(frozen=True)
-class _RunSamples:
-    """Samples of runs, read from their files when they are asked for, so that memory holds those of one task alone.
-
-    A run that only the harness logged has no such files: its samples are held. ``texts`` says by benchmark whether
-    texts may be shown.
-    """
-
-    sources: Mapping[SampleKey, Path | Sequence[Sample]]
-    texts: Mapping[str, bool]
-
-    def keys(self) -> Sequence[SampleKey]:
-        return sorted(self.sources)
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        source = self.sources[key]
-        samples = read_samples(source) if isinstance(source, Path) else source
-        rows = (sample_row(one, self.texts[key.benchmark]) for one in samples)
-        return tuple(sorted(rows, key=lambda row: row.sample_id))
+SampleText = Mapping[SampleKey, Callable[[], Sequence[SampleRow]]]
+"""Functions that read samples, so that memory holds those of one task of one model at a time."""
 
 
 def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
 
-    Where several runs of a model hold a task, the newest counts. Runs that are set apart are left out: there is no
-    comparison of them. So are folders that cannot be read: no board has them. A track without a page of its own stands
-    on the page whose tables name its tasks.
+    If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
+    tables name its tasks.
 
     Args:
         board: made of the runs in ``paths`` (`medtasks.leaderboard.collect`).
-        paths: result folders, or trees that hold some.
+        paths: result directories, or trees that contain some.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -111,19 +78,26 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         if key := runs.get(_content(plain_digest, plain)):
             record = converted(plain)
             found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
-    sources: dict[SampleKey, Path | Sequence[Sample]] = {}
+    samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
         beside = _tasks_on(benchmark)
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
             for task, (owner, source) in found.get(run, {}).items():
                 if owner == benchmark.name or (owner not in pages and task in beside):
-                    sources[SampleKey(benchmark.name, task, model)] = source
-    return _RunSamples(sources, {one.name: one.shows != "nothing" for one in board.benchmarks})
+                    samples[SampleKey(benchmark.name, task, model)] = partial(
+                        _rows, source, benchmark.shows != "nothing"
+                    )
+    return samples
+
+
+def _rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
+    samples = read_samples(source) if isinstance(source, Path) else source
+    return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
 
 
 def _content(digest: Callable[[Run], str], run: Run) -> str:
-    """The digest of what a run holds; empty where it cannot be read, which the board says."""
+    """The digest of a run's content; empty if it cannot be read, which the board reports."""
     try:
         return digest(run)
     except DataError:
@@ -137,12 +111,12 @@ def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
 
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
-    """Models, and the runs that their ranked rows rest on."""
+    """Models, and the runs of their comparable rows."""
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
 
 def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
-    """The tasks that ``folder`` has samples of, with their benchmarks. Files are found, never named by a manifest."""
+    """The tasks with samples in ``folder``, with their benchmarks. Paths never come from the manifest."""
     path = folder / "manifest.json"
     try:
         manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
@@ -153,21 +127,19 @@ def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:
-    """What may be shown of ``sample``; without ``texts`` its id, extracted option, status and scores alone."""
+    """What may be shown of ``sample``; without ``texts`` only its id, extracted option, status and scores."""
     choices = sample.document.get("choices")
     options = dict(choices) if isinstance(choices, dict) else {}
-    if not texts:
-        option = sample.filtered if sample.filtered in options else None
-        return SampleRow(sample.sample_id, None, None, None, option, sample.status, dict(sample.scores))
-    return SampleRow(
+    shown = SampleRow(
         sample_id=sample.sample_id,
-        question=_question(sample, options),
-        target=sample.target,
-        response=_responses(sample.responses),
-        extracted=sample.filtered,
+        extracted=sample.filtered if texts or sample.filtered in options else None,
         status=sample.status,
         scores=dict(sample.scores),
     )
+    if not texts:
+        return shown
+    question, response = _question(sample, options), _responses(sample.responses)
+    return replace(shown, question=question, target=sample.target, response=response)
 
 
 def _question(sample: Sample, options: Mapping[str, object]) -> str:

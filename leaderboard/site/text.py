@@ -1,4 +1,4 @@
-"""Text that comes from strangers: links that may be followed, names that may be part of a file's name."""
+"""Untrusted text: links that may be followed, names that may be part of a file name, data for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINK = re.compile(r"[!-~]+")
 
 
 def safe_link(text: str | None) -> str | None:
-    """``text`` where it is a complete http or https address, else None: other schemes can run scripts."""
+    """``text`` if it is a complete http or https address, else None: other schemes can run scripts."""
     if text is None or not _LINK.fullmatch(text):
         return None
     try:
@@ -28,16 +28,16 @@ def safe_link(text: str | None) -> str | None:
 
 
 def paper_link(text: str) -> str | None:
-    """The address of what is cited: an address as it is, an arXiv number as arXiv's page of it."""
+    """The address of a citation: an address itself, or the arXiv page of an arXiv number."""
     found = _ARXIV.fullmatch(text)
     return f"https://arxiv.org/abs/{found[1]}" if found else safe_link(text)
 
 
 def require_name(text: str, what: str) -> str:
-    """``text``, which becomes part of file names and addresses.
+    """``text``, if it can be part of file names and addresses.
 
     Raises:
-        DataError: it holds anything but letters, digits and a few signs.
+        DataError: it has anything but letters, digits and a few signs.
     """
     if not _NAME.fullmatch(text):
         raise DataError(f"board: {what} {text!r} cannot be part of a file name; use letters, digits, `-`, `_` and `.`.")

@@ -1,4 +1,4 @@
-"""Writing the site: whole or not at all, in place of an earlier one, never over anything else."""
+"""Writing the site: completely or not at all, replacing an earlier one, never anything else."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 from medtasks.results.swap import recover, swap
 from medtasks.temporary import temporary_beside
 
 from ..board import Board
 from .data import write_data
 from .pages import pages_of
-from .plots import Figure
 from .samples import SampleText
 from .text import require_name
 
 __all__ = ["write_site"]
 
-Figures = Callable[[Board, Path], Mapping[tuple[str, str], Figure]]
-Exports = Callable[[Board, Path], object]
+if TYPE_CHECKING:
+    from ..figures import FigureFiles
+
+    Figures = Callable[[Board, Path], Mapping[tuple[str, str], FigureFiles]]
+    Exports = Callable[[Board, Path], object]
 
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
@@ -38,19 +41,19 @@ def write_site(
     """Write the pages of ``board`` to ``directory``; open its ``index.html``.
 
     The same arguments give the same bytes. An earlier site there is replaced in one step: a reader or a crash sees the
-    old one or the new one. Files in it that it did not write (a ``CNAME``, say) stay.
+    old one or the new one. Files in it that no site wrote (a ``CNAME``, say) stay.
 
     Args:
-        board: what the pages say.
-        directory: where to; new, empty, or an earlier site.
-        samples: texts for the comparison page; without them it compares scores alone.
-        figures: draws the plots below the folder that it is given (`medtasks.leaderboard.figures.draw_all`).
-        exports: writes any other files below the folder that it is given; the overview links to all of them.
+        board: what the pages show.
+        directory: new, empty, or an earlier site.
+        samples: texts for the comparison page; without them it compares scores only.
+        figures: draws the plots below the directory it is given (`medtasks.leaderboard.figures.draw_all`).
+        exports: writes other files below the directory it is given; the overview links to all of them.
 
     Raises:
-        UsageError: ``directory`` holds something that is no site of ours, or something of another that has the name of
-            a file that is to be written.
-        DataError: a name that becomes a file's name is not fit for it, or a sample cannot be read.
+        UsageError: ``directory`` has files but no site of ours, or a file of another origin with the name of one that
+            is to be written.
+        DataError: a name cannot be part of a file name, or a sample cannot be read.
     """
     _require_names(board)
     directory = directory.absolute()
@@ -88,15 +91,15 @@ def _write(
 
 
 def _others(directory: Path) -> list[str]:
-    """What lies at the top of the site in ``directory`` that no site wrote.
+    """The entries of ``directory`` that no site wrote.
 
     Raises:
-        UsageError: there is something, and it is no site.
+        UsageError: there are files, but no site.
     """
     if not directory.exists():
         return []
     if not directory.is_dir():
-        raise UsageError(f"{directory}: is a file; name a folder for the pages.")
+        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
     held = sorted(path.name for path in directory.iterdir())
     if not held:
         return []
@@ -106,14 +109,14 @@ def _others(directory: Path) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         ours = None
     if ours is None:
-        raise UsageError(f"{directory}: holds files, and no site of `medtasks leaderboard`; name a new folder.")
+        raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
     return [name for name in held if name not in ours | {_MARK}]
 
 
 def _copy(source: Path, target: Path) -> None:
     if target.exists():
-        kind = "a folder" if target.is_dir() else "a file"
-        raise UsageError(f"{source}: the site now has {kind} of that name, and did not write yours; move it.")
+        kind = "a directory" if target.is_dir() else "a file"
+        raise UsageError(f"{source}: the site now has {kind} of that name; move yours.")
     if source.is_dir() and not source.is_symlink():
         shutil.copytree(source, target, symlinks=True)
     else:
@@ -121,23 +124,12 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _require_names(board: Board) -> None:
-    """Refuse a board whose keys could leave the site's folder, or that names models and runs it does not have."""
-    for slug, facts in board.models.items():
-        require_name(slug, "model slug")
-        if facts.slug != slug:
-            raise DataError(f"board: model {slug!r} calls itself {facts.slug!r}; build the board again.")
-    for key in board.runs:
-        require_name(key, "run key")
+    """Refuse a board whose keys could leave the site's directory."""
+    names = [("model slug", slug) for slug in board.models] + [("run key", key) for key in board.runs]
     for benchmark in board.benchmarks:
-        require_name(benchmark.name, "benchmark")
+        names.append(("benchmark", benchmark.name))
         for table in benchmark.tables:
-            require_name(table.name, "table")
-            for column in table.columns:
-                require_name(column.key, "column key")
-            for row in (*table.rows, *(one.row for one in table.apart)):
-                if row.model not in board.models:
-                    raise DataError(f"board: table {table.name!r} has {row.model!r}, which is none of its models.")
-                if missing := [key for key in row.runs if key not in board.runs]:
-                    raise DataError(f"board: table {table.name!r} names run {missing[0]!r}, which it does not have.")
-        for plot in benchmark.plots:
-            require_name(plot.name, "plot")
+            names += [("table", table.name), *(("column key", column.key) for column in table.columns)]
+        names += [("plot", plot.name) for plot in benchmark.plots]
+    for what, name in names:
+        require_name(name, what)

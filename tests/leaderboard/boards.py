@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -35,7 +36,7 @@ from medtasks.leaderboard.board import (
     RunFacts,
     Timeline,
 )
-from medtasks.leaderboard.site.samples import SampleKey, SampleRow
+from medtasks.leaderboard.site.samples import SampleKey, SampleRow, SampleText
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -323,35 +324,27 @@ def large_board(models: int = 100) -> Board:
     return _board((_pond(), _series(), _stream(), Made("lake_vqa", "LakeVQA", "text", tables, ())), facts, skill)
 
 
-@dataclass(frozen=True)
-class HeldSamples:
+def held_samples(held: Mapping[SampleKey, Sequence[SampleRow]]) -> SampleText:
     """Samples that are in memory already."""
-
-    held: Mapping[SampleKey, tuple[SampleRow, ...]]
-
-    def keys(self) -> Sequence[SampleKey]:
-        return sorted(self.held)
-
-    def rows(self, key: SampleKey) -> tuple[SampleRow, ...]:
-        return self.held[key]
+    return {key: partial(list, rows) for key, rows in held.items()}
 
 
-def sample_text(hostile: bool = False) -> HeldSamples:
+def sample_text(hostile: bool = False) -> SampleText:
     """Samples of two tasks for all models: one whose texts may be shown, one of which scores alone may be."""
     held, end = {}, f" {HOSTILE}" if hostile else ""
     for number, facts in enumerate(MODELS):
         answers = [(place, (place * 7 + number * 5) % 9 / 8) for place in range(60)]
         held[SampleKey("pond_vqa", f"pond_vqa_level1{end}", facts.slug)] = tuple(
-            SampleRow(f"img-{place:03}{end}", f"What is shown in image {place}?{end}", f"A pale pond.{end}",
-                      f"A pond, {facts.name} says.{end}", f"A pond, {facts.name} says.{end}", "ok",
-                      {"rougeL": score, "exact_match": float(score == 1)})
+            SampleRow(f"img-{place:03}{end}", f"A pond, {facts.name} says.{end}", "ok",
+                      {"rougeL": score, "exact_match": float(score == 1)}, f"What is shown in image {place}?{end}",
+                      f"A pale pond.{end}", f"A pond, {facts.name} says.{end}")
             for place, score in answers
         )  # fmt: skip
         held[SampleKey("series_mcq", "series_mcq_tel", facts.slug)] = tuple(
-            SampleRow(f"tel-{place}", None, None, None, "ABCDE"[place % 5], "ok", {"accuracy": float(score > 0.5)})
+            SampleRow(f"tel-{place}", "ABCDE"[place % 5], "ok", {"accuracy": float(score > 0.5)})
             for place, score in answers
         )
-    return HeldSamples(held)
+    return held_samples(held)
 
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})

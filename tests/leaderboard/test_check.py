@@ -15,7 +15,7 @@ import pytest
 import yaml
 from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.check import CheckReport, check_results
-from medtasks.leaderboard.check_rules import RULES
+from medtasks.leaderboard.check_rules import RULES, Submission
 from medtasks.leaderboard.check_run import Asked, check_run
 from medtasks.leaderboard.reading import digest_run
 from medtasks.leaderboard.strip import strip_run
@@ -157,7 +157,9 @@ def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(w
         scored = {name: score.model_copy(update=told) for name, score in entry.scores.metrics.items()}
         changed = replace(entry, scores=entry.scores.model_copy(update={"metrics": scored}))
         asked = Asked(coverage=0.95, demonstration=False, public=True)
-        found = check_run(folder, manifest, samples, replace(digest, entries={"med_cmr_open": changed}), asked)
+        found = check_run(
+            Submission(folder, manifest, samples, replace(digest, entries={"med_cmr_open": changed})), asked
+        )
         assert ("LB205" in {one.code for one in found}) is said
 
 

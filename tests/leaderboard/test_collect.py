@@ -347,7 +347,7 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
     assert made.entries[TASK].scores.metrics["exact_match"] == ours.entries[TASK].scores.metrics["exact_match"]
     found = differences(made.entries[TASK].signatures["exact_match"], ours.entries[TASK].signatures["exact_match"])
     assert found[0].startswith("prompt unknown instead of ")
-    assert made.facts.notes[0].startswith("made elsewhere (lmms-eval): prompt, ")
+    assert made.facts.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
     (command,) = made.facts.commands
     assert command == (
         f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "

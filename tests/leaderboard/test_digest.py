@@ -166,7 +166,7 @@ def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Pat
     digest = noted(tmp_path, [task], limit=7)
     entry = digest.entries[task]
     assert len(entry.items) == entry.scores.items == 1
-    assert "streaming items in no score, as not all of their rounds were asked: 1" in digest.facts.notes
+    assert "streaming items not scored because not all of their rounds were asked: 1" in digest.facts.notes
     assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
 
 

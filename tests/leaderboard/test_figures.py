@@ -17,8 +17,7 @@ from boards import board, hostile_board, large_board
 from medtasks.leaderboard.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures import FigureFiles, draw_all
-from medtasks.leaderboard.figures.style import DARK, LOOKS
-from medtasks.leaderboard.figures.text import distinct, short
+from medtasks.leaderboard.figures.canvas import DARK, LOOKS, distinct, short
 
 from medtasks.errors import UsageError
 
@@ -118,7 +117,7 @@ def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
     assert "with 95 % intervals" in alt
     assert "Chance level 20.0, drawn dashed" in alt
     assert "TEL: best Aurora-VL 72B 88.5 (86.4, 90.5) %, last Uniform guessing 20.9 (18.3, 23.6) %" in alt
-    assert "2 rows are set apart and not drawn" in alt
+    assert "2 rows are not comparable and not drawn" in alt
 
 
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
@@ -264,7 +263,7 @@ def few_verdicts(slug: str, key: str) -> Callable[[dict[str, Any]], None]:
 def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(kind: str, column: str, tmp_path: Path) -> None:
     key = KINDS[kind]
     found = drawn(one_plot(key, change=few_verdicts("uniform", column)), tmp_path)
-    assert "Some values rest on too few verdicts (*)." in found.texts(key)
+    assert "Some values are incomplete (*)." in found.texts(key)
     if kind == "bars":
         assert "99.9*" in found.texts(key)
         assert "best Uniform guessing" not in found.figures[key].alt

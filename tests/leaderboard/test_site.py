@@ -15,7 +15,7 @@ from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board import Board, Published
 from medtasks.leaderboard.reading import folder_digest
 from medtasks.leaderboard.site import samples_of, write_site
-from medtasks.leaderboard.site.model_page import model_page
+from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.numbers import difference, interval, number
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
@@ -321,7 +321,7 @@ def test_what_would_be_lost_under_a_name_of_the_site_stops_it(kind: str, tmp_pat
     mine = target / "figures" / "mine.svg" if kind == "folder" else target / "figures"
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
-    with pytest.raises(UsageError, match=r"figures: the site now has a folder of that name.*; move it"):
+    with pytest.raises(UsageError, match=r"figures: the site now has a directory of that name; move yours"):
         write_site(board(), target, figures=figures)
     assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -344,7 +344,7 @@ def test_a_failure_leaves_the_earlier_site(tmp_path: Path) -> None:
 @pytest.mark.parametrize("held", ["notes.txt", "site.json"])
 def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> None:
     (tmp_path / held).write_text('{"generator": "another"}')
-    with pytest.raises(UsageError, match="name a new folder"):
+    with pytest.raises(UsageError, match="name a new directory"):
         write_site(board(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [held]
 
@@ -369,7 +369,7 @@ def test_a_hundred_models_load_little(tmp_path: Path) -> None:
 
 
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
-    part = model_page(board(), "aurora-8b").parts[0]
+    part = model_parts(board(), "aurora-8b")[0]
     matrix = next(one for one in part.matrices if one.headings)
     assert [heading.label for heading in matrix.headings] == ["level1", "level2", "level3"]
     assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
@@ -388,7 +388,7 @@ def test_only_what_is_set_apart_is_said_to_be(tmp_path: Path) -> None:
     write_site(made.model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
     assert Page(tmp_path / f"out/model-{slug}.html").rows[""]["PondVQA"][0] == "no headline score"
     # set apart alone
-    assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "set apart, see below"
+    assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "not comparable, see below"
 
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
@@ -399,7 +399,7 @@ def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None
     )
     changed = Published.model_validate({**row.model_dump(), "cells": cells})
     (table,) = published_tables(benchmark.model_copy(update={"published": (changed,)}))
-    (cell,) = table.rows[0].cells
+    ((_, (cell,), _),) = table.rows
     assert (cell.text, cell.interval, cell.notes) == ("41.2", "printed 0.4123", ("1", "not comparable"))
     assert table.notes == ("Odd.",)
 
@@ -458,6 +458,6 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
         write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
         runs[key] = shown.runs[key].model_copy(update={"digest": folder_digest(folder)})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
-    assert found.keys() == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
-    (row,) = found.rows(found.keys()[0])
+    assert [*found] == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
+    (row,) = found[SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]()
     assert (row.extracted, row.response) == ("A", None)  # series_mcq shows no texts

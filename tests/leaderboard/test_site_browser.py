@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boards import HeldSamples, board, hostile_board, large_board, sample_text
+from boards import board, held_samples, hostile_board, large_board, sample_text
 from browser import Reader, chromium
 from medtasks.leaderboard.site import write_site
 from medtasks.leaderboard.site.samples import SampleKey, SampleRow
@@ -178,7 +178,7 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     page.locator(".sample").first.wait_for()
     samples = sample_text()
     first, second = (
-        {one.sample_id: one for one in samples.rows(SampleKey("pond_vqa", "pond_vqa_level1", model))}
+        {one.sample_id: one for one in samples[SampleKey("pond_vqa", "pond_vqa_level1", model)]()}
         for model in ("aurora-8b", "aurora-72b")
     )
     better = [name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]]
@@ -195,12 +195,11 @@ def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero
     answers = {"aurora-72b": (-1.0, 2.0, 3.0), "aurora-8b": (-6.0, -1.0, -3.0)}
     held = {
         SampleKey("stream_qa", "stream_qa_future", model): tuple(
-            SampleRow(f"clip-{place}", None, None, None, None, "ok", {"signed_delay": late})
-            for place, late in enumerate(delays)
+            SampleRow(f"clip-{place}", None, "ok", {"signed_delay": late}) for place, late in enumerate(delays)
         )
         for model, delays in answers.items()
     }
-    write_site(board(), tmp_path / "out", samples=HeldSamples(held))
+    write_site(board(), tmp_path / "out", samples=held_samples(held))
     reader = Reader(browser, tmp_path / "out")
     page = reader.open("compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future")
     page.locator(".sample").first.wait_for()
@@ -259,7 +258,7 @@ def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
     page.locator("select[name=task]").select_option(task)
     page.locator(".sample").first.wait_for()
     assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
-    page.get_by_text("Exchange").click()
+    page.get_by_text("Swap", exact=True).click()
     page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
     page.locator("#count").filter(has_text="Choose two models.").wait_for()
     assert page.evaluate("window.hacked") is None

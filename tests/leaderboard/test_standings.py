@@ -59,7 +59,7 @@ def test_reasons_that_differ_in_hashes_alone_are_told_once() -> None:
     other = {task: one[::-1] for task, one in usual.items()}
     found = page(*(run(name, families(1, **usual)) for name in "ab"), run("odd", families(2, **other)))
     (reason,) = apart(found)["run-odd"].reasons
-    assert reason.endswith("fedcba98… instead of 01234567… (and 2 more like this, of other tasks)")
+    assert reason.endswith("fedcba98… instead of 01234567… (and 2 more of other tasks)")
 
 
 def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:

@@ -54,6 +54,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/tasks/mi_cxr/groups/mi_cxr.yaml",
         "medtasks/adapters/vlm.py",
         "medtasks/leaderboard/__init__.py",
+        "medtasks/leaderboard/exports/table.tex.j2",
         "medtasks/leaderboard/reference/med_cmr.yaml",
         "medtasks/leaderboard/site/assets/site.css",
         "medtasks/leaderboard/site/pages/benchmark.html.j2",

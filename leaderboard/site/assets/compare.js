@@ -81,14 +81,14 @@
       }
     }
     parts.push(make("h2", { textContent: "Tests" }), table("Tests of the headline scores",
-      [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one right", "n"], ["Items", "n"], ["Clusters", "n"]], tested));
-    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} less ${names[1]}, on the items that both answered, with 95 % intervals; for fractions in percentage points. p is that of the cluster sign-flip test. “Only one right” counts items where only the first, and only the second, is right. Holm's correction is over all pairs of the ranking.` }));
+      [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one correct", "n"], ["Items", "n"], ["Clusters", "n"]], tested));
+    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} minus ${names[1]}, on the items that both answered, with 95 % intervals; those of fractions are in percentage points. p is the p value of the cluster sign-flip test. “Only one correct” counts items that only the first, and only the second, answered correctly. Holm's correction is over all pairs of the ranking.` }));
     for (const benchmark of index.benchmarks) {
       for (const [model, name] of [[first, names[0]], [second, names[1]]]) {
         const reasons = model.apart[benchmark.name];
         if (!reasons) continue;
         const more = reasons.length > 3 ? `; and ${reasons.length - 3} more` : "";
-        parts.push(make("p", { className: "muted", textContent: `${benchmark.title}: a run of ${name} is set apart: ${reasons.slice(0, 3).join("; ")}${more}.` }));
+        parts.push(make("p", { className: "muted", textContent: `${benchmark.title}: a run of ${name} is not comparable: ${reasons.slice(0, 3).join("; ")}${more}.` }));
       }
     }
     for (const benchmark of index.benchmarks) {
@@ -139,7 +139,7 @@
     rows.replaceChildren();
     more.hidden = true;
     found.textContent = "";
-    document.getElementById("limits").textContent = task && task.benchmark.shows === "nothing" ? `Ids, extracted options and scores alone are shown. ${task.benchmark.why}` : "";
+    document.getElementById("limits").textContent = task && task.benchmark.shows === "nothing" ? `Only ids, extracted options and scores are shown. ${task.benchmark.why}` : "";
     if (!task) return;
     const mine = ++run;
     found.textContent = "Loading …";
@@ -154,7 +154,7 @@
     const metrics = first.metrics.filter((metric) => second.metrics.includes(metric));
     const by = samples.elements.by;
     const before = by.value;
-    by.replaceChildren(...metrics.map((metric) => make("option", { value: metric, textContent: metric })), make("option", { value: "", textContent: "what was extracted" }));
+    by.replaceChildren(...metrics.map((metric) => make("option", { value: metric, textContent: metric })), make("option", { value: "", textContent: "extracted answer" }));
     by.value = metrics.includes(before) || (before === "" && by.dataset.touched) ? before : metrics[0] ?? "";
     const asked = new Map(questions.map(([id, question, target]) => [id, { question, target }]));
     const others = new Map(second.rows.map((row) => [row[0], row]));

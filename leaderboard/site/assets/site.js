@@ -1,4 +1,4 @@
-/* Sorting, filters, columns and the view in the address. Without this script all tables are there, unsorted. */
+/* Sorting, filters, columns and the view in the address. Without this script all tables are there, but cannot be sorted. */
 (() => {
   "use strict";
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
@@ -8,7 +8,7 @@
     return element;
   };
 
-  // the theme: the reader's system, unless the reader chose otherwise here
+  // the theme: the system's, unless the reader chose another here
   const root = document.documentElement;
   const stored = (value) => {
     try {

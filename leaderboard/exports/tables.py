@@ -1,0 +1,192 @@
+"""Tables as Markdown, for a README or a model card, and as LaTeX (``booktabs``), for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from medtasks.text import one_line
+
+from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
+from .numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+
+__all__ = ["MOST_COLUMNS", "as_latex", "as_markdown", "latex_escaped", "markdown_escaped", "places"]
+
+MOST_COLUMNS = 6
+"""Score columns of one LaTeX table; a wider table becomes several."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
+_LINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\char34{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "…": r"\ldots{}",
+}  # fmt: skip
+_LIGATURE = re.compile(r"([-',])(?=\1)")
+_EMPHASES = {1: r"\textbf{%s}", 2: r"\underline{%s}"}
+
+
+def markdown_escaped(text: str) -> str:
+    r"""``text`` as plain text on one line of a table: no markup, no HTML, no links.
+
+    >>> print(markdown_escaped("a|b <i>x_y</i>"))
+    a\|b \<i\>x\_y\</i\>
+    """
+    return _LINK.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", one_line(text)))
+
+
+def latex_escaped(text: str) -> str:
+    r"""``text`` as LaTeX that prints it and does nothing else; ``\\`` would take brackets, so they are shielded.
+
+    >>> print(latex_escaped("50 % of $x_1"))
+    50 \% of \$x\_1
+    """
+    return _LIGATURE.sub(r"\1{}", "".join(_LATEX.get(letter, letter) for letter in one_line(text)))
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    variable_start_string="<<",
+    variable_end_string=">>",
+    block_start_string="<%",
+    block_end_string="%>",
+    trim_blocks=True,
+    autoescape=False,
+)
+_ENVIRONMENT.filters.update(latex=latex_escaped, markdown=markdown_escaped, one_line=one_line)
+
+
+def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
+    """The comparable rows, then those that are not comparable with the reasons, then the published ones."""
+    columns = table.columns
+
+    def cells(model: str, blind: bool, found: Mapping[str, Cell]) -> list[str]:
+        name = markdown_escaped(shown_name(board, model, blind))
+        return [name, *(_markdown_cell(found.get(one.key), one) for one in columns)]
+
+    rows = [cells(row.model, row.blind, row.cells) for row in table.rows]
+    apart = [
+        [*cells(one.row.model, one.row.blind, one.row.cells), markdown_escaped("; ".join(one.reasons))]
+        for one in table.apart
+    ]
+    published = [
+        [markdown_escaped(row.model), *values, markdown_escaped(f"{row.paper}, {row.source}")]
+        for row, values in _published(benchmark, columns)
+    ]
+    return _ENVIRONMENT.get_template("table.md.j2").render(
+        board=board,
+        benchmark=benchmark,
+        table=table,
+        labels=[f"{markdown_escaped(one.label)} ({column_note(one)})" for one in columns],
+        rows=rows or [["no comparable result", *("" for _ in columns)]],
+        apart=apart,
+        published=published,
+    )
+
+
+def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
+    """The number with its interval; the reason if there is none; empty if the model was not run."""
+    if cell is None:
+        return ""
+    if cell.value is None:
+        return f"no value: {markdown_escaped(cell.reason or 'no reason given')}"
+    ends = shown_interval(cell, column.unit)
+    return shown(cell.value, column.unit) + f" [{ends}]" * bool(ends) + " (incomplete)" * cell.incomplete
+
+
+def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
+    """The comparable rows, then the published ones below a rule; comments name the rows that are not comparable.
+
+    The best comparable value is bold, the second underlined (`places`).
+    """
+    label = f"{safe_name(benchmark.name)}-{safe_name(table.name)}"
+    starts = range(0, max(len(table.columns), 1), MOST_COLUMNS)
+    parts = []
+    for number, start in enumerate(starts, start=1):
+        columns = table.columns[start : start + MOST_COLUMNS]
+        best = [places(table, column) for column in columns]
+        cells = [row.cells[one.key] for row in table.rows for one in columns if one.key in row.cells]
+        rows = [
+            [
+                latex_escaped(shown_name(board, row.model, row.blind)),
+                *(
+                    _latex_cell(row.cells.get(one.key), one, found.get(at))
+                    for one, found in zip(columns, best, strict=True)
+                ),
+            ]
+            for at, row in enumerate(table.rows)
+        ]
+        parts.append(
+            {
+                "of": f" ({number} of {len(starts)})" if len(starts) > 1 else "",
+                "label": f"{label}-{number}" if len(starts) > 1 else label,
+                "headings": ["Model", *map(_latex_heading, columns)],
+                "rows": rows,
+                "incomplete": any(cell.incomplete for cell in cells),
+                "published": [
+                    [latex_escaped(f"{row.model} ({row.source})"), *(_minus(one) or "--" for one in values)]
+                    for row, values in _published(benchmark, columns)
+                ],
+            }
+        )
+    apart = [f"{shown_name(board, one.row.model, one.row.blind)}: {'; '.join(one.reasons)}" for one in table.apart]
+    template = _ENVIRONMENT.get_template("table.tex.j2")
+    return template.render(board=board, benchmark=benchmark, table=table, parts=parts, apart=apart)
+
+
+def _latex_heading(column: BoardColumn) -> str:
+    arrow = r" $\uparrow$" if column.higher_is_better else r" $\downarrow$"
+    unit = column_note(column) if column.signed else UNITS[column.unit]
+    return f"{latex_escaped(column.label)} ({latex_escaped(unit)}){'' if column.signed else arrow}"
+
+
+def _latex_cell(cell: Cell | None, column: BoardColumn, place: int | None) -> str:
+    if cell is None or cell.value is None:
+        return "--"
+    number = _EMPHASES.get(place or 0, "%s") % _minus(shown(cell.value, column.unit))
+    ends = shown_interval(cell, column.unit)
+    interval = rf" {{\scriptsize [{', '.join(_minus(end) for end in ends.split(', '))}]}}" if ends else ""
+    return f"{number}{interval}{'*' if cell.incomplete else ''}"
+
+
+def _minus(text: str) -> str:
+    return f"$-${text[1:]}" if text.startswith("-") else text
+
+
+def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
+    """The published rows with a number in one of the columns; empty texts for the other columns."""
+    for row in benchmark.published:
+        held = {cell.column: cell.value for cell in row.cells}
+        values = [(held.get(column.key), column.unit) for column in columns]
+        if any(value is not None for value, _ in values):
+            yield row, ["" if value is None else shown(value, unit) for value, unit in values]
+
+
+def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
+    """1 (best) or 2 (second) by the number of the row in ``table.rows``; equal printed numbers share a place.
+
+    Blind rows, incomplete values and values whose signature is not the most common one of the column do not compete.
+    Signed columns have no best: their means are no order of models.
+    """
+    if column.signed:
+        return {}
+    competing = {
+        number: cell
+        for number, row in enumerate(table.rows)
+        if (cell := row.cells.get(column.key)) and cell.value is not None and not (cell.incomplete or row.blind)
+    }
+    counts = Counter(cell.signature for cell in competing.values())
+    main = min(counts, key=lambda name: (-counts[name], name), default=None)
+    printed = {
+        number: rounded(cell.value, column.unit)
+        for number, cell in competing.items()
+        if cell.value is not None and cell.signature == main
+    }
+    ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
+    return {number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered}
