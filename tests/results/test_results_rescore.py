@@ -159,7 +159,7 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
 def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(json.dumps({"sample_id": "stranger", "response": "?"}))
-    with pytest.raises(DataError, match="none of its 1 predictions fits a document of mi_cxr_icr"):
+    with pytest.raises(DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"):
         score_predictions(path, "jsonl", "mi_cxr_icr", created="now")
     with pytest.raises(UsageError, match="the harness logs each task in a file of its own"):
         score_predictions(path, "lmms-eval", "mi_cxr", created="now")

@@ -1,4 +1,4 @@
-"""Predictions made elsewhere: read from the layouts that people have, and joined with a task's documents."""
+"""Predictions made with other tools: reading their files, and matching them with a task's documents."""
 
 from __future__ import annotations
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from medtasks.data.files import read_regular
 from medtasks.data.sources import read_json_list, read_jsonl
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 from medtasks.results.foreign import columns as generic
 from medtasks.results.foreign.inspect_log import read_inspect
 from medtasks.results.foreign.lmms_eval_samples import parse_harness_line
 from medtasks.results.foreign.ms_swift import parse_ms_swift_line
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.results.foreign.prediction import Prediction, content_of
 from medtasks.results.foreign.vlmevalkit import read_vlmevalkit
 
 __all__ = ["LAYOUTS", "Layout", "read_predictions"]
@@ -45,7 +44,7 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
         return [generic.parse_row(row.row, names, row.where) for row in read_jsonl(path)]
     if layout == "json":
         names = generic.column_names(columns)
-        return [generic.parse_row(row.row, names, row.where) for row in read_json_list(_content(path), path.name)]
+        return [generic.parse_row(row.row, names, row.where) for row in read_json_list(content_of(path), path.name)]
     if layout == "csv":
         return generic.read_csv(path, generic.column_names(columns))
     if columns:
@@ -56,10 +55,3 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
         return read_inspect(path)
     parse = parse_ms_swift_line if layout == "ms-swift" else parse_harness_line
     return [parse(row.row, row.where) for row in read_jsonl(path)]
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error

@@ -1,4 +1,4 @@
-"""Which layout a file of predictions has, going by its content."""
+"""Recognising the layout of a prediction file by its content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recognise(path: Path) -> Layout:
     """The layout of the file ``path``.
 
     Raises:
-        UsageError: it is none of ours.
+        UsageError: it is not recognised.
         DataError: the file cannot be read, or is empty.
     """
     try:
@@ -40,7 +40,7 @@ def recognise(path: Path) -> Layout:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     if layout is None:
-        raise UsageError(f"{path}: has none of the layouts that can be told apart; name its layout with --from.")
+        raise UsageError(f"{path}: its layout is not recognised; name its layout with --from.")
     return layout
 
 
@@ -80,7 +80,7 @@ def _of_text(path: Path) -> Layout | None:
 def _of_object(first: str, path: Path) -> Layout:
     try:
         row = json.loads(first)
-    except (ValueError, RecursionError):  # over several lines, or damaged: the layout's own reader says where
+    except (ValueError, RecursionError):  # over several lines, or damaged: the layout's reader reports where
         return "jsonl" if path.suffix == ".jsonl" else "inspect"
     if {"eval", "samples"} <= row.keys():
         return "inspect"
