@@ -152,8 +152,8 @@ def _check(
         for name, score in given.items():
             if name not in aspects or not aspects[name].minimum <= score <= aspects[name].maximum:
                 raise UsageError(
-                    f"{rater} rated {name!r} of unit {unit!r} as {score!r}, which is not a score of rubric {rubric.name}; "
-                    "compare ratings under one rubric."
+                    f"{rater} rated {name!r} of unit {unit!r} as {score!r}, which is not a score of rubric "
+                    f"{rubric.name}; compare ratings under one rubric."
                 )
 
 

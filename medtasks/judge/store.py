@@ -179,7 +179,8 @@ class VerdictStore:
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(
-            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask for all verdicts again"
+            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask for all "
+            "verdicts again"
         )
 
 

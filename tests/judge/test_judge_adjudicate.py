@@ -177,7 +177,7 @@ def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_toke
 
 def test_a_sample_is_judged_once(tmp_path: Path) -> None:
     one = questions()[0]
-    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' comes twice"):
+    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' is duplicated"):
         judge(stub, tmp_path / "v", [one, one])
 
 

@@ -182,8 +182,8 @@ class _Index:
             if found not in expected:
                 raise DataError(
                     f"{one.where}: field `{name}` is {found!r}, expected {expected[0]!r} of document {number} "
-                    f"({document['sample_id']}); the line belongs to another task or to other data: name the right task, "
-                    "or prepare the data that the predictions were made on."
+                    f"({document['sample_id']}); the line belongs to another task or to other data: name the right "
+                    "task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
 
