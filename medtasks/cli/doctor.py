@@ -1,4 +1,4 @@
-"""``medtasks doctor``: what is installed, which data are prepared, what is missing and the command for it."""
+"""``medtasks doctor``: what is installed, which data are prepared, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Check = dict[str, str]
 
 def doctor(
     model: Annotated[
-        list[str] | None, typer.Option("--model", help="A back-end to import; several times for several.")
+        list[str] | None, typer.Option("--model", help="A back-end to import; repeat it for several.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation; exit code 1 where lmms-eval could not run our tasks, or not with the given back-end."""
+    """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     from medtasks.packages import without_warnings
 
     with without_warnings():  # they are rows of the table
@@ -78,7 +78,7 @@ def _packages() -> list[Check]:
 
 
 def _task_packages() -> list[Check]:
-    """Packages of others that bring tasks: what each brings, and what of it is left out."""
+    """Other packages with tasks: what each has, and what of it is left out."""
     from medtasks.package_report import package_report
 
     checks = []
@@ -91,13 +91,13 @@ def _task_packages() -> list[Check]:
 
 
 def _needed(name: str) -> Requirement:
-    """The versions of a package that ours works with."""
+    """The versions of a package that medtasks supports."""
     declared = (Requirement(line) for line in requires("medtasks") or ())
     return next((one for one in declared if one.name == name), Requirement(name))
 
 
 def _backends(models: Sequence[str]) -> list[Check]:
-    """Back-ends that were asked for, which have to be there; else the common ones, which may be."""
+    """The given back-ends, which are required; by default the common ones, which are optional."""
     from rich.console import Console
 
     from medtasks.errors import MedtasksError

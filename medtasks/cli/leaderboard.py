@@ -1,4 +1,4 @@
-"""``medtasks leaderboard``: from result folders to a page, and the check of what is to be submitted to one."""
+"""``medtasks leaderboard``: a site from result directories, and checks of submissions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Leaderboard pages from result folders.", no_args_is_help=True)
+app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
 Results = Annotated[
-    list[Path], typer.Argument(help="Result folders (…_medtasks), or folders that hold some.", show_default=False)
+    list[Path], typer.Argument(help="Result directories (…_medtasks), or their parents.", show_default=False)
 ]
 
 Documents = Annotated[
     list[Path] | None,
     typer.Option(
         "--documents",
-        help="File of `medtasks leaderboard digest`, to compare documents with where no data are prepared; repeat it.",
+        help="File of `medtasks leaderboard digest`, to check documents whose data are not prepared; repeat it.",
     ),
 ]
 
@@ -35,23 +35,23 @@ _HASH = re.compile(r"[0-9a-f]{8,}…?")
 @app.command("build")
 def build(
     results: Results,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the pages; an earlier site there is replaced.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory of the pages; an earlier site in it is replaced.")],
     title: Annotated[str, typer.Option("--title", help="Heading of the board.")] = "medtasks leaderboard",
     models: Annotated[
         Path | None,
-        typer.Option("--models", help="YAML file: names, sizes, types of models, what they were trained on."),
+        typer.Option("--models", help="YAML file: names, sizes, types and training data of models."),
     ] = None,
     demonstration: Annotated[
-        bool, typer.Option("--demonstration", help="Rank results on miniature data, too, marked as such.")
+        bool, typer.Option("--demonstration", help="Also rank results on miniature data, marked as such.")
     ] = False,
     documents: Documents = None,
     published: Annotated[
-        bool, typer.Option("--published/--no-published", help="Show the papers' figures, apart from ranked rows.")
+        bool, typer.Option("--published/--no-published", help="Show figures from the papers, unranked.")
     ] = True,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (SVG, PNG, PDF).")] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Read every folder anew.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore cached results.")] = False,
 ) -> None:
-    """Rank the runs in result folders, and write a static site with figures and exports."""
+    """Rank the runs in result directories, and write a static site with figures and exports."""
     from medtasks.cache import cache_root
     from medtasks.leaderboard.figures import FORMATS
     from medtasks.leaderboard.publish import Choices, publish
@@ -71,7 +71,7 @@ def build(
 
 
 def report(board: Board, out: Path) -> None:
-    """What is on the board, what is set apart, what was refused, and where the pages are."""
+    """Print what is ranked, what is not comparable, what was refused, and where the pages are."""
     from medtasks.leaderboard.site.numbers import interval, number
 
     rows = []
@@ -88,7 +88,7 @@ def report(board: Board, out: Path) -> None:
             name = board.models[first.model].name
             rows.append([benchmark.title, ranking.column.label, name, value, ends, told])
     if rows:
-        table(("benchmark", "score", "first", "value", "95 % interval", "not told apart from it"), rows)
+        table(("benchmark", "score", "first", "value", "95 % interval", "not distinguishable from it"), rows)
     apart = Counter(
         (board.models[one.row.model].name, _HASH.sub("…", reason))
         for benchmark in board.benchmarks
@@ -98,7 +98,7 @@ def report(board: Board, out: Path) -> None:
     )
     if apart:
         rows = [[model, reason, str(count)] for (model, reason), count in sorted(apart.items())]
-        table(("set apart", "why", "rows"), rows)
+        table(("not comparable", "why", "rows"), rows)
     if board.refused:
         table(("refused", "why"), [[one.folder, one.reason] for one in board.refused])
     write(f"{len(board.runs)} runs of {len(board.models)} models: {out / 'index.html'}")
@@ -108,20 +108,18 @@ def report(board: Board, out: Path) -> None:
 def check(
     results: Results,
     coverage: Annotated[
-        float, typer.Option("--coverage", min=0, max=1, help="Share of a release's records that must be there.")
+        float, typer.Option("--coverage", min=0, max=1, help="Required share of a release's records.")
     ] = 0.95,
     demonstration: Annotated[bool, typer.Option("--demonstration", help="Allow miniature data.")] = False,
-    private: Annotated[
-        bool, typer.Option("--private", help="Only warn of rows that must not be shared in a public repository.")
-    ] = False,
+    private: Annotated[bool, typer.Option("--private", help="Only warn about rows that must not be public.")] = False,
     documents: Documents = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not score the responses again.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     layout: Annotated[
         Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
     ] = Layout.table,
 ) -> None:
-    """May these result folders be submitted: whole, comparable, made by today's rules, without keys or private rows?"""
+    """Check submissions: complete, comparable, made by current rules, without API keys or private rows."""
     from medtasks.errors import UsageError
     from medtasks.leaderboard.check import check_results
     from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
@@ -137,7 +135,7 @@ def check(
             progress=bar,
         )
     if not found.folders and not found.findings:
-        raise UsageError(f"{results[0]}: holds no result folder (…_medtasks); name one, or a folder that holds some.")
+        raise UsageError(f"{results[0]}: has no result directory (…_medtasks); name one, or its parent.")
     if layout is Layout.json:
         write(found.as_json())
     elif layout is Layout.sarif:
@@ -147,7 +145,7 @@ def check(
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
-        write(f"{len(found.folders)} result folders: {summary(found.findings)}")
+        write(f"{len(found.folders)} result directories: {summary(found.findings)}")
     if found.failed(strict):
         raise typer.Exit(1)
 
@@ -158,13 +156,13 @@ def digest(
         list[str],
         typer.Argument(
             metavar="BENCHMARK|RESULTS...",
-            help="Benchmarks whose data are prepared here, or result folders that you trust.",
+            help="Benchmarks whose data are prepared here, or trusted result directories.",
             show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The new file.")],
 ) -> None:
-    """Write hashes of all documents, so that runs are compared with a release where its data are not prepared."""
+    """Write hashes of all documents, so that runs can be checked against a release without its data."""
     from medtasks.leaderboard.document_files import write_document_file
     from medtasks.leaderboard.documents import LENGTH
     from medtasks.leaderboard.trusted import trusted_documents
@@ -179,11 +177,11 @@ def digest(
 @app.command("strip")
 def strip(
     results: Annotated[
-        Path, typer.Argument(help="A result folder (…_medtasks), or one that holds it.", show_default=False)
+        Path, typer.Argument(help="A result directory (…_medtasks), or its parent.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option("--out", help="The new folder.")],
+    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
 ) -> None:
-    """Copy a result folder without the rows that must not be shared; its scores stay what they are."""
+    """Copy a result directory without the rows that must not be shared; its scores do not change."""
     from medtasks.leaderboard.strip import strip_run
 
     write(f"written: {strip_run(results, out)} (comparable with stripped runs of the same tasks)")

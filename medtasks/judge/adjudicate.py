@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
@@ -17,7 +17,9 @@ from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, verdict_sch
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
-__all__ = ["Progress", "adjudicate"]
+__all__ = ["Progress", "adjudicate", "all_or_none"]
+
+T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
 """Called with samples done, all samples, what this call has spent, and why the judge does not answer at present."""
@@ -53,7 +55,7 @@ async def adjudicate(
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
-            await _all([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
+            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
         finally:
             ticking.cancel()
     return run.result()
@@ -138,13 +140,11 @@ class _Run:
     async def _judge(self, case: _Case) -> None:
         """Decide one case from the store, by asking, or by asking for a repair."""
         case.answers += self._store.get([case.key, case.key + REPAIR]).values()
-        stored = bool(case.answers)
         verdict, reason = None, None
         try:
-            reading = self._stored_reading(case) if stored else await self._ask(case, case.key)
+            reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-                stored = False
                 asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
                 said = {"role": "assistant", "content": answer.answer}
                 reading = await self._ask(case, case.key + REPAIR, said, {"role": "user", "content": asked})
@@ -157,7 +157,6 @@ class _Run:
             verdict,
             reason,
             repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
-            stored=stored,
             prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
         )
@@ -228,11 +227,11 @@ class _Run:
             self._progress(len(self.done), len(self._questions), spent, self._client.trouble)
 
 
-async def _all(work: list[Coroutine[None, None, None]]) -> None:
-    """Run all; the first error cancels the others, and is raised once they have ended."""
+async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
+    """The results of all; the first error cancels the others, and is raised once they have ended."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

@@ -48,7 +48,6 @@ class Judgement:
         verdict: None if the sample is unjudged.
         reason: why it is unjudged; None if there is a verdict.
         repaired: the verdict came from the repair request.
-        stored: it was already in the store.
         prompt_tokens, completion_tokens: sum over the first answer and the repair, as stored.
     """
 
@@ -56,7 +55,6 @@ class Judgement:
     verdict: Verdict | None
     reason: str | None
     repaired: bool = False
-    stored: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -78,16 +76,6 @@ class Adjudication:
     def unjudged(self) -> dict[str, str]:
         """Reasons by sample id."""
         return {name: one.reason for name, one in self.judgements.items() if one.reason is not None}
-
-    @property
-    def coverage(self) -> float | None:
-        """Share of the questions that have a verdict; None if there were no questions."""
-        return len(self.verdicts) / len(self.judgements) if self.judgements else None
-
-    @property
-    def stored(self) -> int:
-        """Number of samples whose verdict was already stored."""
-        return sum(one.stored for one in self.judgements.values() if one.verdict is not None)
 
     @property
     def repaired(self) -> int:

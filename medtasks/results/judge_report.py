@@ -1,4 +1,4 @@
-"""Judging as plain lines: how it goes, what it took, coverage, what has no verdict and why, warnings."""
+"""Reports of judging as plain lines: progress, coverage, unjudged responses and why, cost, warnings."""
 
 from __future__ import annotations
 

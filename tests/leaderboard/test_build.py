@@ -177,7 +177,7 @@ def test_the_command_line_counts_those_beside_the_first(capsys: pytest.CaptureFi
     alike = run("alike", [cxr(0.8, 0)])
     for runs, told in (((GOOD, FAIR, POOR), "0 of 2"), ((GOOD, alike, FAIR, POOR), "1 of 3")):
         report(board(*runs), Path("page"))
-        assert cells(*capsys.readouterr().out.splitlines()[:2])["not told apart from it"] == told
+        assert cells(*capsys.readouterr().out.splitlines()[:2])["not distinguishable from it"] == told
 
 
 def test_a_run_of_tasks_that_no_page_shows_says_so() -> None:

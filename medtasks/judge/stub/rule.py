@@ -81,7 +81,7 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
 
 
 def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
-    """A value for ``schema``, as `medtasks.judge.rubric.verdict_schema` makes it: ``mark`` is the share of each scale."""
+    """A value for a schema of `medtasks.judge.rubric.verdict_schema`: on each scale the score at fraction ``mark``."""
     match schema:
         case {"type": "object", "properties": dict(properties)}:
             return {name: _filled(one, mark, reason) for name, one in properties.items()}
