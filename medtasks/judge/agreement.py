@@ -34,10 +34,12 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 """Headings of `rows`."""
 
 
-class Coefficient(BaseModel):
-    """One measure of agreement: ``value`` and its interval, None where undefined, with the reason."""
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Coefficient(_Frozen):
+    """One measure of agreement: ``value`` and its interval, None where undefined, with the reason."""
 
     value: float | None
     low: float | None
@@ -46,14 +48,12 @@ class Coefficient(BaseModel):
     reason: str | None = None
 
 
-class PairAgreement(BaseModel):
+class PairAgreement(_Frozen):
     """Two raters on the ``units`` that both rated.
 
     ``raw`` is the share of units with the same score, ``kappa`` Cohen's. ``quadratic`` (kappa with quadratic weights)
     and ``spearman`` are there for scales of more than two scores.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     first: str
     second: str
@@ -64,14 +64,12 @@ class PairAgreement(BaseModel):
     spearman: Coefficient | None = None
 
 
-class AspectAgreement(BaseModel):
+class AspectAgreement(_Frozen):
     """All raters on one aspect; ``aspect`` is None where every aspect of every sample is an item of its own.
 
     ``fleiss`` is taken over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at least
     two did.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     aspect: str | None
     level: Literal["nominal", "ordinal"]
@@ -80,10 +78,8 @@ class AspectAgreement(BaseModel):
     alpha: Coefficient
 
 
-class AgreementReport(BaseModel):
+class AgreementReport(_Frozen):
     """Agreement per aspect, and ``pooled`` for a rubric whose aspects vary by sample; percentile intervals."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rubric: str
     raters: tuple[str, ...]

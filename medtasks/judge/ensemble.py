@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import MedtasksError
 from medtasks.judge.rubric import aspects_of, total
 from medtasks.judge.scales import Aspect, Rubric
 
@@ -41,13 +41,8 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
         rule: how the panel decides.
 
     Raises:
-        UsageError: the panel is empty, or the rule is unknown.
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
     """
-    if not verdicts:
-        raise UsageError("the panel has no judge; name at least one.")
-    if rule not in get_args(Rule):
-        raise UsageError(f"rule {rule!r} is unknown; choose from {', '.join(get_args(Rule))}.")
     for judge, given in verdicts.items():
         if given is not None and not _is_verdict(given, aspects):
             raise MedtasksError(

@@ -14,10 +14,12 @@ RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
 PROVIDED = frozenset({"aspects", "form", "response"})
 
 
-class Aspect(BaseModel):
-    """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Aspect(_Frozen):
+    """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
 
     name: Annotated[str, Field(min_length=1)]
     minimum: int = 0
@@ -45,19 +47,15 @@ class Aspect(BaseModel):
         return (self.minimum, self.maximum) == (0, 1)
 
 
-class CapStep(BaseModel):
+class CapStep(_Frozen):
     """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     at_most: int
     limit: int
 
 
-class Cap(BaseModel):
+class Cap(_Frozen):
     """The score of ``by`` limits that of ``aspect``; the first step that applies decides."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     aspect: str
     by: str
@@ -74,7 +72,7 @@ class Cap(BaseModel):
         return self
 
 
-class Rubric(BaseModel):
+class Rubric(_Frozen):
     """What a judge is asked, and how its scores are counted.
 
     Args:
@@ -87,8 +85,6 @@ class Rubric(BaseModel):
             ``strict``, ``partial`` or ``aspects``, which weights every aspect of every sample equally.
         benchmarks: those whose tasks may be judged with this rubric although they do not name it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     version: int
