@@ -140,7 +140,7 @@ def _data() -> list[Check]:
     from medtasks.plugin import all_benchmarks
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
-    checks = [_check("data folder", "ok", where)]
+    checks = [_check("data directory", "ok", where)]
     for name in all_benchmarks():
         command = get_benchmark(name).prepare
         try:

@@ -3,7 +3,7 @@
 lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
 imported, before any task index exists. From there medtasks adds its task files to the index and, once the
 evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
-writes the result folder (:mod:`medtasks.harness.evaluation`).
+writes the result directory (:mod:`medtasks.harness.evaluation`).
 
 If anything fails before that, it is reported in one sentence, and the harness continues without medtasks.
 """
@@ -90,7 +90,7 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result folder.
+    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
     The index has only our tasks, which saves the seconds that the harness's two thousand take.
     """

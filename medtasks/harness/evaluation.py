@@ -1,4 +1,4 @@
-"""One evaluation: the harness builds the requests and writes its logs; we send, score and write the result folder.
+"""One evaluation: the harness builds the requests and writes its logs; we send, score and write the result directory.
 
 Replies are on disk before anything else happens (:mod:`medtasks.results.answers`), so a later failure costs no
 inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 
 from .backends import load_what_generates, take_no_media
 from .identity import described, model_facts, run_arguments, settings
-from .refusals import refuse, task_named_like_a_folder, tasks_of_ours
+from .refusals import refuse, task_named_like_a_directory, tasks_of_ours
 
 if TYPE_CHECKING:
     from medtasks.results.answers import Plan, Slot
@@ -50,7 +50,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
-        hidden = task_named_like_a_folder(call.arguments)
+        hidden = task_named_like_a_directory(call.arguments)
         if hidden is not None:
             call.arguments["tasks"] = [hidden]
         ours = tasks_of_ours(call.arguments)
@@ -96,17 +96,19 @@ def _medtasks_cause(error: BaseException) -> MedtasksError | None:
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``evaluate``, with our tasks' requests, scores and result folder handled by us."""
+    """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
 
     @at_border
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
-        ours = {name: (spec, task) for name, spec, task in _our_tasks(call.arguments["task_dict"])}
+        entries = list(_our_entries(call.arguments["task_dict"]))
+        ours = {name: (spec, task) for name, spec, task in entries if task is not None}
         if not ours:
             return original(*args, **kwargs)
-        return _Evaluation(call, ours).run(original)
+        groups = dict.fromkeys(name for name, _, task in entries if task is None)
+        return _Evaluation(call, ours, list(groups)).run(original)
 
     return evaluate
 
@@ -114,7 +116,9 @@ def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
 class _Evaluation:
     """One call of ``evaluate`` with tasks of ours."""
 
-    def __init__(self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]]) -> None:
+    def __init__(
+        self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]], groups: Sequence[str]
+    ) -> None:
         from medtasks.judge.config import configured_judges
 
         self._call = call
@@ -123,7 +127,7 @@ class _Evaluation:
         take_no_media(self._lm)
         self._asked = _ARGUMENTS.get()
         self._rank = int(os.environ.get("RANK", "0"))
-        self._groups = list(dict.fromkeys(_our_groups(call.arguments["task_dict"])))
+        self._groups = groups
         self._settings = settings(self._asked, self._lm)
         self._log_samples = call.arguments["log_samples"]
         self._judges = configured_judges()
@@ -169,7 +173,7 @@ class _Evaluation:
             if store.is_empty:
                 store.remove()
                 raise
-            kept = f"what the model answered is in {store.folder}: the same command goes on, `medtasks score` scores it"
+            kept = f"the replies so far are in {store.folder}: the same command continues, `medtasks score` scores them"
             if os.environ.get("VERBOSITY") == "DEBUG" and not isinstance(error, MedtasksError):
                 print(f"medtasks: {kept}", file=sys.stderr, flush=True)
                 raise
@@ -177,8 +181,8 @@ class _Evaluation:
         except KeyboardInterrupt as error:
             if self._asked.get("cli_args") is None:  # called by a program, which may go on
                 raise
-            kept = "" if store.is_empty else f" from what the model answered ({store.folder})"
-            raise _stopped(f"the same command goes on{kept}") from error
+            kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
+            raise _stopped(f"the same command continues{kept}") from error
         finally:
             store.close()
         self._report(run, store.folder)
@@ -305,7 +309,7 @@ class _Evaluation:
         return run
 
     def _write(self, run: CollectedRun) -> Path | None:
-        """Write the result folder and print the scores."""
+        """Write the result directory and print the scores."""
         from medtasks.results.manifest import local_stamp, now
         from medtasks.results.run import finish_run
         from medtasks.results.summary import summary
@@ -334,7 +338,7 @@ class _Evaluation:
 
 
 def _unused(directory: Path, stamp: str) -> Path:
-    """A new result folder; two runs may end within one second."""
+    """A new result directory; two runs may end within one second."""
     names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(directory / name for name in names if not (directory / name).exists())
 
@@ -359,33 +363,24 @@ def _failure_limit(lm: Any) -> float:
     return limit
 
 
-def _our_tasks(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
-    """Name, specification and harness object of each of our leaf tasks in a (nested) task dictionary."""
+def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
+    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
     from medtasks.spec import load_specs
 
     specs = load_specs()
     for key, value in task_dict.items():
+        name = getattr(key, "group_name", key)
         if isinstance(value, Mapping):
-            yield from _our_tasks(value)
-        elif isinstance(key, str) and key in specs and _is_ours(value):
-            yield key, specs[key], value
+            if name in specs:
+                yield name, specs[name], None
+            yield from _our_entries(value)
+        elif name in specs and _is_ours(value):
+            yield name, specs[name], value
 
 
 def _is_ours(task: Any) -> bool:
     metadata = getattr(getattr(task, "config", None), "metadata", None)
     return isinstance(metadata, dict) and "benchmark" in metadata
-
-
-def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
-    from medtasks.spec import load_specs
-
-    specs = load_specs()
-    for key, value in task_dict.items():
-        if isinstance(value, Mapping):
-            name = getattr(key, "group_name", key)
-            if name in specs:
-                yield name
-            yield from _our_groups(value)
 
 
 def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:

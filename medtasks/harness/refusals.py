@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 
-__all__ = ["refuse", "task_named_like_a_folder", "tasks_of_ours"]
+__all__ = ["refuse", "task_named_like_a_directory", "tasks_of_ours"]
 
 _TWIN = "_1shot"
 _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
@@ -26,7 +26,7 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
     return [name for name in asked.get("tasks") or () if isinstance(name, str) and name in specs]
 
 
-def task_named_like_a_folder(asked: Mapping[str, Any]) -> str | None:
+def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
     """Our task given as ``--tasks`` if the working directory has a directory of that name, else None.
 
     The harness takes such a name for a directory with task files, finds none in it, and runs nothing.

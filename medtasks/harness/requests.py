@@ -137,7 +137,7 @@ def in_rounds(
         if not pending:
             break
         replies = ask(list(pending.values()))
-        shown: dict[tuple[str, int], _Shown] = defaultdict(_Shown)
+        shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
         for position, reply in zip(list(pending), replies, strict=True):
             said[position].append(reply)
             following = (
@@ -278,18 +278,16 @@ def _first(lm: Any, request: Any) -> Any:
     return _instance(request, (context, settings, to_visual, doc_id, task, split))
 
 
-class _Shown:
-    """What each document of a task shows in one round: some back-ends pass all documents of a batch to one function."""
+def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: dict[str, Any]) -> Any:
+    """The request of round ``number``, given the replies so far; or the outcome, if that was the last round.
 
-    def __init__(self) -> None:
-        self.by_sample: dict[str, Any] = {}
+    ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
+    to one request's function.
+    """
 
-    def __call__(self, document: Any) -> Any:
-        return self.by_sample[document["sample_id"]]
+    def content(document: Any) -> Any:
+        return shown[document["sample_id"]]
 
-
-def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: _Shown) -> Any:
-    """The request of round ``number``, given the replies so far; or the outcome, if that was the last round."""
     texts = [reply.text for reply in said]
     if lm.is_simple:
         _, settings, _, to_text, doc_id, task, split = request.args
@@ -297,16 +295,16 @@ def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: _Sh
         visuals, text, done, outputs, _ = to_text(
             document, previous_output=texts, round_idx=number, previous_round_info=None
         )
-        shown.by_sample[document["sample_id"]] = visuals or []
-        arguments = (text, settings, shown, doc_id, task, split)
+        shown[document["sample_id"]] = visuals or []
+        arguments = (text, settings, content, doc_id, task, split)
     else:
         context, to_messages, settings, doc_id, task, split = request.args
         document = lm.task_dict[task][split][doc_id]
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
         text = "\n".join(part["text"] for part in parts)
-        shown.by_sample[document["sample_id"]] = messages
-        arguments = (text or context, shown, settings, doc_id, task, split)
+        shown[document["sample_id"]] = messages
+        arguments = (text or context, content, settings, doc_id, task, split)
     if done:
         return Reply(
             (outputs or texts)[-1],

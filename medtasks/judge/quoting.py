@@ -47,7 +47,7 @@ def _hidden(character: str) -> bool:
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """``text`` without accents, widths and look-alikes, and for each of its characters the position in ``text``."""
+    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
     letters: list[str] = []
     origins: list[int] = []
     for position, character in enumerate(text):

@@ -182,7 +182,7 @@ def _usable(name: Any) -> bool:
 def _wrong(document: Mapping[str, Any], field: str, found: Any, expected: str) -> DataError:
     return DataError(
         f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected {expected}; "
-        "prepare the data anew."
+        "prepare the data again."
     )
 
 

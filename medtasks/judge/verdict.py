@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 @dataclass(frozen=True)
 class Verdict:
-    """One valid score per aspect, the reasons given, and the number of keys that nobody asked for."""
+    """One valid score per aspect, the reasons given, and the number of unknown keys."""
 
     scores: Mapping[str, int]
     reasons: Mapping[str, str]

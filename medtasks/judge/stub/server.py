@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aiohttp import web
 
 from medtasks.errors import UsageError
 from medtasks.judge.stub.rule import rule_based, text_of
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 __all__ = ["MODEL", "Received", "StubJudge"]
 
@@ -97,8 +96,6 @@ class StubJudge:
             started.set_exception(error)
 
     async def _serve(self, started: Future[int]) -> None:
-        from aiohttp import web
-
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes([web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)])
@@ -112,8 +109,6 @@ class StubJudge:
             await runner.cleanup()
 
     async def _models(self, _: web.Request) -> web.Response:
-        from aiohttp import web
-
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}
         return web.json_response({"object": "list", "data": [model]})
 
@@ -130,8 +125,6 @@ class StubJudge:
 
     async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
-        from aiohttp import web
-
         await asyncio.sleep(self._latency)
         try:
             document = completion(body, self._decide(body))
@@ -179,7 +172,5 @@ def _tokens(text: str) -> int:
 
 
 def _problem(status: int, message: str, kind: str) -> web.Response:
-    from aiohttp import web
-
     error = {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}
     return web.json_response({"error": error}, status=status)

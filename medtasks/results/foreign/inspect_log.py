@@ -123,7 +123,7 @@ def _parsed(sample: Mapping[str, Any], where: Where) -> Prediction:
 
 
 def _asked(found: Any) -> str:
-    """The text of the last user message, or the input where it is a text."""
+    """The text of the last user message, or the input itself if it is a text."""
     if is_text(found):
         return str(found)
     messages = found if isinstance(found, list) else []
@@ -142,7 +142,7 @@ def _response(output: Any, where: Where) -> str:
 
 
 def _text(content: Any) -> str | None:
-    """A message's text, which may come in parts; None where it has none."""
+    """A message's text, which may be in parts; None if it has none."""
     if is_text(content):
         return str(content)
     parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []

@@ -119,7 +119,7 @@ class _Index:
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
         if not documents:
-            raise UsageError("there are no documents to join predictions with; name a task that has some.")
+            raise UsageError("there are no documents to match predictions with; name a task that has some.")
         self.documents = documents
         self.sample_ids: dict[str, int] = {}
         self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -164,7 +164,7 @@ class _Index:
         return found
 
     def of_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
-        """Those of ``sample_ids`` whose reference answer is the one in the file, where it names one."""
+        """The ``sample_ids`` whose reference answer is that of the file, if it has one."""
         if "target" not in one.keys or "doc_id" in one.keys:
             return sample_ids
         target = _normalised(one.keys["target"]).casefold()

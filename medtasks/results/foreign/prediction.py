@@ -61,7 +61,7 @@ def one_response(where: Where, field: str, found: object) -> str:
 
 
 def optional_text(row: Mapping[str, Any], field: str, where: Where) -> str | None:
-    """The text of ``field``; None where it is missing or null.
+    """The text of ``field``; None if it is missing or null.
 
     Raises:
         DataError: the field holds something else, or a blank text.
