@@ -202,8 +202,8 @@ class _Evaluation:
         _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
-        for name, (_, task) in self._ours.items():
-            if "rounds" in task.eval_docs.column_names and (task.config.repeats or 1) > 1:
+        for name, (spec, task) in self._ours.items():
+            if spec.metadata.benchmark == "medstreambench" and (task.config.repeats or 1) > 1:
                 raise UsageError(
                     f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
                     "again with another seed instead."
