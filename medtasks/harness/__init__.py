@@ -11,10 +11,12 @@ If anything fails before that, it is reported in one sentence, and the harness c
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from medtasks.errors import HarnessError, first_line
@@ -61,6 +63,7 @@ def model_manifests() -> list[Any]:
     """
     try:
         check_version(version("lmms-eval"))
+        _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -123,6 +126,23 @@ def run_tasks(
 
 def _step_aside(error: BaseException) -> None:
     print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
+
+
+def _report_interrupts() -> None:
+    """Before the evaluation starts, end an interrupted command with our tasks in one sentence, without a traceback."""
+    original = sys.excepthook
+    if getattr(original, _MARK, False):
+        return
+
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        words = re.split(r"[\s,=]+", " ".join(sys.argv))
+        if issubclass(kind, KeyboardInterrupt) and not task_index().keys().isdisjoint(words):
+            print("medtasks: stopped; run the same command again.", file=sys.stderr, flush=True)
+        else:
+            original(kind, error, trace)
+
+    setattr(report, _MARK, True)
+    sys.excepthook = report
 
 
 def _watch_task_manager() -> None:
