@@ -224,6 +224,8 @@ def _elsewhere(
         write_run(out, scored.run)
     write(summary(scored.run, out, keep="--out"))
     _show_joined(scored.joined)
+    if scored.others:
+        write(f"  {scored.others:,} predictions name another task and are left out")
     _show_verdicts(scored, verdicts_of)
 
 

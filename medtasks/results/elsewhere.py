@@ -29,10 +29,11 @@ PROMPT = "unknown"
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The scored run, and how its predictions were matched."""
+    """The scored run, how its predictions were matched, and how many were left out because they name another task."""
 
     run: RunRecord
     joined: Joined
+    others: int
 
 
 def score_predictions(
@@ -81,7 +82,7 @@ def score_predictions(
     if verdicts_of is not None:
         samples, judge = with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, path, layout, model, created, problems, judge)
-    return Elsewhere(record, joined)
+    return Elsewhere(record, joined, len(everything) - len(predictions))
 
 
 def _strange(joined: Joined) -> str:
