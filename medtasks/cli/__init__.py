@@ -1,1 +1,1 @@
-"""The command line ``medtasks``; each command stands in a module of its own and imports what it needs when run."""
+"""The command line ``medtasks``; each command is a module, and imports what it needs when it runs."""

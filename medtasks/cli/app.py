@@ -1,4 +1,4 @@
-"""``medtasks``: the commands, and the one place where errors become sentences and exit codes."""
+"""``medtasks``: the commands, and how errors become one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -60,24 +60,20 @@ def main() -> None:
     try:
         with interrupts_arrive():
             plain_help(typer.main.get_command(app))()
-    except UsageError as error:
-        console.fail(error)
-        sys.exit(2)
     except MedtasksError as error:
         console.fail(error)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
     except OSError as error:
-        console.fail(_told(error))
+        console.fail(_sentence(error))
         sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            console.fail("stopped; what was finished is kept, the same command goes on")
+            console.fail("stopped; what was finished is kept, the same command continues")
         raise
 
 
-def _told(error: OSError) -> str:
-    """A sentence; of a file that cannot be read or written its name and the system's reason."""
+def _sentence(error: OSError) -> str:
     if error.filename is None:
         return f"{type(error).__name__}: {error}"
-    told = f"cannot be read or written ({error.strerror or error}); fix that or name another"
-    return f"{os.fsdecode(error.filename)}: {told}."
+    reason = error.strerror or error
+    return f"{os.fsdecode(error.filename)}: cannot be read or written ({reason}); fix that or name another."

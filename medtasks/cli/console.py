@@ -1,4 +1,4 @@
-"""What a user sees: tables and progress on a terminal, plain lines where the output is piped."""
+"""Output: tables and progress bars on a terminal, plain lines when piped."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["Layout", "fail", "progress", "table", "write"]
 
 
 PROSE = 24
-"""Characters of the narrowest column of prose."""
+"""Minimum width of a column of prose, in characters."""
 GAP = 3
 """Characters between two columns."""
 
 
 class Layout(str, Enum):
-    """How findings are printed."""
+    """Format of findings."""
 
     table = "table"
     json = "json"
@@ -38,7 +38,7 @@ class Layout(str, Enum):
 
 
 def write(text: str) -> None:
-    """Print ``text`` as it is; what others wrote of it must be `medtasks.text.printable`."""
+    """Print ``text`` unchanged; untrusted parts of it must be `medtasks.text.printable`."""
     print(text, flush=True)
 
 
@@ -48,11 +48,10 @@ def fail(error: object) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """Print a table that fits the terminal, or aligned columns where the output is piped.
+    """Print a table that fits the terminal, or aligned columns when piped.
 
-    Only prose wraps: a name or a number is never split. Where that takes more width than the terminal has, each row is
-    printed as lines of ``column  value``. Cells may be what others wrote: nothing in them ends a line, a column, or
-    steers a terminal or a log.
+    Only prose wraps: a name or a number is never split. If the terminal is too narrow for that, each row is printed as
+    lines of ``column  value``. Cells may be untrusted: nothing in them ends a line or a column, or controls a terminal.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     if title:
@@ -68,7 +67,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
         for column, width in zip(cells, widths, strict=True):
             drawn.add_column(column[0], overflow="fold", no_wrap=not _is_prose(column), min_width=width)
         for row in rows:
-            drawn.add_row(*map(Text, row))  # as text: "[learned]" is no markup
+            drawn.add_row(*map(Text, row))  # as text: "[learned]" is not markup
         console.print(drawn)
         return
     width = max(map(len, columns))
@@ -86,18 +85,18 @@ def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether a column holds sentences or lists, which may wrap."""
+    """Whether a column has sentences or lists, which may wrap."""
     return any(len(cell) > PROSE and cell.count(" ") > 2 for cell in cells)
 
 
 class _Bar:
-    """A progress bar that can be told (done, total)."""
+    """A progress bar, called with (done, total)."""
 
     def __init__(self, label: str) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        self._progress = Progress(
+        self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -105,35 +104,26 @@ class _Bar:
             console=console,
             disable=not console.is_terminal,
         )
-        self._task = self._progress.add_task(label, total=None)
+        self._task = self.progress.add_task(label, total=None)
 
     def __call__(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+        self.progress.update(self._task, completed=done, total=total)
 
     def stage(self, label: str) -> Callable[[int, int], None]:
-        """A bar of its own for a part of the work, below this one; shown once it is told something."""
+        """A second bar for a part of the work; shown from its first call on."""
         tasks: list[TaskID] = []
 
         def update(done: int, total: int) -> None:
             if not tasks:
-                tasks.append(self._progress.add_task(label))
-            self._progress.update(tasks[0], completed=done, total=total)
+                tasks.append(self.progress.add_task(label))
+            self.progress.update(tasks[0], completed=done, total=total)
 
         return update
-
-    def start(self) -> None:
-        self._progress.start()
-
-    def stop(self) -> None:
-        self._progress.stop()
 
 
 @contextmanager
 def progress(label: str) -> Iterator[_Bar]:
-    """A progress bar on standard error while the block runs; silent where that is no terminal."""
+    """A progress bar on standard error while the block runs; none if that is not a terminal."""
     bar = _Bar(label)
-    bar.start()
-    try:
+    with bar.progress:
         yield bar
-    finally:
-        bar.stop()

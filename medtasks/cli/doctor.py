@@ -1,11 +1,11 @@
-"""``medtasks doctor``: what is installed, which data are prepared, what is missing and the command for it."""
+"""``medtasks doctor``: what is installed, which data are prepared, and how to get what is missing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
@@ -14,31 +14,33 @@ from medtasks.cli.console import table, write
 
 __all__ = ["doctor"]
 
-Check = dict[str, str]
+
+class Check(NamedTuple):
+    """A row of the report."""
+
+    what: str
+    state: str
+    found: str
+    fix: str = ""
 
 
 def doctor(
     model: Annotated[
-        list[str] | None, typer.Option("--model", help="A back-end to import; several times for several.")
+        list[str] | None, typer.Option("--model", help="A back-end to import; repeat it for several.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation; exit code 1 where lmms-eval could not run our tasks, or not with the given back-end."""
+    """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     from medtasks.packages import without_warnings
 
     with without_warnings():  # they are rows of the table
         checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *_data()]
     if as_json:
-        write(json.dumps(checks, indent=1, ensure_ascii=False))
+        write(json.dumps([check._asdict() for check in checks], indent=1, ensure_ascii=False))
     else:
-        rows = [(check["what"], check["state"], check["found"], check["fix"]) for check in checks]
-        table(("what", "state", "found", "fix"), rows)
-    if any(check["state"] == "broken" for check in checks):
+        table(Check._fields, checks)
+    if any(check.state == "broken" for check in checks):
         raise typer.Exit(1)
-
-
-def _check(what: str, state: str, found: str, fix: str = "") -> Check:
-    return {"what": what, "state": state, "found": found, "fix": fix}
 
 
 def _harness() -> list[Check]:
@@ -50,14 +52,14 @@ def _harness() -> list[Check]:
         found = version("lmms-eval")
         check_version(found)
     except PackageNotFoundError:
-        return [_check("lmms-eval", "broken", "absent", fix)]
+        return [Check("lmms-eval", "broken", "absent", fix)]
     except HarnessError:
-        return [_check("lmms-eval", "broken", f"{found}, expected {SUPPORTED}", fix)]
+        return [Check("lmms-eval", "broken", f"{found}, expected {SUPPORTED}", fix)]
     hooks = [point for point in entry_points(group="lmms_eval.models") if point.name == "medtasks"]
-    hook = _check("task hook", "ok", "lmms_eval lists our tasks by itself")
+    hook = Check("task hook", "ok", "lmms_eval lists our tasks")
     if not hooks:
-        hook = _check("task hook", "broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
-    return [_check("lmms-eval", "ok", found), hook]
+        hook = Check("task hook", "broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
+    return [Check("lmms-eval", "ok", found), hook]
 
 
 def _packages() -> list[Check]:
@@ -67,37 +69,37 @@ def _packages() -> list[Check]:
             found = version(name)
         except PackageNotFoundError:
             fix = 'pip install "medtasks[learned]"' if use else f"pip install {name}"
-            checks.append(_check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
+            checks.append(Check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
             continue
         needed = _needed(name)
         fits = needed.specifier.contains(found, prereleases=True)
         fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
         told = found if fits else f"{found}, expected {needed.specifier}"
-        checks.append(_check(name, "ok" if fits else "broken", told, fix))
+        checks.append(Check(name, "ok" if fits else "broken", told, fix))
     return checks
 
 
 def _task_packages() -> list[Check]:
-    """Packages of others that bring tasks: what each brings, and what of it is left out."""
+    """Other packages with tasks: what each has, and what of it is left out."""
     from medtasks.package_report import package_report
 
     checks = []
     for report in package_report():
         whole = [one.why for one in report.left_out if not one.part]
         state = "left out" if whole else "partly" if report.left_out else "ok"
-        checks.append(_check(report.owner, state, whole[0] if whole else report.brings))
-        checks += [_check(f"  {one.part}", "left out", one.why, one.place) for one in report.left_out if one.part]
+        checks.append(Check(report.owner, state, whole[0] if whole else report.brings))
+        checks += [Check(f"  {one.part}", "left out", one.why, one.place) for one in report.left_out if one.part]
     return checks
 
 
 def _needed(name: str) -> Requirement:
-    """The versions of a package that ours works with."""
+    """The versions of a package that medtasks supports."""
     declared = (Requirement(line) for line in requires("medtasks") or ())
     return next((one for one in declared if one.name == name), Requirement(name))
 
 
 def _backends(models: Sequence[str]) -> list[Check]:
-    """Back-ends that were asked for, which have to be there; else the common ones, which may be."""
+    """The given back-ends, which are required; by default the common ones, which are optional."""
     from rich.console import Console
 
     from medtasks.errors import MedtasksError
@@ -109,11 +111,11 @@ def _backends(models: Sequence[str]) -> list[Check]:
         with Console(stderr=True).status("importing back-ends"):
             found = lacks(asked)
     except MedtasksError as error:
-        return [_check("back-ends", state, str(error))]
+        return [Check("back-ends", state, str(error))]
     return [
-        _check(f"back-end {name}", "ok", "can be imported")
+        Check(f"back-end {name}", "ok", "can be imported")
         if lack is None
-        else _check(f"back-end {name}", state, lack.found, lack.fix)
+        else Check(f"back-end {name}", state, lack.found, lack.fix)
         for name, lack in found.items()
     ]
 
@@ -125,12 +127,12 @@ def _metrics() -> list[Check]:
     meteor = get_metric("meteor")
     reason = meteor.unavailable()
     if reason is not None:
-        return [_check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
+        return [Check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
     if sentence_splitter() == "none":
-        splitter = _check("METEOR's sentences", "optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
+        splitter = Check("METEOR's sentences", "optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
     else:
-        splitter = _check("METEOR's sentences", "ok", f"split by NLTK's {sentence_splitter()}")
-    return [_check("METEOR", "ok", meteor.signature), splitter]
+        splitter = Check("METEOR's sentences", "ok", f"split by NLTK's {sentence_splitter()}")
+    return [Check("METEOR", "ok", meteor.signature), splitter]
 
 
 def _data() -> list[Check]:
@@ -140,22 +142,22 @@ def _data() -> list[Check]:
     from medtasks.plugin import all_benchmarks
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
-    checks = [_check("data folder", "ok", where)]
+    checks = [Check("data directory", "ok", where)]
     for name in all_benchmarks():
         command = get_benchmark(name).prepare
         try:
             prepared = open_prepared(name)
             gone = prepared.missing_media()
         except NotPreparedError:
-            checks.append(_check(name, "missing", "not prepared", command))
+            checks.append(Check(name, "missing", "not prepared", command))
             continue
         except (MedtasksError, OSError) as error:
-            checks.append(_check(name, "missing", str(error), command))
+            checks.append(Check(name, "missing", str(error), command))
             continue
         counts = prepared.manifest.counts
         found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
         if gone:
-            checks.append(_check(name, "missing", f"{found}; {len(gone)} media files gone or changed", command))
+            checks.append(Check(name, "missing", f"{found}; {len(gone)} media files gone or changed", command))
         else:
-            checks.append(_check(name, "ok", found))
+            checks.append(Check(name, "ok", found))
     return checks

@@ -1,4 +1,4 @@
-"""What ``--help`` shows beside the docstrings: placeholders, whole summaries, one or two lines to copy."""
+"""What ``--help`` shows besides the docstrings: placeholders, whole summaries, examples."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 
 def plain_help(command: Any, name: str = "") -> Any:
-    """``command`` with plain words in its help: short placeholders, whole summaries, and examples to copy.
+    """``command`` with short placeholders, whole summaries and examples in its help.
 
     Args:
         command: a click command, or a group of them.
-        name: how it is called below ``medtasks``; empty for that itself.
+        name: its name below ``medtasks``; empty for ``medtasks`` itself.
     """
     for param in command.params:
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: None  # noqa: ARG005  (newer typer shows its Python type)
-        if not getattr(param, "is_flag", False):  # --task TASK, as argparse has it, instead of a Python type
+        if not getattr(param, "is_flag", False):  # --task TASK, as in argparse, instead of a Python type
             param.metavar = param.metavar or max(param.opts, key=len).strip("-").upper().replace("-", "_")
     command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
     lines = EXAMPLES.get(name, ())

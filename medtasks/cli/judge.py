@@ -1,4 +1,4 @@
-"""``medtasks judge``: verdicts for a finished run, wherever it was made; its numbers are replaced in one step."""
+"""``medtasks judge``: verdicts for a finished run; its scores are replaced in one step."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "judge"]
 
-LONGEST_LINE = 2**26  # bytes; of a file that may be an earlier export
+LONGEST_LINE = 2**26  # bytes of a line in an export
 
 
 def judge(
     results: Annotated[
-        Path, typer.Argument(help="A run's folder (…_medtasks), or one that holds it.", show_default=False)
+        Path, typer.Argument(help="A result directory (…_medtasks), or its parent.", show_default=False)
     ],
     judges: Annotated[
         list[str],
@@ -37,36 +37,37 @@ def judge(
         ),
     ],
     rubrics: Annotated[
-        list[str] | None, typer.Option("--rubric", help="Rubric; repeat it. Without: the first one of every task.")
+        list[str] | None,
+        typer.Option("--rubric", help="Rubric (default: each task's first); repeat it."),
     ] = None,
     combine: Annotated[
-        str | None, typer.Option("--combine", help="How several judges become one: majority or mean, by aspect.")
+        str | None, typer.Option("--combine", help="How to combine several judges by aspect: majority or mean.")
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", help="Share of verdicts below which a score is marked incomplete (0.99)."),
+        typer.Option("--threshold", help="Coverage below which a score is marked incomplete (0.99)."),
     ] = None,
     human: Annotated[
-        Path | None, typer.Option("--human", help="CSV of people's labels, to compare the judges with.")
+        Path | None, typer.Option("--human", help="CSV of human annotations, to compare the judges with.")
     ] = None,
     families: Annotated[
-        Path | None, typer.Option("--families", help="YAML table of model families in place of ours.")
+        Path | None, typer.Option("--families", help="YAML table of model families instead of the shipped one.")
     ] = None,
     max_requests: Annotated[
-        int | None, typer.Option("--max-requests", min=0, help="Stop after so many requests to each judge.")
+        int | None, typer.Option("--max-requests", min=0, help="Maximum number of requests to each judge.")
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=0, help="Stop after so many tokens of each judge, prompts included."),
+        typer.Option("--max-tokens", min=0, help="Maximum number of tokens for each judge, including prompts."),
     ] = None,
     store: Annotated[
-        Path | None, typer.Option("--store", help="File that keeps verdicts (default: in the user's cache folder).")
+        Path | None, typer.Option("--store", help="Verdict store (default: in the user's cache directory).")
     ] = None,
     export: Annotated[
         Path | None, typer.Option("--export", help="Write every verdict with prompt and raw answer to this JSONL file.")
     ] = None,
 ) -> None:
-    """Judge a run's responses; what was judged before is not asked again."""
+    """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.errors import UsageError
     from medtasks.harness.numbers import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
@@ -80,9 +81,11 @@ def judge(
     if export is not None and export.exists() and not _is_export(export):
         raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
     if export is not None and not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
-        raise UsageError(f"{export}: its folder does not exist or cannot be written; choose another file for --export.")
+        raise UsageError(
+            f"{export}: its directory does not exist or is not writable; choose another file for --export."
+        )
     if human is not None and len(rubrics or ()) != 1:
-        raise UsageError("--human holds labels under one rubric; name it with one --rubric.")
+        raise UsageError("--human has labels under one rubric; name it with one --rubric.")
     config = _limited(
         read_judges(
             judges,
@@ -92,8 +95,8 @@ def judge(
             families=families,
             rubrics=tuple(rubrics) if rubrics else None,
         ),
-        max_requests,
-        max_tokens,
+        max_requests=max_requests,
+        max_tokens=max_tokens,
     )
     results = one_run(results)
     manifest, samples = read_run(results)
@@ -106,35 +109,25 @@ def judge(
         renewed = renew_numbers(results, run)
         write(summary(run, results))
         if renewed is not None:
-            write(f"  the harness's numbers agree: {renewed}")
+            write(f"  the harness's results file has the same scores: {renewed}")
         write("\n".join(report_lines(judged, config)))
         for name, facts in judged.facts.items():
             if facts.agreement is not None:
-                # measures of raters with nothing in common are in the manifest alone
+                # measures of raters without common units are only in the manifest
                 shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
                 table(COLUMNS, shown, title=f"\n{name}: agreement")
     if judged.error is not None:
         raise judged.error
 
 
-def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | None) -> JudgeConfig:
-    """The same judges, each with a budget."""
-    from medtasks.judge.settings import Budget
-
-    if max_requests is None and max_tokens is None:
-        return config
-    limited = {
-        name: one.model_copy(
-            update={
-                "budget": Budget(
-                    max_requests=one.budget.max_requests if max_requests is None else max_requests,
-                    max_tokens=one.budget.max_tokens if max_tokens is None else max_tokens,
-                )
-            }
-        )
+def _limited(config: JudgeConfig, **limits: int | None) -> JudgeConfig:
+    """The same judges with these limits in their budgets; None leaves a limit unchanged."""
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    judges = {
+        name: one.model_copy(update={"budget": one.budget.model_copy(update=given)})
         for name, one in config.judges.items()
     }
-    return config.model_copy(update={"judges": limited})
+    return config.model_copy(update={"judges": judges})
 
 
 def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
@@ -155,7 +148,7 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
 
 
 def _is_export(path: Path) -> bool:
-    """Whether the file is an earlier export, which may be replaced."""
+    """Whether the file is an earlier export, which may be overwritten."""
     with path.open("rb") as stream:
         first = stream.readline(LONGEST_LINE)
     try:
@@ -166,9 +159,9 @@ def _is_export(path: Path) -> bool:
 
 @contextmanager
 def bars(config: JudgeConfig) -> Iterator[Progress]:
-    """A progress bar per rubric and judge on standard error: rate, tokens and cost so far and to come, time left.
+    """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining time.
 
-    Plain lines instead if that is not a terminal. Why a judge does not answer is shown in both cases.
+    Plain lines if that is not a terminal. Both show why a judge does not answer.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -210,7 +203,7 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
 
 
 def _so_far(spent: Spent, left: int, settings: JudgeSettings) -> str:
-    """Tokens of this run, their cost where prices are known, and what the rest takes if it goes on like that."""
+    """Tokens and cost (if prices are known) so far, and estimates for the rest."""
     if not spent.answered:
         return ""
     share = left / spent.answered

@@ -1,4 +1,4 @@
-"""``medtasks new``: a package of tasks to start from."""
+"""``medtasks new``: a template for a package of tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["new"]
 
 
 class Variant(str, Enum):
-    """What the package asks for."""
+    """Kind of answers."""
 
     mcq = "mcq"
     open = "open"

@@ -193,13 +193,13 @@ def _elsewhere(
     from medtasks.errors import UsageError
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
-    from medtasks.results.foreign import LAYOUTS, NAMES, recognise, task_in_name
+    from medtasks.results.foreign import LAYOUTS, recognise, task_in_name
     from medtasks.results.manifest import now
     from medtasks.results.summary import summary
 
     if layout is None:
         layout = recognise(path)
-        write(f"{path.name}: taken for {NAMES[layout]} (--from {layout})")
+        write(f"{path.name}: taken for {LAYOUTS[layout]} (--from {layout})")
     if layout not in LAYOUTS:
         raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
     task = task or (task_in_name(path) if layout == "lmms-eval" else None)
@@ -224,6 +224,8 @@ def _elsewhere(
         write_run(out, scored.run)
     write(summary(scored.run, out, keep="--out"))
     _show_joined(scored.joined)
+    if scored.others:
+        write(f"  {scored.others:,} predictions name another task and are left out")
     _show_verdicts(scored, verdicts_of)
 
 

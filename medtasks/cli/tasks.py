@@ -1,4 +1,4 @@
-"""``medtasks path``, ``list`` and ``show``: what tasks there are, and what exactly each asks a model."""
+"""``medtasks path``, ``list`` and ``show``: the available tasks, and the prompts that they send."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["list_tasks", "path", "show"]
 
 
 def path() -> None:
-    """Print the folder of the task files, for lmms_eval --include_path."""
+    """Print the directory of the task files, for lmms_eval --include_path."""
     from medtasks.task_files import task_directory
 
     write(str(task_directory()))
 
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List every task and group, with the package that brings it; what is left out, and why, goes to standard error."""
+    """List every task and group with its package; what is left out, and why, is printed to standard error."""
     from medtasks.plugin import everything_left_out
     from medtasks.spec import load_specs
     from medtasks.task_files import names_of_the_harness, owner_of
 
-    everything_left_out()  # imports what there is, and says what of it is not used
+    everything_left_out()  # imports all packages and warns about what is not used
     for one in names_of_the_harness():
         one.warn()
     specs = load_specs().values()
@@ -108,7 +108,7 @@ def _show_document(task: str, number: int) -> None:
         write(f"<{len(frames)} frames of {path}>" if frames else f"<image: {path}>")
     if spec.stage1_template:
         write(f"{render(spec.stage1_template)}\n\n--- stage 2, without images")
-        write(prompt_text(document, spec.template, observations="<what stage 1 said>"))
+        write(prompt_text(document, spec.template, observations="<output of stage 1>"))
     else:
         write(prompt_text(document, spec.template))
     write(f"\n--- gold answer (never in the prompt)\n{document['target']}")

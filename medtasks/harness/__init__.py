@@ -2,19 +2,21 @@
 
 lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
 imported, before any task index exists. From there medtasks adds its task files to the index and, once the
-evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks keeps the replies, scores them and
-writes the result folder (:mod:`medtasks.harness.evaluation`).
+evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
+writes the result directory (:mod:`medtasks.harness.evaluation`).
 
-If anything fails before that, it is reported in one sentence, and the harness goes on without medtasks.
+If anything fails before that, it is reported in one sentence, and the harness continues without medtasks.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from medtasks.errors import HarnessError, first_line
@@ -35,10 +37,10 @@ _MODELS = {
 
 
 def check_version(found: str) -> None:
-    """Refuse an lmms-eval that these internals were not read off.
+    """Refuse an lmms-eval whose internals may differ.
 
     Raises:
-        HarnessError: ``found`` lies outside :data:`SUPPORTED`; says what to install.
+        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message tells what to install.
     """
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion
@@ -55,12 +57,13 @@ def check_version(found: str) -> None:
 
 
 def model_manifests() -> list[Any]:
-    """Payload of the entry point: our back-ends' manifests, after our tasks were made known.
+    """Payload of the entry point: registers our tasks and returns our back-ends' manifests.
 
     Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
     """
     try:
         check_version(version("lmms-eval"))
+        _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -71,12 +74,12 @@ def model_manifests() -> list[Any]:
 
 
 def task_index() -> dict[str, dict[str, Any]]:
-    """Our entries of the harness's task index, made from the folder layout without parsing YAML."""
+    """Our entries of the harness's task index, from the directory layout without parsing YAML."""
     index: dict[str, dict[str, Any]] = {}
     for name, kind, path in task_files():
         index[name] = {"type": kind, "yaml_path": str(path)}
         if kind == "group":
-            index[name]["task"] = -1  # the harness's sign for "read the members from the file"
+            index[name]["task"] = -1  # tells the harness to read the members from the file
     return index
 
 
@@ -90,9 +93,9 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the real harness in this process, and return the run's folder.
+    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
-    The index holds our tasks alone, which saves the seconds that the harness's own two thousand take.
+    The index has only our tasks, which saves the seconds that the harness's two thousand take.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
@@ -122,7 +125,24 @@ def run_tasks(
 
 
 def _step_aside(error: BaseException) -> None:
-    print(f"medtasks: {first_line(error)} (lmms-eval goes on without medtasks)", file=sys.stderr, flush=True)
+    print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
+
+
+def _report_interrupts() -> None:
+    """Before the evaluation starts, end an interrupted command with our tasks in one sentence, without a traceback."""
+    original = sys.excepthook
+    if getattr(original, _MARK, False):
+        return
+
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        words = re.split(r"[\s,=]+", " ".join(sys.argv))
+        if issubclass(kind, KeyboardInterrupt) and not task_index().keys().isdisjoint(words):
+            print("medtasks: stopped; run the same command again.", file=sys.stderr, flush=True)
+        else:
+            original(kind, error, trace)
+
+    setattr(report, _MARK, True)
+    sys.excepthook = report
 
 
 def _watch_task_manager() -> None:
@@ -162,7 +182,7 @@ def _add_tasks(index: dict[str, Any]) -> None:
 
 
 def _wrap_evaluator() -> None:
-    """Wrap the evaluator's two functions where it is loaded; while it is still being imported, later."""
+    """Wrap the evaluator's functions once it is completely imported."""
     evaluator: Any = sys.modules.get("lmms_eval.evaluator")
     if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
         return

@@ -1,6 +1,10 @@
-"""What back-ends of the harness need so that every request reaches their model, or fails for a reason that is named.
+"""Particulars of the harness's back-ends: how they present a prompt, and what they need to answer every request.
 
-Read off lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
+Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
+
+Chat back-ends get one user turn, media first, then the text. Simple back-ends get media and text separately and
+choose the order; some of either kind add a system prompt. Both change scores, so both are in the protocol hash and
+in the model's identity.
 """
 
 from __future__ import annotations
@@ -9,20 +13,63 @@ import functools
 import sys
 from typing import Any
 
-from .presentation import backend_name
+__all__ = [
+    "backend_name",
+    "cannot_take",
+    "load_what_generates",
+    "one_at_a_time",
+    "presentation",
+    "take_no_media",
+]
 
-__all__ = ["cannot_take", "load_what_generates", "one_at_a_time", "take_no_media"]
+_TEXT_FIRST = "text before media"
+_MEDIA_FIRST = "media before text"
+_SIMPLE_ORDER = {
+    "claude": _MEDIA_FIRST,
+    "gemma3": _MEDIA_FIRST,
+    "gpt4v": _TEXT_FIRST,
+    "llava_hf": _MEDIA_FIRST,
+    "openai": _TEXT_FIRST,
+    "qwen2_5_vl": _MEDIA_FIRST,
+    "qwen2_vl": _MEDIA_FIRST,
+    "qwen3_vl": _MEDIA_FIRST,
+}
+_UNUSED_SYSTEM_PROMPT = frozenset({"chat.qwen2_5_vl"})
+"""Back-ends that have a ``system_prompt`` and do not send it."""
 
 _MEDIA = ("images", "videos", "audios")
 _NEEDS_MEDIA = frozenset({"llava_hf"})
-"""Simple back-ends that cannot take a prompt without media: they send what they made of the request before it."""
+"""Simple back-ends that cannot take a prompt without media: they send the previous request again."""
+
+
+def presentation(lm: Any) -> dict[str, str]:
+    """How the back-end departs from our tasks' prompt; empty if it does not."""
+    if hasattr(lm, "describe"):  # ours
+        return {}
+    found = {}
+    name = backend_name(lm)
+    if lm.is_simple:
+        order = _SIMPLE_ORDER.get(name, f"as {name} has it")
+        if hasattr(lm, "image_first"):
+            order = _MEDIA_FIRST if lm.image_first else _TEXT_FIRST
+        found = {"interface": "simple", "order": order}
+    system = getattr(lm, "system_prompt", None)
+    kind = "simple" if lm.is_simple else "chat"
+    if isinstance(system, str) and system and f"{kind}.{name}" not in _UNUSED_SYSTEM_PROMPT:
+        found["system_prompt"] = system
+    return found
+
+
+def backend_name(lm: Any) -> str:
+    """The back-end's name in the harness: its module's."""
+    return type(lm).__module__.rpartition(".")[2]
 
 
 def load_what_generates(model: str, *, force_simple: bool = False) -> None:
-    """Let back-ends for any checkpoint load the class that generates.
+    """Let back-ends that accept any checkpoint load the class that generates.
 
-    They look a model's type up in tables that transformers keeps by configuration, find none of them there, and load
-    the bare model without its head.
+    They look up the model's type in tables of transformers that are keyed by configuration, find nothing, and load the
+    bare model without its head.
     """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -32,7 +79,7 @@ def load_what_generates(model: str, *, force_simple: bool = False) -> None:
 
 
 class _Generating:
-    """In the place of ``AutoModel``, in which they end up with every checkpoint."""
+    """Replaces ``AutoModel``, which they use for every checkpoint."""
 
     @staticmethod
     def from_pretrained(name: str, **settings: Any) -> Any:
@@ -45,10 +92,10 @@ class _Generating:
 
 
 def take_no_media(lm: Any) -> None:
-    """Let the processors of ``lm`` take an empty list of media as none.
+    """Let the processors of ``lm`` treat an empty list of media as none.
 
-    Back-ends give them ``images=[]``, ``videos=[]`` or ``audios=[]`` where a prompt has none of these; processors then
-    look for the first one, and those of transformers 5 refuse ``audios`` by its name.
+    Back-ends pass ``images=[]``, ``videos=[]`` or ``audios=[]`` if a prompt has none; processors then look for the
+    first one, and those of transformers 5 do not know ``audios``.
     """
     if hasattr(lm, "describe") or "transformers" not in sys.modules:
         return
@@ -75,12 +122,12 @@ def _is_empty(value: Any) -> bool:
 
 
 def one_at_a_time(lm: Any) -> bool:
-    """Whether the back-end may answer a request with what it made of another one in the same call."""
+    """Whether the back-end may answer a request with the response to another one in the same call."""
     return bool(lm.is_simple) and backend_name(lm) in _NEEDS_MEDIA
 
 
 def cannot_take(lm: Any, request: Any) -> str | None:
-    """Why the back-end has no answer to ``request``, which it would leave blank; None where it may have one."""
+    """Why the back-end cannot answer ``request`` and would return a blank; None if it can."""
     if not one_at_a_time(lm):
         return None
     _, _, to_visual, doc_id, task, split = request.args

@@ -1,7 +1,7 @@
-"""One evaluation: the harness builds the requests and logs; asking, scoring and writing the result folder happen here.
+"""One evaluation: the harness builds the requests and writes its logs; we send, score and write the result directory.
 
-Replies are on disk before anything is made of them (:mod:`medtasks.results.answers`), so whatever fails afterwards
-costs no inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` goes on from there.
+Replies are on disk before anything else happens (:mod:`medtasks.results.answers`), so a later failure costs no
+inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 
 from .backends import load_what_generates, take_no_media
 from .identity import described, model_facts, run_arguments, settings
-from .refusals import refuse, task_named_like_a_folder, tasks_of_ours
+from .refusals import refuse, task_named_like_a_directory, tasks_of_ours
 
 if TYPE_CHECKING:
     from medtasks.results.answers import Plan, Slot
@@ -34,50 +34,61 @@ __all__ = ["noting_arguments", "with_our_scores"]
 
 KEY = "medtasks"
 LONGEST_WAIT = 600.0
-"""Seconds that a process waits for its last verdicts; the first process asks for the rest once all have answered."""
+"""Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
 MAX_FAILED = 0.01
-"""Share of requests that may fail before the run's exit code says so; ``MEDTASKS_MAX_FAILED`` sets another."""
+"""Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` sets another."""
 
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
-"""The arguments of ``simple_evaluate``: ``evaluate`` is not told how the model was chosen."""
+"""The arguments of ``simple_evaluate``, because ``evaluate`` does not get those that choose the model."""
 
 
 def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``simple_evaluate``, with its arguments within reach of :func:`with_our_scores`."""
+    """``simple_evaluate`` with our checks; its arguments are kept for :func:`with_our_scores`."""
 
     @at_border
     @functools.wraps(original)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
-        hidden = task_named_like_a_folder(call.arguments)
+        hidden = task_named_like_a_directory(call.arguments)
         if hidden is not None:
             call.arguments["tasks"] = [hidden]
         ours = tasks_of_ours(call.arguments)
-        if ours:
-            refuse(call.arguments, ours)
-            if isinstance(call.arguments["model"], str):
-                load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
         noted = _ARGUMENTS.set(call.arguments)
         try:
             with interrupts_arrive():
+                if ours:
+                    refuse(call.arguments, ours)
+                    if isinstance(call.arguments["model"], str):
+                        load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
                 return original(*call.args, **call.kwargs)
         except Exception as error:
             if isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
                 raise
-            told = _cause_of_ours(error)
-            if told is None and not ours:
+            cause = _medtasks_cause(error)
+            if cause is None and not ours:
                 raise
-            why = told or f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
-            raise MedtasksError(str(why)) from error
+            ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
+            raise MedtasksError(str(cause or ended)) from error
+        except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
+            if not ours or call.arguments["cli_args"] is None:
+                raise
+            raise _stopped("run the same command again") from error
         finally:
             _ARGUMENTS.reset(noted)
 
     return simple_evaluate
 
 
-def _cause_of_ours(error: BaseException) -> MedtasksError | None:
-    """Our own sentence among the causes of an error of the harness: of a package that cannot be imported, say."""
+def _stopped(kept: str) -> SystemExit:
+    """The end of an interrupted command, reported once for all processes."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
+    return SystemExit(INTERRUPTED)
+
+
+def _medtasks_cause(error: BaseException) -> MedtasksError | None:
+    """The `MedtasksError` that caused an error of the harness, for example about a package that fails to import."""
     cause = error.__cause__ or error.__context__
     while cause is not None and not isinstance(cause, MedtasksError):
         cause = cause.__cause__ or cause.__context__
@@ -85,17 +96,19 @@ def _cause_of_ours(error: BaseException) -> MedtasksError | None:
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``evaluate``, with our tasks asked, scored and written by us."""
+    """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
 
     @at_border
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
-        ours = {name: (spec, task) for name, spec, task in _our_tasks(call.arguments["task_dict"])}
+        entries = list(_our_entries(call.arguments["task_dict"]))
+        ours = {name: (spec, task) for name, spec, task in entries if task is not None}
         if not ours:
             return original(*args, **kwargs)
-        return _Evaluation(call, ours).run(original)
+        groups = dict.fromkeys(name for name, _, task in entries if task is None)
+        return _Evaluation(call, ours, list(groups)).run(original)
 
     return evaluate
 
@@ -103,7 +116,9 @@ def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
 class _Evaluation:
     """One call of ``evaluate`` with tasks of ours."""
 
-    def __init__(self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]]) -> None:
+    def __init__(
+        self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]], groups: Sequence[str]
+    ) -> None:
         from medtasks.judge.config import configured_judges
 
         self._call = call
@@ -112,13 +127,13 @@ class _Evaluation:
         take_no_media(self._lm)
         self._asked = _ARGUMENTS.get()
         self._rank = int(os.environ.get("RANK", "0"))
-        self._groups = list(dict.fromkeys(_our_groups(call.arguments["task_dict"])))
+        self._groups = groups
         self._settings = settings(self._asked, self._lm)
         self._log_samples = call.arguments["log_samples"]
         self._judges = configured_judges()
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
-        """The harness's results with our scores in them; None on every process but the first."""
+        """The harness's results with our scores; None on every process but the first."""
         from medtasks.results.answers import AnswerStore, read_answers
         from medtasks.results.asking import Asker
         from medtasks.temporary import remove_abandoned
@@ -133,8 +148,8 @@ class _Evaluation:
         for spec, task in self._ours.values():
             _leave_scoring_to_us(spec, task)
         store = AnswerStore(self._checkpoint(), self._rank)
-        live = self._judge_meanwhile()
-        asker = Asker(store, read_answers(store.folder), None if live is None else self._telling(live))
+        live = self._live_judging()
+        asker = Asker(store, read_answers(store.folder), None if live is None else self._passing_to(live))
         arguments = self._call.arguments
         states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
         requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
@@ -158,7 +173,7 @@ class _Evaluation:
             if store.is_empty:
                 store.remove()
                 raise
-            kept = f"what the model answered is in {store.folder}: the same command goes on, `medtasks score` scores it"
+            kept = f"the replies so far are in {store.folder}: the same command continues, `medtasks score` scores them"
             if os.environ.get("VERBOSITY") == "DEBUG" and not isinstance(error, MedtasksError):
                 print(f"medtasks: {kept}", file=sys.stderr, flush=True)
                 raise
@@ -166,10 +181,8 @@ class _Evaluation:
         except KeyboardInterrupt as error:
             if self._asked.get("cli_args") is None:  # called by a program, which may go on
                 raise
-            if self._rank == 0:
-                kept = "" if store.is_empty else f" from what the model answered ({store.folder})"
-                print(f"medtasks: stopped; the same command goes on{kept}.", file=sys.stderr, flush=True)
-            raise SystemExit(INTERRUPTED) from error
+            kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
+            raise _stopped(f"the same command continues{kept}") from error
         finally:
             store.close()
         self._report(run, store.folder)
@@ -197,14 +210,14 @@ class _Evaluation:
                 )
 
     def _directory(self) -> Path | None:
-        """Where the harness writes this model's results; None where nothing is to be written."""
+        """Where the harness writes this model's results; None if it writes none."""
         tracker = self._asked.get("evaluation_tracker")
         if tracker is None or not tracker.output_path:
             return None
         return Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
 
     def _checkpoint(self) -> Path:
-        """The folder of this command's replies: the same for the same command, whatever the number of processes."""
+        """The directory of this command's replies: the same for the same command, whatever the number of processes."""
         from medtasks.cache import cache_root
         from medtasks.results.answers import SUFFIX, folder_key
 
@@ -225,7 +238,7 @@ class _Evaluation:
         from medtasks.benchmarks.documents import is_blind
         from medtasks.results.manifest import task_facts
 
-        from .presentation import presentation
+        from .backends import presentation
 
         spec, task = self._ours[name]
         return task_facts(
@@ -238,7 +251,7 @@ class _Evaluation:
         )
 
     def _plan(self) -> Plan:
-        """What is asked, so that its replies can be scored without this process."""
+        """Everything needed to score the replies without this process."""
         from medtasks.results.answers import Plan
         from medtasks.results.manifest import RunManifest, now, versions
         from medtasks.results.run import data_facts
@@ -262,20 +275,19 @@ class _Evaluation:
 
         return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
 
-    def _judge_meanwhile(self) -> Any:
-        """Judge answers as they come."""
+    def _live_judging(self) -> Any:
         if self._judges is None:
             return None
         from medtasks.results.live import LiveJudging
 
         return LiveJudging(self._judges, share=int(os.environ.get("WORLD_SIZE", "1")))
 
-    def _telling(self, live: Any) -> Callable[[Slot, Reply], None]:
-        def tell(slot: Slot, reply: Reply) -> None:
+    def _passing_to(self, live: Any) -> Callable[[Slot, Reply], None]:
+        def take(slot: Slot, reply: Reply) -> None:
             if slot.outcome:
                 live.take(slot.task, self._ours[slot.task][1].eval_docs[slot.doc_id], reply.text)
 
-        return tell
+        return take
 
     def _collect(self, answered: Mapping[str, list[Any]], model: dict[str, Any], live: Any) -> CollectedRun:
         from medtasks.results.run import AskedTask, collect_run
@@ -297,7 +309,7 @@ class _Evaluation:
         return run
 
     def _write(self, run: CollectedRun) -> Path | None:
-        """Write the run's folder, and show its scores."""
+        """Write the result directory and print the scores."""
         from medtasks.results.manifest import local_stamp, now
         from medtasks.results.run import finish_run
         from medtasks.results.summary import summary
@@ -310,7 +322,7 @@ class _Evaluation:
         return folder
 
     def _report(self, run: CollectedRun, kept: Path) -> None:
-        """Say what failed, and let the process end with exit code 1 unless it is little enough to be allowed."""
+        """Report failed requests; beyond the limit the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
         if failed:
@@ -326,7 +338,7 @@ class _Evaluation:
 
 
 def _unused(directory: Path, stamp: str) -> Path:
-    """A folder for a run that ends now; two runs may end within one second."""
+    """A new result directory; two runs may end within one second."""
     names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(directory / name for name in names if not (directory / name).exists())
 
@@ -338,7 +350,7 @@ def _exit_with_failure() -> None:
 
 
 def _failure_limit(lm: Any) -> float:
-    """Share of requests that may fail: the model argument ``max_failed``, the environment's, or 1 %."""
+    """Share of requests that may fail: model argument ``max_failed``, else ``MEDTASKS_MAX_FAILED``, else 1 %."""
     own = getattr(lm, "max_failed", None)
     given = str(os.environ.get("MEDTASKS_MAX_FAILED", MAX_FAILED) if own is None else own)
     try:
@@ -351,16 +363,19 @@ def _failure_limit(lm: Any) -> float:
     return limit
 
 
-def _our_tasks(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
-    """Name, specification and harness object of each of our leaf tasks in a (nested) task dictionary."""
+def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
+    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
     from medtasks.spec import load_specs
 
     specs = load_specs()
     for key, value in task_dict.items():
+        name = getattr(key, "group_name", key)
         if isinstance(value, Mapping):
-            yield from _our_tasks(value)
-        elif isinstance(key, str) and key in specs and _is_ours(value):
-            yield key, specs[key], value
+            if name in specs:
+                yield name, specs[name], None
+            yield from _our_entries(value)
+        elif name in specs and _is_ours(value):
+            yield name, specs[name], value
 
 
 def _is_ours(task: Any) -> bool:
@@ -368,25 +383,13 @@ def _is_ours(task: Any) -> bool:
     return isinstance(metadata, dict) and "benchmark" in metadata
 
 
-def _our_groups(task_dict: Mapping[Any, Any]) -> Iterator[str]:
-    from medtasks.spec import load_specs
-
-    specs = load_specs()
-    for key, value in task_dict.items():
-        if isinstance(value, Mapping):
-            name = getattr(key, "group_name", key)
-            if name in specs:
-                yield name
-            yield from _our_groups(value)
-
-
 def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
-    """Let the harness log responses as they are, and neither filter nor score them: a failure there loses all."""
+    """Let the harness log responses without filtering or scoring them: a failure there would lose them all."""
     from lmms_eval.api.filter import FilterEnsemble
 
     task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
     task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
-    if spec.stage1_template is not None:  # rounds that we run ourselves, batched, on every back-end
+    if spec.stage1_template is not None:  # run by us, in batches, on every back-end
         task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
 
 
@@ -397,7 +400,7 @@ class _FirstResponse:
 
 
 def _data_state(spec: TaskSpec) -> str:
-    """Which pixels a task's documents show: prepared data, how many frames at most, or none."""
+    """What determines the pixels of a task's documents: prepared data, limit on frames, blind or not."""
     from medtasks.benchmarks.documents import is_blind
     from medtasks.data.media.windows import frame_cap
     from medtasks.data.store import open_prepared
@@ -407,7 +410,7 @@ def _data_state(spec: TaskSpec) -> str:
 
 
 def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
-    """The numbers of the documents that ``--limit`` and ``--offset`` leave."""
+    """Numbers of the documents within ``--limit`` and ``--offset``."""
     from lmms_eval.evaluator_utils import get_sample_size
     from lmms_eval.utils import create_iterator
 
@@ -417,7 +420,7 @@ def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """What every process holds, on the first one."""
+    """The answers of all processes, on the first one."""
     import torch
 
     processes = int(os.environ.get("WORLD_SIZE", "1"))

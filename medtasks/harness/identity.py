@@ -1,4 +1,4 @@
-"""What a run's model is: the back-end, its checkpoint, and every argument that changes what it answers."""
+"""The identity of a run's model: back-end, checkpoint, and every argument that changes its answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .presentation import backend_name, presentation
+from .backends import backend_name, presentation
 
 __all__ = ["described", "model_facts", "run_arguments", "settings"]
 
@@ -17,17 +17,17 @@ _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
      "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed"}
 )  # fmt: skip
-"""Model arguments that say how fast or where a model answers, not what: a resumed run may change them."""
+"""Model arguments that do not change answers: a resumed run may change them."""
 
 _ELSEWHERE = _NOT_IDENTITY | {"base_url", "azure_endpoint", "work_dir", "httpx_trust_env"}
-"""Those, and where a server is found: the model that it serves is the same one at every address."""
+"""Those, and the address of a server: it serves the same model at every address."""
 
 _CHECKPOINT = ("pretrained", "model", "model_version", "model_name", "model_id", "model_path", "engine")
-"""What back-ends call the argument that names the checkpoint or the model that a server has."""
+"""Names of the argument for the checkpoint, or for the model of a server."""
 
 
 def run_arguments(model_args: Any) -> Any:
-    """Model arguments without those that do not change what the model says."""
+    """The model arguments that change answers."""
     try:
         parsed = _parsed(model_args)
     except ValueError:
@@ -36,7 +36,7 @@ def run_arguments(model_args: Any) -> Any:
 
 
 def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
-    """What was asked of the harness, secrets redacted by it; paths of this machine stay out."""
+    """The harness's settings, secrets redacted; without paths of this machine."""
     from lmms_eval.evaluator import _redact_eval_config_secrets
     from lmms_eval.utils import simple_parse_args_string
 
@@ -58,10 +58,10 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
 
 
 def described(lm: Any, model_args: Any) -> dict[str, Any]:
-    """What the back-end says of itself; of the harness's own what is known about them.
+    """The description that our back-ends give of themselves, or one made from a back-end's arguments.
 
-    Of these: ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server has, ``fingerprint``
-    that of a checkpoint in a folder of this machine; every other argument that changes answers has its own name.
+    In the latter, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server has,
+    ``fingerprint`` that of a local checkpoint; every other argument that changes answers has its own name.
 
     Args:
         lm: the back-end.
@@ -87,7 +87,7 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
 
 
 def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
-    """What the back-end says of itself, with the counts of all replicas added up."""
+    """The back-end's description, with the counts of all replicas summed."""
     import torch
 
     own = described(lm, model_args)
@@ -101,7 +101,7 @@ def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of all replicas added up, by their names."""
+    """The sum of all replicas' counts, by name."""
     total: dict[str, int] = {}
     for replica in counts:
         for kind, count in replica.items():
@@ -125,7 +125,7 @@ def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def _weights(checkpoint: str) -> dict[str, str]:
-    """The fingerprint of a checkpoint in a folder of this machine, as our own back-ends have it."""
+    """The fingerprint of a local checkpoint, as in our own back-ends; empty for others."""
     from medtasks.adapters._fingerprint import METHOD, fingerprint_directory
 
     folder = Path(checkpoint).expanduser()

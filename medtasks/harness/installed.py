@@ -1,4 +1,4 @@
-"""Whether a back-end of the harness can be imported here, and what to install where it cannot."""
+"""Whether a back-end of the harness can be imported, and what to install if not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMON = (
     "async_openai",
     "vllm",
 )
-"""Back-ends that ``medtasks doctor`` looks at by itself."""
+"""Back-ends that ``medtasks doctor`` checks by default."""
 
 _AT_USE = {
     "qwen2_5_vl": ("qwen_vl_utils",),
@@ -36,27 +36,27 @@ _AT_USE = {
     "vllm": ("vllm",),
     "vllm_generate": ("vllm",),
 }
-"""Modules that a back-end goes without when it is imported, and cannot run without."""
+"""Modules that a back-end needs to run, although it can be imported without them."""
 _EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
 _AS_HERE = """
 import json, runpy, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
 runpy.run_module("medtasks.harness.installed", run_name="__main__")
 """
-"""Runs this module with the caller's import path; by itself Python would look in the working directory first."""
+"""Runs this module with the caller's import path; by default Python puts the working directory first."""
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
 @dataclass(frozen=True)
 class Lack:
-    """Why a back-end cannot be used: ``found`` in a few words, ``fix`` the command for it, if there is one."""
+    """Why a back-end cannot be used, and the command that fixes it, if there is one."""
 
     found: str
     fix: str = ""
 
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
-    """What ``model`` lacks; None where it can be imported with all that it uses.
+    """What ``model`` lacks; None if it can be imported with all that it uses.
 
     Raises:
         UsageError: the harness knows no back-end of that name.
@@ -71,14 +71,14 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
         MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
     except ModuleNotFoundError as error:
         return _without(str(error.name), model)
-    except Exception as error:  # other people's modules, of whatever age
+    except Exception as error:  # modules of any age, which may raise anything
         return Lack(f"cannot be imported: {first_line(error)}")
     absent = (name for name in _AT_USE.get(found.model_id, ()) if importlib.util.find_spec(name) is None)
     return next((_without(name, model) for name in absent), None)
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
-    """What each of ``models`` lacks, found by a process of its own: imports may print, or end the process.
+    """What each of ``models`` lacks, found in a subprocess: imports may print, or end the process.
 
     Raises:
         MedtasksError: that process ended without an answer.

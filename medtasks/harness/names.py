@@ -1,4 +1,4 @@
-"""Names of lmms-eval's own tasks, groups and tags, read off its files: building its index takes half a minute."""
+"""Names of lmms-eval's own tasks, groups and tags, from its files: building its index takes half a minute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = re.compile(
 
 @functools.cache
 def harness_names() -> frozenset[str]:
-    """All names under which the installed lmms-eval has something of its own; none where it is not installed.
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
 
     A task file of that name in another package is never run: ``--tasks NAME`` takes the harness's.
     """

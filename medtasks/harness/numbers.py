@@ -21,9 +21,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
-    """Put our scores where the harness prints and saves its own, and add the pooled ones of groups.
+    """Replace the harness's scores by ours, and add the pooled scores of groups.
 
-    Its own add floating-point numbers in the order in which the processes happened to deliver them.
+    The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
     from medtasks.metrics import get_metric
 
@@ -45,7 +45,7 @@ def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
 
 
 def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -> None:
-    """Put what our filters and metrics made of each response into the harness's sample log, or take the log out."""
+    """Put filtered responses, scores and status into the harness's sample log, or remove the log."""
     if not keep:
         results.pop("samples", None)
         return
@@ -58,12 +58,12 @@ def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -
 
 
 def renew_numbers(folder: Path, run: Any) -> Path | None:
-    """Put the scores of a run that was judged later into the results file that the harness wrote beside ``folder``.
+    """Update the harness's results file beside ``folder`` after the run was judged.
 
-    The file, replaced in one step; None where there is none (a run that was moved, or scored elsewhere).
+    Returns the file, or None if there is none (the run was moved, or not made by the harness).
 
     Raises:
-        MedtasksError: the file is no result of the harness, or cannot be written.
+        MedtasksError: the file is not a results file of the harness, or cannot be written.
     """
     from medtasks.results.run import standard_errors
 
@@ -85,7 +85,7 @@ def renew_numbers(folder: Path, run: Any) -> Path | None:
         partial.replace(path)
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise MedtasksError(
-            f"{path}: the harness's numbers could not be renewed ({error}); those in {folder.name} are right."
+            f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."
         ) from error
     return path
 
@@ -102,14 +102,14 @@ def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[s
 
 
 def _absence(score: MetricScore) -> str:
-    """Why a score has no value, in a word or two."""
+    """Why a score has no value."""
     if score.answered == 0:
         return "no response"
     return "not computed" if score.bounds is None else "awaits a judge"
 
 
 def _without_addresses(value: Any) -> Any:
-    """``value`` with functions named instead of printed with their memory address, which differs by run."""
+    """``value`` with functions by name instead of with their memory address, which differs by run."""
     if isinstance(value, Mapping):
         return {key: _without_addresses(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What is asked of the harness that cannot work with our tasks, refused before a model is loaded."""
+"""Options of the harness that cannot work with our tasks, refused before a model is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 
-__all__ = ["refuse", "task_named_like_a_folder", "tasks_of_ours"]
+__all__ = ["refuse", "task_named_like_a_directory", "tasks_of_ours"]
 
 _TWIN = "_1shot"
 _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
@@ -19,17 +19,17 @@ _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
 
 
 def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
-    """Our tasks and groups among those that ``simple_evaluate`` is to run."""
+    """Our tasks and groups among those that ``simple_evaluate`` will run."""
     from medtasks.spec import load_specs
 
     specs = load_specs()
     return [name for name in asked.get("tasks") or () if isinstance(name, str) and name in specs]
 
 
-def task_named_like_a_folder(asked: Mapping[str, Any]) -> str | None:
-    """The task of ours that ``--tasks`` names where a folder of that name lies in the working directory; else None.
+def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
+    """Our task given as ``--tasks`` if the working directory has a directory of that name, else None.
 
-    The harness takes such a name for a folder with task files, finds none in it, and runs nothing.
+    The harness takes such a name for a directory with task files, finds none in it, and runs nothing.
     """
     from medtasks.spec import load_specs
 
@@ -41,11 +41,11 @@ def task_named_like_a_folder(asked: Mapping[str, Any]) -> str | None:
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Refuse options that our tasks have not, and a back-end that lacks something.
+    """Refuse options that our tasks do not support, and a back-end that lacks something.
 
     Raises:
         UsageError: ``--num_fewshot`` was given, an argument that the back-end needs was not, or it is unknown.
-        MedtasksError: the back-end cannot be imported; says what to install.
+        MedtasksError: the back-end cannot be imported; the message tells what to install.
     """
     from .installed import lack_of
 
@@ -65,7 +65,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
 
 def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
-    """One sentence that says for each task which one to run instead."""
+    """One sentence that names for each task the one to run instead."""
     from medtasks.spec import load_specs
 
     specs = load_specs()

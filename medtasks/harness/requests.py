@@ -1,4 +1,4 @@
-"""The harness's requests to our tasks: sent in batches, every reply kept as soon as it is there."""
+"""The harness's requests to our tasks: sent in batches, every reply stored as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .backends import cannot_take, one_at_a_time
 __all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
 
 REPEAT = "medtasks_repeat"
-"""Where a request says which of several to the same document it is."""
+"""Metadata key: the number of a request among several to the same document."""
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
@@ -29,12 +29,12 @@ _ROUNDS = "generate_until_multi_round"
 
 
 class Requests:
-    """Takes the place of the evaluator's response cache, which sees every request before the model does.
+    """Replaces the evaluator's response cache, which sees every request before the model does.
 
     Args:
-        asker: keeps the replies.
+        asker: stores the replies.
         ours: names of our tasks; requests to others pass through.
-        cache: the harness's own cache (``--use_cache``), None where there is none.
+        cache: the harness's own cache (``--use_cache``), or None.
     """
 
     def __init__(self, asker: Asker, ours: Collection[str], cache: Any) -> None:
@@ -64,12 +64,12 @@ class Requests:
         return [responses[number] for number in range(len(requests))]
 
     def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Of each of this process's documents of ``task`` its number, its prompt, and the replies to it."""
+        """Number, prompt and replies of each of this process's documents of ``task``."""
         instances = [one for one in task.instances if not is_padding(one)]
         return [(int(one.doc_id), _slot(one).prompt, self._replies_to(task, one)) for one in instances]
 
     def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
-        """One for each repeat; of a task whose rounds the evaluator runs itself what the evaluator made of them."""
+        """One for each repeat; if the evaluator runs the rounds itself, its outcome."""
         held = self._replies.get((instance.task_name, instance.doc_id), {})
         if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
             failed = next((reply for reply in held.values() if reply.failed is not None), None)
@@ -122,13 +122,13 @@ def in_rounds(
 ) -> list[Reply]:
     """Replies to tasks of several rounds: each round of all requests together, so that they are batched.
 
-    Which round comes next, and what the outcome is, the task says.
+    The task determines the next round and the outcome.
 
     Args:
         lm: the back-end.
         requests: of type ``generate_until_multi_round``.
         ask: replies to ordinary requests, one round of each.
-        finished: told (position, outcome) as soon as a request has its outcome.
+        finished: called with (position, outcome) as soon as a request has its outcome.
     """
     outcomes: dict[int, Reply] = {}
     said: dict[int, list[Reply]] = defaultdict(list)
@@ -137,7 +137,7 @@ def in_rounds(
         if not pending:
             break
         replies = ask(list(pending.values()))
-        shown: dict[tuple[str, int], _Shown] = defaultdict(_Shown)
+        shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
         for position, reply in zip(list(pending), replies, strict=True):
             said[position].append(reply)
             following = (
@@ -163,8 +163,8 @@ def in_rounds(
 def reply_of(given: Any) -> Reply:
     """What a back-end of the harness returned for one request, as a reply.
 
-    A blank text is a response where the back-end counted a generated token, or says itself that it is one; otherwise it
-    may be an error that the back-end swallowed, and counts as failed.
+    A blank text is a response if the back-end counted a generated token or marks its failures itself; otherwise it may
+    be an error that the back-end swallowed, and counts as failed.
     """
     from lmms_eval.api.instance import unwrap_generation_output
 
@@ -186,7 +186,7 @@ def reply_of(given: Any) -> Reply:
 
 
 def is_padding(request: Any) -> bool:
-    """Whether a request only fills up a process, so that nobody reads its response."""
+    """Whether a request only pads a process's share, so that its response is not used."""
     return bool((request.metadata or {}).get("__padding_only__", False))
 
 
@@ -198,7 +198,7 @@ def _response(reply: Reply) -> Any:
 
 
 def _numbered(requests: Sequence[Any]) -> list[Any]:
-    """The requests, those to a document that is asked several times told apart."""
+    """The requests, with a number in those that repeat an earlier one."""
     seen: Counter[tuple[str, int]] = Counter()
     numbered = []
     for request in requests:
@@ -226,9 +226,9 @@ def _plans(lm: Any) -> bool:
 def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     """Positions that are sent together.
 
-    Our back-ends plan them. One that hands over each reply as it comes is sent all; one that keeps several requests in
-    flight some rounds of them; any other the batch that it works on at a time, so that no more can be lost. Both of the
-    latter are sent requests of one task, each document once: some read a whole batch with the first request's task.
+    Our back-ends plan them. A back-end that returns each reply as it arrives gets all at once, one that keeps several
+    requests in flight a multiple of these, and any other its batch size, so that no more can be lost. The latter two
+    get requests of one task, each document once: some apply the first request's task to a whole batch.
     """
     if _plans(lm):
         planned: list[list[int]] = lm.plan_requests(requests)
@@ -248,7 +248,7 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
 
 @contextlib.contextmanager
 def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot, Reply], None]) -> Iterator[None]:
-    """Keep each reply of the harness's ``async_openai`` as soon as the server gave it, not when all are there."""
+    """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived."""
     if not hasattr(lm, _FORWARD):
         yield
         return
@@ -267,32 +267,27 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot,
     try:
         yield
     finally:
-        delattr(lm, _FORWARD)  # the class's own is found again
+        delattr(lm, _FORWARD)  # the method of the class is back
 
 
 def _first(lm: Any, request: Any) -> Any:
-    """The first round of a request of several, as an ordinary one."""
+    """The first round of a multi-round request, as an ordinary request."""
     if not lm.is_simple:
         return dataclasses.replace(request, request_type="generate_until", resps=[], token_counts=[])
     context, settings, to_visual, _, doc_id, task, split = request.args
     return _instance(request, (context, settings, to_visual, doc_id, task, split))
 
 
-class _Shown:
-    """What each document of a task shows in one round: some back-ends hand all documents of a batch to one function."""
+def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: dict[str, Any]) -> Any:
+    """The request of round ``number``, given the replies so far; or the outcome, if that was the last round.
 
-    def __init__(self) -> None:
-        self._by_sample: dict[str, Any] = {}
+    ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
+    to one request's function.
+    """
 
-    def add(self, document: Any, content: Any) -> None:
-        self._by_sample[document["sample_id"]] = content
+    def content(document: Any) -> Any:
+        return shown[document["sample_id"]]
 
-    def __call__(self, document: Any) -> Any:
-        return self._by_sample[document["sample_id"]]
-
-
-def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: _Shown) -> Any:
-    """The request of round ``number`` after what was ``said``, or the outcome where that was all."""
     texts = [reply.text for reply in said]
     if lm.is_simple:
         _, settings, _, to_text, doc_id, task, split = request.args
@@ -300,16 +295,16 @@ def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: _Sh
         visuals, text, done, outputs, _ = to_text(
             document, previous_output=texts, round_idx=number, previous_round_info=None
         )
-        shown.add(document, visuals or [])
-        arguments = (text, settings, shown, doc_id, task, split)
+        shown[document["sample_id"]] = visuals or []
+        arguments = (text, settings, content, doc_id, task, split)
     else:
         context, to_messages, settings, doc_id, task, split = request.args
         document = lm.task_dict[task][split][doc_id]
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
         text = "\n".join(part["text"] for part in parts)
-        shown.add(document, messages)
-        arguments = (text or context, shown, settings, doc_id, task, split)
+        shown[document["sample_id"]] = messages
+        arguments = (text or context, content, settings, doc_id, task, split)
     if done:
         return Reply(
             (outputs or texts)[-1],
@@ -333,7 +328,7 @@ def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:
 
 @contextlib.contextmanager
 def _one_bar(lm: Any, total: int) -> Iterator[Callable[[int], None]]:
-    """One progress bar over all batches in place of the one that back-ends draw for each call."""
+    """One progress bar over all batches instead of one for each call of the back-end."""
     from tqdm import tqdm
 
     modules = [sys.modules[kind.__module__] for kind in type(lm).__mro__ if kind.__module__ in sys.modules]

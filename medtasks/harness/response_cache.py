@@ -1,7 +1,7 @@
-"""The harness's response cache (``--use_cache``): tied to the prepared data, free of failures, and never a run's end.
+"""The harness's response cache (``--use_cache``): tied to the prepared data, without failed replies, and not fatal.
 
-Replies to our tasks are kept without it (:mod:`medtasks.results.answers`), so a cache that cannot be written any more
-costs nothing but later hits.
+Replies to our tasks are stored elsewhere (:mod:`medtasks.results.answers`), so a cache that can no longer be written
+only costs later hits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
 
 
 def opened(create: Callable[..., Any]) -> Callable[..., Any]:
-    """``ResponseCache.create``, whose caches report once that their disk is full and go on.
+    """``ResponseCache.create``, whose caches report a full disk once and continue.
 
     Raises:
         MedtasksError: the cache cannot be opened.
@@ -33,7 +33,7 @@ def opened(create: Callable[..., Any]) -> Callable[..., Any]:
         except (OSError, sqlite3.Error) as error:
             raise MedtasksError(
                 f"--use_cache {cache_root}: the response cache cannot be opened ({_reason(error)}); free space there, "
-                "name another folder, or leave the option out: replies are kept without it."
+                "name another directory, or leave the option out: replies are stored without it."
             ) from error
         _survive_a_full_disk(cache, cache_root)
         return cache
@@ -42,7 +42,7 @@ def opened(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
-    """The cache, its entries tied to the ``states`` of the data by task, and none of them a failure; None for None."""
+    """The cache without failed replies, its keys tied to the ``states`` of the data by task; None for None."""
     if cache is None:
         return None
     from .requests import reply_of
@@ -53,7 +53,9 @@ def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
     def is_valid(response: Any, reqtype: str) -> bool:
         del reqtype
         reply = reply_of(response)
-        return reply.failed is None and bool(reply.text.strip())  # it keeps texts alone: a blank one proves nothing
+        return reply.failed is None and bool(
+            reply.text.strip()
+        )  # only the text is stored, which does not tell whether a blank one is a response
 
     cache._is_valid_response = is_valid
     return cache
@@ -71,8 +73,8 @@ def _survive_a_full_disk(cache: Any, root: str) -> None:
                 if not reported:
                     reported.append(root)
                     print(
-                        f"medtasks: --use_cache {root}: the response cache cannot be used any more ({_reason(error)}); "
-                        "the run goes on without it, and loses nothing.",
+                        f"medtasks: --use_cache {root}: the response cache can no longer be used ({_reason(error)}); "
+                        "the run continues without it and loses nothing.",
                         file=sys.stderr,
                         flush=True,
                     )

@@ -1,12 +1,12 @@
-"""From questions to verdicts: what is stored is not asked, what is invalid is asked once more, nothing is lost."""
+"""From questions to verdicts: stored ones are not asked again, invalid ones get one repair, nothing is lost."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
@@ -17,13 +17,15 @@ from medtasks.judge.rubric import Rubric, judge_prompt, rubric_hash, verdict_sch
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
-__all__ = ["Progress", "adjudicate"]
+__all__ = ["Progress", "adjudicate", "all_or_none"]
+
+T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
-"""Samples done, all samples, what this call spent so far, and why the judge does not answer now."""
+"""Called with samples done, all samples, what this call has spent, and why the judge does not answer at present."""
 
-OPEN_PER_SLOT = 3  # questions begun per request in flight: some are prepared, some wait before a retry
-TICK = 1.0  # seconds between reports while nothing is done
+OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
+TICK = 1.0  # seconds between reports
 
 
 async def adjudicate(
@@ -33,28 +35,27 @@ async def adjudicate(
     store: VerdictStore,
     progress: Progress | None = None,
 ) -> Adjudication:
-    """Judge every question under ``rubric``; each answer is in the store before anything else is done with it.
+    """Judge every question under ``rubric``; each answer is stored before anything else happens.
 
-    An answer that is no verdict gets one repair request, at once. What cannot be judged (refused, still invalid,
-    failed, out of budget, without its images, or a document that the rubric is not for) is unjudged with its reason.
-    A restart asks nothing again that was answered: failures alone are tried anew. Questions that give the same prompt
-    and images are asked once. Prompts are rendered and the store is read a little ahead of the asking.
+    An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
+    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. A restart
+    asks only what has no answer yet. Questions with the same prompt and images are asked once.
 
     Args:
-        questions: each with a ``sample_id`` of its own.
-        rubric, client, store: what is asked, who is asked, where it is kept.
+        questions: each with a unique ``sample_id``.
+        rubric, client, store: what is asked, who is asked, where answers are stored.
         progress: called as samples are done, judged or not, and once a second.
 
     Raises:
-        UsageError: a sample id comes twice, the API key is malformed, or ``client`` is in use.
-        DataError: a verdict in the store is none under ``rubric``, or as :class:`VerdictStore`.
+        UsageError: a sample id is duplicated, the API key is malformed, or ``client`` is in use.
+        DataError: a stored verdict is not valid under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
     run = _Run(list(questions), rubric, client, store, progress)
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
-            await _all([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
+            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
         finally:
             ticking.cancel()
     return run.result()
@@ -62,7 +63,7 @@ async def adjudicate(
 
 @dataclass
 class _Case:
-    """What is put to the judge once, for all the samples that ask the same, and what was answered so far."""
+    """One question to the judge, for all samples with the same prompt, and the answers so far."""
 
     key: str
     prompt: str
@@ -77,7 +78,7 @@ class _Unanswered(Exception):
 
 
 class _Run:
-    """`adjudicate`, under way; ``done`` has all judgements so far."""
+    """The state of `adjudicate`; ``done`` has all judgements so far."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class _Run:
         names: set[str] = set()
         for question in questions:
             if question.sample_id in names:
-                raise UsageError(f"adjudicate: sample id {question.sample_id!r} comes twice; judge each sample once")
+                raise UsageError(f"adjudicate: sample id {question.sample_id!r} is duplicated; judge each sample once")
             names.add(question.sample_id)
         self._waiting = iter(questions)
         self._rubric_hash = rubric_hash(rubric)
@@ -105,21 +106,21 @@ class _Run:
         return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
 
     async def work(self) -> None:
-        """Judge one waiting question after the other."""
+        """Judge waiting questions, one at a time."""
         for question in self._waiting:
             case = self._new_case(question)
             if case is not None:
                 await self._judge(case)
-            await asyncio.sleep(0)  # thousands may be stored: the answers that arrive meanwhile must not wait for all
+            await asyncio.sleep(0)  # thousands may be stored: arriving answers must not wait for all of them
 
     async def tick(self) -> None:
-        """Report once a second, also while nothing is done."""
+        """Report once a second."""
         while True:
             await asyncio.sleep(TICK)
             self._report()
 
     def _new_case(self, question: Question) -> _Case | None:
-        """The case that ``question`` opens, or None if it has none or joins another."""
+        """The new case of ``question``, or None if it has no prompt or joins another case."""
         try:
             prompt = judge_prompt(self._rubric, question.document, question.response)
         except DataError as error:
@@ -137,15 +138,13 @@ class _Run:
         return None
 
     async def _judge(self, case: _Case) -> None:
-        """Settle one case from the store, by asking, or by asking for a repair."""
+        """Decide one case from the store, by asking, or by asking for a repair."""
         case.answers += self._store.get([case.key, case.key + REPAIR]).values()
-        stored = bool(case.answers)
         verdict, reason = None, None
         try:
-            reading = self._stored_reading(case) if stored else await self._ask(case, case.key)
+            reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-                stored = False
                 asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
                 said = {"role": "assistant", "content": answer.answer}
                 reading = await self._ask(case, case.key + REPAIR, said, {"role": "user", "content": asked})
@@ -158,23 +157,22 @@ class _Run:
             verdict,
             reason,
             repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
-            stored=stored,
             prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
         )
         self._finish(self._open.pop(case.key).samples, judgement)
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
-        """Ask, store the answer and read it; None is a refusal.
+        """Ask, store the answer and parse it; None is a refusal.
 
         Raises:
-            _Unanswered: there is no answer.
+            _Unanswered: the request failed.
         """
 
         def messages() -> Messages:
             return user_message(case.prompt, case.images, self._client.settings.image_side), *more
 
-        # images are read when the request is sent; a text alone need not wait for a thread
+        # images are read when the request is sent; text alone needs no thread
         schema = verdict_schema(self._rubric, case.document)
         outcome = await self._client.answer(JudgeRequest(key, messages if case.images else messages(), schema))
         if isinstance(outcome, Failure):
@@ -192,16 +190,16 @@ class _Run:
         return self._put(case, row, reading)
 
     def _put(self, case: _Case, row: StoredVerdict, reading: Verdict | Invalid | None) -> Verdict | Invalid | None:
-        """Store an answer; its reading, or that of a verdict that another process had stored before."""
+        """Store an answer; returns its reading, or that of a verdict that another process stored earlier."""
         written = self._store.put(row)
         case.answers.append(row if written else self._store.get([row.key])[row.key])
         return reading if written else self._stored_reading(case)
 
     def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
-        """The latest stored answer, read again: the store is a file that anybody may write, and readings may improve.
+        """The latest stored answer, parsed again: anybody may write the file, and the parser may improve.
 
         Raises:
-            DataError: it is no verdict under this rubric, although it was stored as one.
+            DataError: it was stored as a verdict, but is not one under this rubric.
         """
         held = case.answers[-1]
         if held.parsed is None and held.reason == REFUSED:
@@ -229,11 +227,11 @@ class _Run:
             self._progress(len(self.done), len(self._questions), spent, self._client.trouble)
 
 
-async def _all(work: list[Coroutine[None, None, None]]) -> None:
-    """Run all; the first error cancels the others and is raised when they have ended."""
+async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
+    """The results of all; the first error cancels the others, and is raised once they have ended."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""How far the raters of a rubric's aspects (judges, people) agree, with intervals under resampling of clusters."""
+"""Agreement of the raters of a rubric's aspects (judges, humans), with cluster-bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from medtasks.errors import UsageError
@@ -32,13 +31,15 @@ Scores = Mapping[str, Mapping[str, float]]
 CONFIDENCE = 0.95
 SEED = 0
 COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
-"""What the strings of `rows` stand for."""
+"""Headings of `rows`."""
 
 
-class Coefficient(BaseModel):
-    """One measure of agreement: ``value`` and its interval, None where undefined, with the reason."""
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Coefficient(_Frozen):
+    """One measure of agreement: ``value`` and its interval, None where undefined, with the reason."""
 
     value: float | None
     low: float | None
@@ -47,14 +48,12 @@ class Coefficient(BaseModel):
     reason: str | None = None
 
 
-class PairAgreement(BaseModel):
+class PairAgreement(_Frozen):
     """Two raters on the ``units`` that both rated.
 
     ``raw`` is the share of units with the same score, ``kappa`` Cohen's. ``quadratic`` (kappa with quadratic weights)
     and ``spearman`` are there for scales of more than two scores.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     first: str
     second: str
@@ -65,14 +64,12 @@ class PairAgreement(BaseModel):
     spearman: Coefficient | None = None
 
 
-class AspectAgreement(BaseModel):
+class AspectAgreement(_Frozen):
     """All raters on one aspect; ``aspect`` is None where every aspect of every sample is an item of its own.
 
     ``fleiss`` is taken over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at least
     two did.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     aspect: str | None
     level: Literal["nominal", "ordinal"]
@@ -81,10 +78,8 @@ class AspectAgreement(BaseModel):
     alpha: Coefficient
 
 
-class AgreementReport(BaseModel):
+class AgreementReport(_Frozen):
     """Agreement per aspect, and ``pooled`` for a rubric whose aspects vary by sample; percentile intervals."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rubric: str
     raters: tuple[str, ...]
@@ -96,7 +91,7 @@ class AgreementReport(BaseModel):
 
 
 _Item = tuple[str, tuple[float | None, ...]]
-"""What was rated: its cluster, and each rater's score, None where there is none."""
+"""The cluster of what was rated, and the score of each rater or None."""
 
 
 def agreement_report(
@@ -114,7 +109,7 @@ def agreement_report(
         resamples: number of resamples, at least 1.
 
     Raises:
-        UsageError: fewer than two raters, a unit without cluster, a score that is none of the rubric.
+        UsageError: fewer than two raters, a unit without cluster, a score outside the rubric's scales.
     """
     raters = tuple(sorted(ratings))
     if len(raters) < 2:
@@ -153,8 +148,8 @@ def _check(
         for name, score in given.items():
             if name not in aspects or not aspects[name].minimum <= score <= aspects[name].maximum:
                 raise UsageError(
-                    f"{rater} rated {name!r} of unit {unit!r} as {score!r}, which is no score of rubric {rubric.name}; "
-                    "compare ratings under one rubric."
+                    f"{rater} rated {name!r} of unit {unit!r} as {score!r}, which is not a score of rubric "
+                    f"{rubric.name}; compare ratings under one rubric."
                 )
 
 
@@ -171,13 +166,13 @@ def _agreement(
     level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
     everyone = range(len(raters))
     by_two = [item for item in items if len(raters) - item[1].count(None) >= 2]
-    alpha = {"alpha": functools.partial(krippendorff_alpha, level=level)}
+    alpha = functools.partial(krippendorff_alpha, level=level)
     return AspectAgreement(
         aspect=aspect,
         level=level,
         pairs=tuple(_pair(raters, pair, binary, items, resamples) for pair in itertools.combinations(everyone, 2)),
-        **_coefficients({"fleiss": fleiss_kappa}, _unordered(_rated_by(items, everyone)), resamples, "all raters"),
-        **_coefficients(alpha, _unordered(by_two), resamples, "two raters"),
+        fleiss=_coefficient(fleiss_kappa, _unordered(_rated_by(items, everyone)), resamples, "all raters"),
+        alpha=_coefficient(alpha, _unordered(by_two), resamples, "two raters"),
     )
 
 
@@ -185,15 +180,12 @@ def _pair(
     raters: Sequence[str], pair: tuple[int, int], binary: bool, items: Sequence[_Item], resamples: int
 ) -> PairAgreement:
     common = _rated_by(items, pair)
-    statistics: dict[str, Statistic] = {"raw": _raw, "kappa": _kappa}
-    if not binary:
-        statistics |= {"quadratic": _quadratic, "spearman": _spearman}
-    return PairAgreement(
-        first=raters[pair[0]],
-        second=raters[pair[1]],
-        units=len(common),
-        **_coefficients(statistics, common, resamples, "both"),
-    )
+    found = {
+        name: _coefficient(statistic, common, resamples, "both")
+        for name, statistic in _OF_PAIRS.items()
+        if not (binary and name in ("quadratic", "spearman"))
+    }
+    return PairAgreement(first=raters[pair[0]], second=raters[pair[1]], units=len(common), **found)
 
 
 def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
@@ -207,45 +199,17 @@ def _unordered(items: Sequence[_Item]) -> list[_Item]:
     return [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
 
 
-def _coefficients(
-    statistics: Mapping[str, Statistic], items: Sequence[_Item], resamples: int, who: str
-) -> dict[str, Coefficient]:
-    """Each statistic of the items with its interval.
-
-    As `medtasks.stats.agreement.agreement_interval` gives them one by one, but on clusters that are drawn once for all,
-    and computed once for draws with the same counts.
-    """
+def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, who: str) -> Coefficient:
+    """The statistic of all items, with its interval."""
     if not items:
-        reason = f"no unit was rated by {who}"
-        return {name: Coefficient(value=None, low=None, high=None, units=0, reason=reason) for name in statistics}
-    seen: list[tuple[int, ...]] = []
-    found: dict[tuple[int, ...], list[Agreement]] = {}
-
-    def note(ratings: Ratings, *, counts: Counts) -> Agreement:
-        seen.append(tuple(map(int, counts)))
-        if seen[-1] not in found:
-            found[seen[-1]] = [statistic(ratings, counts=counts) for statistic in statistics.values()]
-        return Agreement(0.0, None, None, 0)
-
+        return Coefficient(value=None, low=None, high=None, units=0, reason=f"no unit was rated by {who}")
+    clusters = [cluster for cluster, _ in items]
     ratings = list(zip(*(scores for _, scores in items), strict=True))
-    drawn = agreement_interval(ratings, note, [cluster for cluster, _ in items], resamples, CONFIDENCE, SEED)
-    return {
-        name: _with_interval([found[counts][position] for counts in seen], len(items), drawn.reason)
-        for position, name in enumerate(statistics)
-    }
-
-
-def _with_interval(found: Sequence[Agreement], units: int, undrawn: str | None) -> Coefficient:
-    """The agreement of all items, which comes first, with the interval of the resampled ones that follow."""
-    value, reason = found[0].value, found[0].reason or undrawn
-    values = [one.value for one in found[1:] if one.value is not None]
-    if reason is None and len(values) < len(found) - 1:
-        undefined = len(found) - 1 - len(values)
-        reason = f"the agreement is undefined in {undefined} of {len(found) - 1} resamples"
-    if value is None or reason is not None:
-        return Coefficient(value=value, low=None, high=None, units=units, reason=reason)
-    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Coefficient(value=value, low=float(low), high=float(high), units=units)
+    found = agreement_interval(ratings, statistic, clusters, resamples, CONFIDENCE, SEED)
+    value = found.value
+    if len(set(clusters)) < 2:  # no interval then, but a value
+        value = statistic(ratings, counts=[1] * len(items)).value
+    return Coefficient(value=value, low=found.low, high=found.high, units=len(items), reason=found.reason)
 
 
 def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
@@ -255,36 +219,34 @@ def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
     return Agreement(same / items, None, None, items)
 
 
-def _kappa(ratings: Ratings, *, counts: Counts) -> Agreement:
-    return cohen_kappa(ratings[0], ratings[1], counts=counts)
-
-
-def _quadratic(ratings: Ratings, *, counts: Counts) -> Agreement:
-    return cohen_kappa(ratings[0], ratings[1], "quadratic", counts=counts)
-
-
-def _spearman(ratings: Ratings, *, counts: Counts) -> Agreement:
-    return spearman(ratings[0], ratings[1], counts=counts)
+_OF_PAIRS: Mapping[str, Statistic] = {
+    "raw": _raw,
+    "kappa": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], counts=counts),
+    "quadratic": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], "quadratic", counts=counts),
+    "spearman": lambda ratings, *, counts: spearman(ratings[0], ratings[1], counts=counts),
+}
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     """The report as strings, a row per measure, for a table with `COLUMNS`."""
     parts = [*([report.pooled] if report.pooled else []), *report.aspects]
-    return [row for part in parts for row in _part_rows(part)]
+    return [
+        _row(part.aspect or "(pooled)", raters, measure, found)
+        for part in parts
+        for raters, measure, found in _measures(part)
+        if found is not None
+    ]
 
 
-def _part_rows(part: AspectAgreement) -> Iterator[tuple[str, ...]]:
-    name = "(pooled)" if part.aspect is None else part.aspect
+def _measures(part: AspectAgreement) -> Iterator[tuple[str, str, Coefficient | None]]:
     for pair in part.pairs:
         raters = f"{pair.first}, {pair.second}"
-        yield _row(name, raters, "raw agreement", pair.raw)
-        yield _row(name, raters, "Cohen's kappa", pair.kappa)
-        if pair.quadratic is not None:
-            yield _row(name, raters, "Cohen's kappa, quadratic", pair.quadratic)
-        if pair.spearman is not None:
-            yield _row(name, raters, "Spearman's rho", pair.spearman)
-    yield _row(name, "all", "Fleiss' kappa", part.fleiss)
-    yield _row(name, "all", f"Krippendorff's alpha, {part.level}", part.alpha)
+        yield raters, "raw agreement", pair.raw
+        yield raters, "Cohen's kappa", pair.kappa
+        yield raters, "Cohen's kappa, quadratic", pair.quadratic
+        yield raters, "Spearman's rho", pair.spearman
+    yield "all", "Fleiss' kappa", part.fleiss
+    yield "all", f"Krippendorff's alpha, {part.level}", part.alpha
 
 
 def _row(aspect: str, raters: str, measure: str, found: Coefficient) -> tuple[str, ...]:

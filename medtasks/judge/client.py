@@ -1,4 +1,4 @@
-"""One judge, asked by many at once: slots, retries, budget, accounting, and when it counts as gone."""
+"""Requests to one judge: concurrency, retries, budget, accounting, and when to give up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.endpoint import Endpoint, Reply, Setback
+from medtasks.judge.endpoint import Endpoint, Setback
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
 from medtasks.judge.settings import Budget, JudgeSettings
@@ -18,15 +18,15 @@ __all__ = ["Budget", "Failure", "JudgeAnswer", "JudgeClient", "JudgeRequest", "J
 
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests
-READING = 0.001  # seconds before an answer is returned: what waits for its slot is sent before the caller reads it
+READING = 0.001  # seconds before an answer is returned, so that waiting requests are sent before it is parsed
 
-_OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses that say something about the request, not about the endpoint
-_SHUT_OUT = frozenset({401, 403, 404})  # wrong key, address or model: where nothing was answered, nothing will be
+_OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
+_SHUT_OUT = frozenset({401, 403, 404})  # wrong key, address or model: fatal if nothing was answered before
 
 
 @dataclass
 class Spent:
-    """What asking took.
+    """Requests and tokens used.
 
     ``requests`` counts HTTP requests sent, ``retries`` those of them that repeat one (also without
     ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens.
@@ -46,16 +46,16 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
-        """What was spent after ``before`` was copied."""
+        """The difference to an earlier copy."""
         return Spent(*(getattr(self, part.name) - getattr(before, part.name) for part in fields(self)))
 
 
 class _NotSent(Exception):
-    """A request must not be sent; the message is the reason of its failure."""
+    """A request must not be sent; the message is the reason."""
 
 
 class JudgeClient:
-    """Asks one judge, inside ``async with``. Limits, budget and what was learnt about the endpoint outlast that.
+    """Asks one judge, inside ``async with``. Limits, budget and what is known of the endpoint persist between uses.
 
     Args:
         settings: the endpoint.
@@ -78,7 +78,7 @@ class JudgeClient:
 
     async def __aenter__(self) -> JudgeClient:
         if self._endpoint is not None:
-            raise UsageError("JudgeClient: it is in use already; wait for it or make another client")
+            raise UsageError("JudgeClient: it is already in use; wait for it or create another client")
         self._endpoint = Endpoint(self.settings)
         self._failed_in_a_row, self._outage, self.trouble = 0, None, None
         self._limiter.open()
@@ -89,7 +89,7 @@ class JudgeClient:
     ) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
-            await endpoint.__aexit__(kind, error, traceback)
+            await endpoint.close()
 
     async def answer(self, request: JudgeRequest) -> Outcome:
         """Ask until there is an answer, no further attempt can help or none may be made.
@@ -104,17 +104,17 @@ class JudgeClient:
                 got = await self._attempt(request, again=setbacks > 0)
             except _NotSent as error:
                 return self._failed(str(error))
-            if isinstance(got, Reply):
-                answer = self._answered(got)
+            if isinstance(got, JudgeAnswer):
+                self._count(got)
                 await asyncio.sleep(READING)
-                return answer
+                return got
             setbacks += 1
             if not got.again or setbacks > self.settings.retries:
                 return self._gave_up(got, setbacks)
             self.trouble = got.reason
             await asyncio.sleep(self._wait(request, setbacks, got))
 
-    async def _attempt(self, request: JudgeRequest, *, again: bool) -> Reply | Setback:
+    async def _attempt(self, request: JudgeRequest, *, again: bool) -> JudgeAnswer | Setback:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
         entered = await self._limiter.enter()
         try:
@@ -122,22 +122,22 @@ class JudgeClient:
             messages = await _messages(request)
             structured = request.schema is not None and self.structured is not False
             got = await self._send(messages, request.schema if structured else None, again=again)
-            if structured and isinstance(got, Reply):
-                self.structured = True
-            elif structured and self.settings.structured is None and _status(got) in (400, 422):
+            if isinstance(got, JudgeAnswer):
+                self.structured = structured or self.structured
+            elif structured and self.settings.structured is None and got.status in (400, 422):
                 self._refuse_closed()
                 got = await self._send(messages, None, again=True)
-                if isinstance(got, Reply) and self.structured is None:
-                    self.structured = False  # it was that, not the request
-            if isinstance(got, Reply):
+                if isinstance(got, JudgeAnswer) and self.structured is None:
+                    self.structured = False  # the schema was the reason, not the request
+            if isinstance(got, JudgeAnswer):
                 self._limiter.answered()
-            elif got.status == 429 and got.again:  # an endpoint that asks for hours is not waited for
+            elif got.status == 429 and got.again:
                 self._limiter.refused(entered, got.wait or self.settings.backoff)
             return got
         finally:
             self._limiter.leave()
 
-    async def _send(self, messages: Messages, schema: dict[str, Any] | None, *, again: bool) -> Reply | Setback:
+    async def _send(self, messages: Messages, schema: dict[str, Any] | None, *, again: bool) -> JudgeAnswer | Setback:
         assert self._endpoint is not None, "use `async with` around it"
         self.spent.requests += 1
         self.spent.retries += again
@@ -155,19 +155,18 @@ class JudgeClient:
 
     def _wait(self, request: JudgeRequest, setbacks: int, got: Setback) -> float:
         """Seconds before the next attempt: full jitter, or what the endpoint asks for and a little more."""
-        # Seeded by the key, not shared: the order of completion must not move it.
+        # seeded by the key: the order of completion must not matter
         chance = random.Random(f"{request.key}:{setbacks}")
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(setbacks - 1, 30)))
 
-    def _answered(self, got: Reply) -> JudgeAnswer:
+    def _count(self, answer: JudgeAnswer) -> None:
         self._failed_in_a_row, self.trouble = 0, None
         self.spent.answered += 1
-        self.spent.prompt_tokens += got.answer.prompt_tokens
-        self.spent.completion_tokens += got.answer.completion_tokens
-        self.spent.unmetered += not got.metered
-        return got.answer
+        self.spent.prompt_tokens += answer.prompt_tokens
+        self.spent.completion_tokens += answer.completion_tokens
+        self.spent.unmetered += not answer.metered
 
     def _gave_up(self, got: Setback, attempts: int) -> Failure:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
@@ -183,19 +182,15 @@ class JudgeClient:
         return Failure(reason)
 
 
-def _status(got: Reply | Setback) -> int | None:
-    return got.status if isinstance(got, Setback) else None
-
-
 async def _messages(request: JudgeRequest) -> Messages:
-    """What is asked.
+    """The request's messages.
 
     Raises:
-        _NotSent: it cannot be put into words.
+        _NotSent: they cannot be made.
     """
     if not callable(request.messages):
         return request.messages
     try:
-        return await asyncio.to_thread(request.messages)  # in the slot: large ones exist only while they are sent
+        return await asyncio.to_thread(request.messages)  # in the slot: images are in memory only while they are sent
     except MedtasksError as error:  # about this question alone, so no outage
         raise _NotSent(f"question: {' '.join(str(error).split())}") from None

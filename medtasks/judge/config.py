@@ -1,4 +1,4 @@
-"""Who judges: a YAML file or a short text on the command line or in the environment."""
+"""Configuration of judges: a YAML file, or ``field=value`` pairs on the command line or in the environment."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ VARIABLE = "MEDTASKS_JUDGE"
 
 
 class JudgeConfig(BaseModel):
-    """A panel and how it is run.
+    """A panel of judges.
 
     Args:
-        judges: settings by name; a judge without a name is called by its model.
-        combine: how several judges become one.
-        threshold: share of verdicts below which a score is marked incomplete.
-        rubrics: which to judge; empty means the first one of every task.
-        store: the file of verdicts; None is the user's own.
-        families: a table of families to use in place of the shipped one.
+        judges: settings by name; the default name is the model's.
+        combine: how the scores of several judges are combined.
+        threshold: coverage below which a score is marked incomplete.
+        rubrics: which to judge; empty means the first of every task.
+        store: the verdict store; None means the default one of the user.
+        families: a table of families instead of the shipped one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -44,12 +44,12 @@ class JudgeConfig(BaseModel):
 
 
 def default_store() -> Path:
-    """The verdict store of everything this user judges."""
+    """The user's verdict store."""
     return cache_root() / "verdicts.sqlite"
 
 
 def configured_judges() -> JudgeConfig | None:
-    """What ``MEDTASKS_JUDGE`` says; None where it is not set.
+    """The configuration in ``MEDTASKS_JUDGE``; None if it is not set.
 
     Raises:
         UsageError: as :func:`read_judges`.
@@ -61,8 +61,8 @@ def configured_judges() -> JudgeConfig | None:
 def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """The panel of all ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
 
-    A file holds one judge's settings, or ``judges`` (a list of them) with the other fields of :class:`JudgeConfig`.
-    ``more`` are such fields from elsewhere; None leaves a field as it is.
+    A file has one judge's settings, or ``judges`` (a list of them) and other fields of :class:`JudgeConfig`. ``more``
+    are such fields too, and take precedence unless they are None.
 
     Raises:
         UsageError: a file cannot be read, or a field is missing, unknown or wrong; the message names both.
@@ -71,9 +71,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     judges: dict[str, Any] = {}
     for text in given:
         content = _inline(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
-        several = content.pop("judges") if "judges" in content else None
-        if several is None:
-            several, content = [content], {}
+        several, content = (content.pop("judges"), content) if "judges" in content else ([content], {})
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
             raise UsageError(f"{_source(text)}: field `judges` must be a list of judges, each with base_url and model.")
         for one in several:
@@ -92,7 +90,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
 
 
 def _source(text: str) -> str:
-    """How a message names where settings came from; a text may hold what nobody should print."""
+    """How a message names the source of settings; a text may contain a key."""
     return text if "=" not in text else "the judge's settings"
 
 
@@ -107,7 +105,7 @@ def _inline(text: str) -> dict[str, Any]:
             )
         try:
             content[field.strip()] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError):  # a date that is none, say
+        except (yaml.YAMLError, ValueError):  # for example an invalid date
             content[field.strip()] = value
     if "model" in content:
         content["model"] = str(content["model"])
@@ -118,7 +116,7 @@ def _file(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no YAML"
+        why = error.strerror if isinstance(error, OSError) else "not valid YAML"
         raise UsageError(
             f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
         ) from None

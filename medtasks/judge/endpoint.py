@@ -1,4 +1,4 @@
-"""One attempt at one request: HTTP there and back, and what became of it."""
+"""One attempt at one request to a judge: HTTP, and what came back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,27 +22,19 @@ from medtasks.judge.settings import JudgeSettings
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["LARGEST_BODY", "Endpoint", "Reply", "Setback"]
+__all__ = ["LARGEST_BODY", "Endpoint", "Setback"]
 
 LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
-LONGEST_WAIT = 300.0  # seconds; an endpoint that asks for more is not waited for
+LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
-MOST_TOKENS = 2**53  # larger counts are no counts, and no database holds them
-SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", found in ordinary words
+MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
+SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which are in ordinary words
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An answer, and whether the endpoint reported how many tokens it took."""
-
-    answer: JudgeAnswer
-    metered: bool
-
-
-@dataclass(frozen=True)
 class Setback:
-    """Why an attempt brought no answer, whether another can, and how many seconds the endpoint asks to wait."""
+    """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
 
     reason: str
     again: bool
@@ -56,7 +47,7 @@ class _TooLarge(Exception):
 
 
 class Endpoint:
-    """A chat API, as an asynchronous context manager on one event loop. Nothing that leaves it holds the API key.
+    """A chat API, used from one event loop. The API key is in nothing that it returns.
 
     Raises:
         UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
@@ -69,20 +60,16 @@ class Endpoint:
         self._proxy = _proxy_for(self._address)
         self._session: ClientSession | None = None
 
-    async def __aenter__(self) -> Endpoint:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def close(self) -> None:
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Reply | Setback:
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> JudgeAnswer | Setback:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
-        if self._session is None:  # where all is stored, none is needed, and aiohttp takes a while to import
+        if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
             self._session = self._opened()
         body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False).encode()
         try:
@@ -96,11 +83,10 @@ class Endpoint:
             return self._setback("connection", error, again=True)
         if not 200 <= response.status < 300:
             return self._refusal(response, text)
-        reply = _read(self._redacted(text))
-        if isinstance(reply, str):
-            return self._setback("bad reply", reply, again=True)
-        answer = reply.answer  # redacted once more: JSON may have escaped the key
-        return replace(reply, answer=replace(answer, text=self._redacted(answer.text)))
+        answer = _read(self._redacted(text))
+        if isinstance(answer, str):
+            return self._setback("bad reply", answer, again=True)
+        return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
 
     def _opened(self) -> ClientSession:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
@@ -151,14 +137,11 @@ async def _content(response: ClientResponse) -> bytes:
     Raises:
         _TooLarge: it has, or announces, more than `LARGEST_BODY` bytes; the rest is not read.
     """
-    content = bytearray()
-    size = response.content_length or 0
-    while size <= LARGEST_BODY:
-        part = await response.content.readany()
-        if not part:
-            return bytes(content)
-        content += part
-        size = len(content)
+    if (response.content_length or 0) <= LARGEST_BODY:
+        try:
+            await response.content.readexactly(LARGEST_BODY + 1)
+        except asyncio.IncompleteReadError as whole:
+            return whole.partial
     raise _TooLarge(f"the response has more than {LARGEST_BODY // 2**20} MB")
 
 
@@ -179,7 +162,7 @@ def _proxy_for(address: str) -> str | None:
 
 
 def _trusted() -> ssl.SSLContext:
-    """The system's certificates and, because some Python installations find none there, those of certifi."""
+    """The system's certificates and those of certifi, because some Python installations find no others."""
     import certifi
 
     context = ssl.create_default_context()
@@ -195,43 +178,38 @@ def _sendable(value: Any) -> Any:
     return [_sendable(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _read(text: str) -> Reply | str:
+def _read(text: str) -> JudgeAnswer | str:
     """The answer in the body of a 200, or what is wrong with the body."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         return f"expected JSON ({type(error).__name__}), found {text[:80]!r}"
-    choice = _first(document.get("choices")) if isinstance(document, dict) else {}
-    message = choice.get("message")
-    if not isinstance(message, dict):
+    try:
+        choice = document["choices"][0]
+        refusal, content = choice["message"].get("refusal"), choice["message"].get("content")
+    except (TypeError, LookupError, AttributeError):
         return f"expected choices[0].message, found {json.dumps(document, ensure_ascii=False)}"
-    refusal, content = message.get("refusal"), message.get("content")
     if isinstance(content, list):  # content parts, as some gateways answer
         texts = (part.get("text") for part in content if isinstance(part, dict))
         content = "".join(text for text in texts if isinstance(text, str))
     if content is not None and not isinstance(content, str):
         return f"expected a string as choices[0].message.content, found {type(content).__name__}"
-    filtered = choice.get("finish_reason") == "content_filter"
-    said, refused = content or "", filtered
+    refused = choice.get("finish_reason") == "content_filter"
     if isinstance(refusal, str) and refusal.strip():
-        said, refused = refusal, True
+        content, refused = refusal, True
     tokens = _tokens(document.get("usage"))
-    return Reply(JudgeAnswer(well_formed(said), *(tokens or (0, 0)), refused), metered=tokens is not None)
+    return JudgeAnswer(well_formed(content or ""), *(tokens or (0, 0)), refused, metered=tokens is not None)
 
 
 def _problem(text: str) -> str:
-    """What the body of a refusal says."""
+    """The error message in the body of a response."""
     with contextlib.suppress(ValueError, RecursionError):
         document = json.loads(text)
         error = document.get("error", document) if isinstance(document, dict) else None
         said = error.get("message") if isinstance(error, dict) else error
-        # not as it came: escapes might hide the key
+        # encoded again: escapes in the original might hide the key
         return said if isinstance(said, str) and said.strip() else json.dumps(document, ensure_ascii=False)
     return text.strip() or "the answer is empty"
-
-
-def _first(choices: object) -> dict[str, Any]:
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
 def _tokens(usage: object) -> tuple[int, int] | None:
@@ -245,11 +223,11 @@ def _tokens(usage: object) -> tuple[int, int] | None:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the endpoint asks to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date)."""
-    milliseconds, after = _seconds(headers.get("retry-after-ms")), headers.get("retry-after")
+    milliseconds, after = _seconds(headers.get("retry-after-ms")), headers.get("retry-after", "")
     if milliseconds is not None:
         return milliseconds / 1000
-    if after is None or (seconds := _seconds(after)) is not None:
-        return None if after is None else seconds
+    if (seconds := _seconds(after)) is not None:
+        return seconds
     try:
         return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):

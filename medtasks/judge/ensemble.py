@@ -1,7 +1,7 @@
-"""Several judges on one response: which scores they decide together, and what stays open and why.
+"""Several judges on one response: the scores on which they decide, and which aspects stay open, and why.
 
-The Kvasir-VQA-x1 paper (section 4.2.5) asks for an ensemble of unlike judges. An aspect on which the panel does not
-decide is open, never a guess: `bounds` says what it could still change.
+The Kvasir-VQA-x1 paper (section 4.2.5) asks for an ensemble of different judges. An aspect without a decision is open,
+never guessed: `bounds` gives the range that it leaves.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import MedtasksError
 from medtasks.judge.rubric import aspects_of, total
 from medtasks.judge.scales import Aspect, Rubric
 
@@ -23,31 +23,26 @@ Rule = Literal["majority", "mean"]
 
 @dataclass(frozen=True)
 class Combined:
-    """The scores that are decided, and for every other aspect why it is open."""
+    """The decided scores, and for every other aspect the reason why it is open."""
 
     scores: dict[str, float]
     open: dict[str, str]
 
 
 def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
-    """What the judges of a panel decide together, aspect by aspect; their order does not matter.
+    """The decisions of a panel, aspect by aspect; the order of judges does not matter.
 
-    ``majority``: the score that more than half of the whole panel gave. A judge without a verdict still belongs to the
-    panel, so two of three who agree decide without the third. ``mean``: the mean score, where all have a verdict.
+    ``majority``: the score that more than half of the whole panel gave. A judge without a verdict counts as a member,
+    so two of three who agree decide without the third. ``mean``: the mean score, if all have a verdict.
 
     Args:
-        verdicts: the scores of each judge of the panel by name, or None where it has no verdict.
+        verdicts: the scores of each judge of the panel by name, or None if it has no verdict.
         aspects: what is judged.
         rule: how the panel decides.
 
     Raises:
-        UsageError: the panel is empty, or the rule is unknown.
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
     """
-    if not verdicts:
-        raise UsageError("the panel has no judge; name at least one.")
-    if rule not in get_args(Rule):
-        raise UsageError(f"rule {rule!r} is unknown; choose from {', '.join(get_args(Rule))}.")
     for judge, given in verdicts.items():
         if given is not None and not _is_verdict(given, aspects):
             raise MedtasksError(
@@ -84,7 +79,7 @@ def _majority(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
     score, most = ranked[0]
     if 2 * most > panel:
         return float(score)
-    if 2 * (most + len(missing)) > panel:  # whoever is missing could have decided
+    if 2 * (most + len(missing)) > panel:  # a missing judge could have decided
         return f"{_without(missing)}; {_given(votes)}"
     tied = len(ranked) > 1 and ranked[1][1] == most
     absent = f"; {_without(missing)}" if missing else ""
@@ -102,10 +97,10 @@ def _without(missing: Sequence[str]) -> str:
 def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The lowest and the highest totals that the aspects missing from ``scores`` leave possible.
+    """The lowest and the highest totals possible with the aspects that are missing from ``scores``.
 
-    Both have the keys of `medtasks.judge.rubric.total`: every missing aspect at its minimum, and at its maximum. That
-    bounds all that lies between, since weights are not negative and a higher score never lowers a cap.
+    Both have the keys of `medtasks.judge.rubric.total`: every missing aspect at its minimum, and at its maximum. These
+    are bounds because weights are not negative and a higher score never lowers a cap.
 
     Raises:
         DataError: as `medtasks.judge.rubric.aspects_of`.

@@ -1,7 +1,7 @@
-"""Human labels from a CSV file, checked as strictly as a judge's verdicts.
+"""Human annotations from a CSV file, checked as strictly as a judge's verdicts.
 
 Long form: a row per label with ``sample_id, aspect, score``. Wide form: a row per sample with ``sample_id`` and a
-column per aspect. Both may name the ``rater`` and the ``task``.
+column per aspect. Both may have the columns ``rater`` and ``task``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from medtasks.judge.scales import Aspect, Rubric
 __all__ = ["HUMAN", "HumanLabels", "Unit", "read_labels"]
 
 HUMAN = "human"
-"""The rater of rows that name none."""
+"""The rater of rows without one."""
 
 SHOWN = 60
 _KEYS = ("sample_id", "rater", "task")
@@ -36,10 +36,10 @@ Unit = tuple[str, str]
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """What people said: rater to unit to aspect to score.
+    """Rater to unit to aspect to score.
 
-    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``. ``blank`` counts
-    cells without a score.
+    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``. ``blank`` is the
+    number of cells without a score.
     """
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
@@ -49,16 +49,19 @@ class HumanLabels:
 
 @dataclass(frozen=True)
 class _Label:
-    """One filled cell: where it stands, whose it is, and the column that holds the score."""
+    """One cell with a score, or a blank one."""
 
     where: Where
     rater: str
     task: str
     sample_id: str
     aspect: str
-    aspect_column: str
-    score_column: str
     score: str
+    long: bool
+
+    def column(self, name: str) -> str:
+        """The column that holds the ``aspect`` or the ``score``; in the wide form both are the aspect's."""
+        return repr((name if self.long else self.aspect)[:SHOWN])
 
 
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
@@ -74,7 +77,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         DataError: the file cannot be read, lacks a column, or holds a label that is invalid, is duplicated, or is
             about a sample of several tasks without naming one; the message names file, line and column.
     """
-    labels = list(_labels(path, rubric, _rows(path)))
+    labels = list(_labels(path, rubric))
     filled = [one for one in labels if one.score.strip()]
     if not filled:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
@@ -88,7 +91,13 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         unit = (_task(label, tasks.get(label.sample_id, [])), label.sample_id)
         document = documents.get(unit)
         score = _score(label, _aspect(label, rubric, document))
-        _once(label, unit, first)
+        before = first.setdefault((label.rater, unit, label.aspect), label)
+        if before is not label:
+            raise DataError(
+                f"{label.where}: column {label.column('aspect')}: rater {label.rater[:SHOWN]!r} labelled aspect "
+                f"{label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line} already, "
+                "expected one label; remove one."
+            )
         if document is None:
             unmatched.add(label.sample_id)
         else:
@@ -97,20 +106,23 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
 
 
 def _task(label: _Label, tasks: Sequence[str]) -> str:
-    """The task that a label is about; where no task of the run has the sample, what the row says."""
+    """The task of a label; if no task of the run has the sample, the one in the row."""
     if label.task or not tasks:
         return label.task
     if len(tasks) > 1:
         raise DataError(
-            f"{label.where}: sample {label.sample_id[:SHOWN]!r} is one of the tasks {_list(sorted(tasks))}, expected "
-            "the row to say of which; add a column `task`."
+            f"{label.where}: sample {label.sample_id[:SHOWN]!r} is in the tasks {_list(sorted(tasks))}, expected the "
+            "row to name one; add a column `task`."
         )
     return tasks[0]
 
 
-def _labels(path: Path, rubric: Rubric, rows: Sequence[tuple[Where, dict[str, str]]]) -> Iterator[_Label]:
+def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
     """Every cell that may hold a score, blank ones too."""
+    rows = read_csv_rows(path)
     names = list(rows[0][1])
+    if "" in names:
+        raise DataError(f"{Where(path.name, 1)}: a column has no name, expected a name for each; name or remove it.")
     long = any(name in names for name in _LONG)
     missing = [name for name in ("sample_id", *(_LONG if long else ())) if name not in names]
     columns = [name for name in names if name not in _KEYS]
@@ -123,40 +135,42 @@ def _labels(path: Path, rubric: Rubric, rows: Sequence[tuple[Where, dict[str, st
     for name in columns if known and not long else ():
         if name not in known:
             raise DataError(
-                f"{Where(path.name, 1)}: column {name[:SHOWN]!r} is no aspect of rubric {rubric.name}, expected some "
-                f"of {_list(sorted(known))}; rename or remove it."
+                f"{Where(path.name, 1)}: column {name[:SHOWN]!r} is not an aspect of rubric {rubric.name}, expected "
+                f"some of {_list(sorted(known))}; rename or remove it."
             )
     for where, row in rows:
+        if not any(cell.strip() for cell in row.values()):
+            continue
         sample_id = row["sample_id"].strip()
         if not sample_id:
             raise DataError(f"{where}: column `sample_id` is empty, expected the id of a sample; fill it in.")
         rater, task = row.get("rater", "").strip() or HUMAN, row.get("task", "").strip()
         if long:
-            yield _Label(where, rater, task, sample_id, row["aspect"].strip(), "aspect", "score", row["score"])
+            yield _Label(where, rater, task, sample_id, row["aspect"].strip(), row["score"], long)
         else:
             for name in columns:
-                yield _Label(where, rater, task, sample_id, name, name, name, row[name])
+                yield _Label(where, rater, task, sample_id, name, row[name], long)
 
 
 def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    """The aspect of a label, as the sample's document has it, or else the rubric.
+    """The aspect of a label, according to the sample's document, or else to the rubric.
 
     Raises:
-        DataError: there is none of that name.
+        DataError: there is no such aspect.
     """
     if document is not None:
         aspects = aspects_of(rubric, document)
         whose = f"sample {label.sample_id[:SHOWN]}"
     elif rubric.aspects_from is None:
         aspects, whose = rubric.aspects, f"rubric {rubric.name}"
-    else:  # names come with the sample, which is not known
+    else:  # the sample would name the aspects, but it is not known
         aspects, whose = ((Aspect(name=label.aspect),) if label.aspect else ()), f"rubric {rubric.name}"
     for aspect in aspects:
         if aspect.name == label.aspect:
             return aspect
     expected = _list([aspect.name for aspect in aspects]) if aspects else "a name"
     raise DataError(
-        f"{label.where}: column {label.aspect_column[:SHOWN]!r}: {label.aspect[:SHOWN]!r} is no aspect of {whose}, "
+        f"{label.where}: column {label.column('aspect')}: {label.aspect[:SHOWN]!r} is not an aspect of {whose}, "
         f"expected {expected}; fix the row."
     )
 
@@ -165,34 +179,12 @@ def _score(label: _Label, aspect: Aspect) -> int:
     written = _NUMBER.fullmatch(label.score)
     if written is None or int(written[1]) not in aspect.scale:
         raise DataError(
-            f"{label.where}: column {label.score_column[:SHOWN]!r} is {label.score[:SHOWN]!r}, expected a whole number "
-            f"from {aspect.minimum} to {aspect.maximum}; fix the row."
+            f"{label.where}: column {label.column('score')} is {label.score[:SHOWN]!r}, expected a whole number from "
+            f"{aspect.minimum} to {aspect.maximum}; fix the row."
         )
     return int(written[1])
-
-
-def _once(label: _Label, unit: Unit, first: dict[tuple[str, Unit, str], _Label]) -> None:
-    before = first.setdefault((label.rater, unit, label.aspect), label)
-    if before is label:
-        return
-    raise DataError(
-        f"{label.where}: column {label.aspect_column[:SHOWN]!r}: rater {label.rater[:SHOWN]!r} labelled aspect "
-        f"{label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line} already, expected "
-        "one label; remove one."
-    )
 
 
 def _list(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name[:SHOWN]) for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def _rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
-    """The rows below the header that are not blank, each with the line in which it begins."""
-    rows = read_csv_rows(path)
-    if "" in rows[0][1]:
-        raise DataError(f"{Where(path.name, 1)}: a column has no name, expected a name for each; name or remove it.")
-    filled = [(where, row) for where, row in rows if any(cell.strip() for cell in row.values())]
-    if not filled:
-        raise DataError(f"{path}: every row is blank, expected a row per label; fill it in.")
-    return filled

@@ -1,4 +1,4 @@
-"""Images for judges that can see: read when the request is sent, no larger than asked for, as parts of a message."""
+"""Images for judges that can see them: read when the request is sent, resized, as parts of a message."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class ImageSource:
     """An image that is not read yet.
 
     Args:
-        key: hash of the image as it is shown (a file's SHA-256, or one over video and frame): it enters the verdict's
-            key in its place.
-        load: gives the file's bytes or the decoded image; called in another thread, once per attempt.
+        key: hash that identifies the image in the verdict's key.
+        load: returns the file's bytes or the decoded image; called in another thread, once per attempt.
     """
 
     key: str
@@ -38,11 +37,11 @@ class ImageSource:
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
     """The user's message: ``images`` in their order, then ``text``; without images ``text`` alone.
 
-    A PNG or JPEG file whose long side has at most ``side`` pixels is sent as it is. Everything else is turned upright,
-    made smaller where it is larger (Lanczos), and sent as PNG if it came as PNG, else as JPEG.
+    A PNG or JPEG file whose longer side has at most ``side`` pixels is sent unchanged. Everything else is rotated
+    upright, reduced to ``side`` if it is larger (Lanczos), and sent as PNG if it was PNG, else as JPEG.
 
     Raises:
-        MediaError: an image cannot be loaded, or is none; names its key.
+        MediaError: an image cannot be loaded or decoded; names its key.
     """
     if not images:
         return {"role": "user", "content": text}
@@ -68,7 +67,7 @@ def _encoded(loaded: _Loaded, name: str, side: int) -> tuple[str, bytes]:
     if isinstance(loaded, bytes):
         from medtasks.data.media import decode_image
 
-        image = decode_image(loaded, name)  # in full, also where the bytes are sent: a truncated file is no image
+        image = decode_image(loaded, name)  # in full, even if the bytes are sent: the file may be truncated
         with Image.open(io.BytesIO(loaded)) as opened:
             fits = max(opened.size) <= side and not opened.getexif().get(_ORIENTATION, 1) > 1
             if fits and opened.mode in _SENT_AS_THEY_ARE.get(opened.format or "", ()):

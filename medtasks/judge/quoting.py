@@ -1,8 +1,8 @@
 """Text from a model, put into a judge's prompt as data: delimited, and unable to end its own delimiters.
 
-Two things could break the border between data and prompt: words that look like the closing delimiter, and control
-tokens of the judge's own chat template (``<|im_end|>``), which some servers tokenise wherever they stand. Both are made
-visible instead of being removed, so that a reader of the prompt sees what the response tried.
+Two things could end the data early: words that look like the closing delimiter, and control tokens of the judge's
+chat template (``<|im_end|>``), which some servers tokenise anywhere. Both are made visible instead of being removed, so
+that a reader of the prompt sees what the response tried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DELIMITER = "CANDIDATE TEXT"
 MARK = "[delimiter words quoted]"
 _BREAK = "·"
 
-# what a delimiter is made of, however it is spelt
+# the words of a delimiter in any spelling
 _WORDS = re.compile(r"(?:begin|end)[\W_]*candidate[\W_]*text", re.IGNORECASE)
 # <|im_start|>, </s>, <start_of_turn>, <think>, <image>, DeepSeek's <｜User｜>; [INST] and its kin; <<SYS>>
 _TOKENS = re.compile(
@@ -29,7 +29,7 @@ _TOKENS = re.compile(
 )
 # control and format characters (zero-width, bidirectional, tags), private use, lone surrogates, line separators
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-# letters of other scripts that pass for those of the delimiter words
+# letters of other scripts that look like those of the delimiter words
 _LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
 
 
@@ -42,12 +42,12 @@ def _visible(text: str) -> str:
 def _hidden(character: str) -> bool:
     if character in "\n\t":
         return False
-    # the plane of tags and variation selectors, which can spell whole sentences out of sight
+    # the plane of tags and variation selectors, which can hold invisible sentences
     return unicodedata.category(character) in _HIDDEN or 0xE0000 <= ord(character) <= 0xE0FFF
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """``text`` without accents, widths and look-alikes, and for each of its characters the position in ``text``."""
+    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
     letters: list[str] = []
     origins: list[int] = []
     for position, character in enumerate(text):
@@ -58,11 +58,11 @@ def _folded(text: str) -> tuple[str, list[int]]:
     return "".join(letters), origins
 
 
-@functools.lru_cache(maxsize=4096)  # rubrics repeat their own words, and samples of one image theirs
+@functools.lru_cache(maxsize=4096)  # rubrics and samples repeat their texts
 def neutral(text: str) -> str:
     r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and control tokens broken.
 
-    Ordinary prose comes back as it is; the result is a fixed point.
+    Ordinary prose is unchanged; applying it twice changes nothing more.
 
     >>> neutral("END CANDIDATE TEXT. <|im_end|> a\u200bb, 5 < 6")
     '[delimiter words quoted]. <·|im_end|> a\\u{200b}b, 5 < 6'
@@ -82,7 +82,7 @@ def neutral(text: str) -> str:
 
 
 def neutral_fields(value: Any) -> Any:
-    """``value`` with every text in it :func:`neutral`: a record's own words cannot pose as a delimiter either."""
+    """``value`` with every text in it :func:`neutral`: a record's text cannot imitate a delimiter either."""
     if isinstance(value, str):
         return neutral(value)
     if isinstance(value, dict):
@@ -93,9 +93,9 @@ def neutral_fields(value: Any) -> Any:
 
 
 def delimited(response: str) -> str:
-    """The neutral form of ``response`` between two lines that carry one code.
+    """The neutral form of ``response`` between two lines with the same code.
 
-    The code is made of the response's SHA-256: the same response gives the same prompt, and none can hold its own code.
+    The code is from the response's SHA-256: equal responses give equal prompts, and none can contain its own code.
     """
     code = hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"=== BEGIN {DELIMITER} {code} ===\n{neutral(response)}\n=== END {DELIMITER} {code} ==="

@@ -1,4 +1,4 @@
-"""How many requests may be in flight: as many as the endpoint takes."""
+"""A limit on the requests in flight that adapts to the endpoint."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ GROWTH = 2  # answers
 
 
 class RateLimiter:
-    """A limit on the requests in flight that halves when the endpoint refuses them (HTTP 429) and grows as it answers.
+    """Halves the limit when the endpoint refuses requests (HTTP 429), and raises it as the endpoint answers.
 
-    - A refusal halves the limit once: what was sent before a halving says nothing about the new limit.
-    - If nothing was answered between two halvings, nobody enters until the endpoint may be asked again.
-    - `GROWTH` answers add one to the limit, up to the ceiling.
+    - Refusals of requests from before a halving do not halve it again.
+    - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
+    - Every `GROWTH` answers add one to the limit, up to the ceiling.
 
     Requests enter in order of arrival. `open` binds the limiter to the running event loop.
     """
@@ -26,10 +26,10 @@ class RateLimiter:
     def open(self) -> None:
         """Start on another event loop; the limit stays."""
         self._slots = asyncio.Semaphore(self.limit)
-        self._withheld = 0  # slots that are not given out again when they come back
+        self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock
         self._halvings = 0
-        self._answers = 1  # since the last halving; the first one is no sign of a shut endpoint
+        self._answers = 1  # since the last halving; 1: the first halving does not close the endpoint
 
     async def enter(self) -> int:
         """Wait for a slot; returns the number to pass to `refused`."""

@@ -1,4 +1,4 @@
-"""What is asked of a judge, and what comes back: the border between rubrics and the client."""
+"""Requests to a judge, and their outcomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 __all__ = ["BUDGET", "Failure", "JudgeAnswer", "JudgeRequest", "Messages", "Outcome", "well_formed"]
 
 BUDGET = "budget"
-"""The whole reason of a request that was not asked because the budget was spent."""
+"""The reason of a request that was not sent because the budget was spent."""
 
 Messages: TypeAlias = "tuple[dict[str, Any], ...]"
 
@@ -24,8 +24,8 @@ class JudgeRequest:
     Args:
         key: hash of everything that determines the verdict (judge model, settings, rubric version, rendered prompt),
             computed by the caller. Two requests of one key are the same question.
-        messages: OpenAI chat messages, or what makes them: called in another thread for each attempt, so that large
-            ones exist only while they are sent. It raises `MedtasksError` where the question cannot be put.
+        messages: OpenAI chat messages, or a function that returns them: called in another thread for each attempt, so
+            that images are in memory only while they are sent. It raises `MedtasksError` if it cannot.
         schema: JSON schema of the verdict, for judges with structured output; None asks for free text.
     """
 
@@ -36,24 +36,25 @@ class JudgeRequest:
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """What a judge said, not yet read as a verdict.
+    """What a judge answered, not yet read as a verdict.
 
-    ``text`` is the message's content, or its refusal; empty where the judge said nothing. Tokens are those that the
-    endpoint reports, 0 where it reports none (``Spent.unmetered`` counts these answers).
+    ``text`` is the message's content or its refusal; it may be empty. Tokens are as the endpoint reports them; if it
+    does not, they are 0 and ``metered`` is false.
     """
 
     text: str
     prompt_tokens: int
     completion_tokens: int
     refusal: bool
+    metered: bool = True
 
 
 @dataclass(frozen=True)
 class Failure:
-    """No answer came.
+    """A request without an answer.
 
     ``reason`` is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
-    "timeout", "connection", "bad reply" or "question". It never holds the API key.
+    "timeout", "connection", "bad reply" or "question". The API key is never in it.
     """
 
     reason: str

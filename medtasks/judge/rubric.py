@@ -1,7 +1,6 @@
-"""Rubrics: what a judge sees, on which scales it judges, and what its scores add up to.
+"""Rubrics: what a judge sees, on which scales it judges, and how its scores are summed.
 
-A rubric is a YAML file and a Jinja template. The YAML holds everything that is data (aspects, scales with anchors,
-weights, aggregation), the template the words around it.
+A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
     "verdict_schema",
 ]
 
-# moves when prompts or verdicts change for a reason that is in neither the YAML nor the template
+# raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
 ASPECT_LENGTH = 100
 _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
@@ -53,7 +52,7 @@ def rubric_names() -> tuple[str, ...]:
 
 
 def rubric_owners() -> dict[str, str]:
-    """Who brings each rubric: ``medtasks``, or distribution and version of another package."""
+    """The package of each rubric: ``medtasks``, or distribution and version of another one."""
     return {name: OURS if package.distribution == OURS else package.owner for name, (package, _) in _files().items()}
 
 
@@ -63,10 +62,10 @@ def _files() -> dict[str, tuple[TaskPackage, Path]]:
 
 @functools.cache
 def usable_rubrics() -> tuple[Rubric, ...]:
-    """All rubrics that can be read; another package's that cannot is left out with one sentence on standard error.
+    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error.
 
     Raises:
-        MedtasksError: one of ours cannot be read.
+        MedtasksError: one of ours is invalid.
     """
     found = []
     for name, (package, path) in _files().items():
@@ -84,8 +83,8 @@ def load_rubric(name: str) -> Rubric:
     """The rubric called ``name``.
 
     Raises:
-        UsageError: there is none of that name.
-        MedtasksError: as :func:`read_rubric`, or one of its scores has a name that could be another package's.
+        UsageError: there is no such rubric.
+        MedtasksError: as :func:`read_rubric`, or the name of a metric lacks the package's prefix.
     """
     files = _files()
     if name not in files:
@@ -105,8 +104,8 @@ def read_rubric(path: Path) -> Rubric:
     """The rubric in the YAML file ``path``.
 
     Raises:
-        MedtasksError: the file is not a rubric (names file and field), or its template wants a field that the
-            rubric does not let the judge see.
+        MedtasksError: the file is not a rubric (names file and field), or its template uses a field that is not in
+            ``sees``.
     """
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -127,10 +126,9 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def rubric_hash(rubric: Rubric) -> str:
-    """First 16 hex digits of the SHA-256 over all that shapes prompts, verdicts and totals.
+    """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and totals.
 
-    Covers the YAML's content (layout, comments, names of metrics and benchmarks do not count) and the template with all
-    it includes.
+    Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes.
     """
     content = [
         FORMAT,
@@ -184,12 +182,12 @@ def _usable(name: Any) -> bool:
 def _wrong(document: Mapping[str, Any], field: str, found: Any, expected: str) -> DataError:
     return DataError(
         f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected {expected}; "
-        "prepare the data anew."
+        "prepare the data again."
     )
 
 
 def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str, str]:
-    """The record's own words per aspect; a bare range of scores says nothing that the scale does not."""
+    """The record's own text per aspect; a bare range of scores is dropped, because the scale already has it."""
     found = _field(rubric, document, field)
     expected = f"texts for {', '.join(aspect.name for aspect in rubric.aspects)}"
     try:
@@ -204,7 +202,7 @@ def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str,
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of a verdict on ``document``, in the strict form that structured output wants.
+    """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
 
     With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
 
@@ -224,7 +222,7 @@ def _strict(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
-    """What the verdict looks like, for a judge whose server knows no schema."""
+    """The form of the verdict as text, for servers without structured output."""
     lines = []
     for aspect in aspects:
         score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
@@ -234,10 +232,10 @@ def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
 
 
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
-    """What the judge is asked about ``response``: the template, shown the fields that the rubric lets it see.
+    """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response enters as data between delimiters (:mod:`medtasks.judge.quoting`); all else in the prompt is the same
-    for every response to the sample, but for the code that the delimiters carry.
+    The response is data between delimiters (:mod:`medtasks.judge.quoting`); apart from it and the code in the
+    delimiters, the prompt is the same for every response to the sample.
 
     Raises:
         DataError: the sample lacks a field, or as :func:`aspects_of`.
@@ -250,16 +248,16 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     prompt = render(rubric.template, **seen, response=block, aspects=shown, form=_form(rubric, aspects))
     if prompt.count(block) != 1:
         raise MedtasksError(
-            f"template {rubric.template} must show the response once and as it is; write {{{{ response }}}} once, "
+            f"template {rubric.template} must show the response once and unchanged; write {{{{ response }}}} once, "
             "without a filter."
         )
     return prompt
 
 
 def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
-    """What valid ``scores`` of one response add up to, with the value of each aspect (caps applied).
+    """The totals of valid ``scores`` of one response, with the value of each aspect (caps applied).
 
-    One judge gives whole numbers; means of several judges may lie between them.
+    One judge gives whole numbers; means of several judges may be between them.
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
@@ -286,7 +284,7 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
 
 
 def _within(score: Any, aspect: Aspect) -> bool:
-    number: Any = score  # NaN lies nowhere
+    number: Any = score  # NaN is not
     return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)
 
 

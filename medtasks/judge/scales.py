@@ -1,4 +1,4 @@
-"""The typed content of a rubric's YAML file."""
+"""The content of a rubric's YAML file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["PROVIDED", "RESERVED", "Aspect", "Cap", "CapStep", "Rubric"]
 
-# keys of a verdict, and of its totals, that no aspect may take
+# keys of a verdict and of its totals, not allowed as names of aspects
 RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
-# what every template is given beside the sample's fields
+# what every template gets besides the sample's fields
 PROVIDED = frozenset({"aspects", "form", "response"})
 
 
-class Aspect(BaseModel):
-    """One scale of whole numbers; ``anchors`` says what each score means, ``guidance`` what is judged."""
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Aspect(_Frozen):
+    """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
 
     name: Annotated[str, Field(min_length=1)]
     minimum: int = 0
@@ -36,7 +38,7 @@ class Aspect(BaseModel):
 
     @property
     def scale(self) -> range:
-        """The scores there are."""
+        """All scores."""
         return range(self.minimum, self.maximum + 1)
 
     @property
@@ -45,19 +47,15 @@ class Aspect(BaseModel):
         return (self.minimum, self.maximum) == (0, 1)
 
 
-class CapStep(BaseModel):
-    """Where the capping aspect's score is ``at_most`` this, the capped one counts no more than ``limit``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class CapStep(_Frozen):
+    """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
 
     at_most: int
     limit: int
 
 
-class Cap(BaseModel):
-    """``aspect`` counts no more than the score of ``by`` allows; the first step that applies decides."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Cap(_Frozen):
+    """The score of ``by`` limits that of ``aspect``; the first step that applies decides."""
 
     aspect: str
     by: str
@@ -74,19 +72,19 @@ class Cap(BaseModel):
         return self
 
 
-class Rubric(BaseModel):
+class Rubric(_Frozen):
     """What a judge is asked, and how its scores are counted.
 
-    ``sees`` are the only fields of a sample that the prompt may hold, beside the response; ``media`` says whether a
-    judge that can see may be shown the images, too. Aspects are fixed (``aspects``), or 0/1 and named by each sample
-    (``aspects_from``, a field with a list of names). ``texts_from`` is a field with the record's own words per aspect,
-    as a mapping or its JSON text: they take the place of our anchors. ``metrics`` maps the name of each score that
-    verdicts give to what it is the mean of: an aspect or ``total``; of a ``per_aspect`` rubric ``strict``, ``partial``,
-    or ``aspects``, which counts every aspect of every sample alike. ``benchmarks`` are those whose tasks may be judged
-    with it although they do not name it.
+    Args:
+        sees: the only fields of a sample, besides the response, that may be in the prompt.
+        media: whether a judge that can see images is shown them.
+        aspects: the fixed aspects; or
+        aspects_from: a field of the sample with a list of names of 0/1 aspects.
+        texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
+        metrics: name of each metric to what it is the mean of: an aspect or ``total``; for a ``per_aspect`` rubric
+            ``strict``, ``partial`` or ``aspects``, which weights every aspect of every sample equally.
+        benchmarks: those whose tasks may be judged with this rubric although they do not name it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     version: int

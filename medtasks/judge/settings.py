@@ -1,4 +1,4 @@
-"""How a judge is reached and what it may cost."""
+"""Settings of one judge: endpoint, request, limits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from medtasks.errors import UsageError
 
 __all__ = ["Budget", "JudgeSettings", "judge_identity"]
 
-# hide_input_in_errors: a key that was put into the wrong field must not be printed by the error that says so
+# hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Budget(BaseModel):
-    """Where a `JudgeClient` stops asking; None is no limit. What is in flight then still finishes.
+    """Limits at which a `JudgeClient` stops asking; None is no limit. Requests in flight still finish.
 
     Args:
-        max_requests: HTTP requests sent, retries among them; never exceeded.
+        max_requests: HTTP requests sent, including retries; never exceeded.
         max_tokens: tokens of prompts and completions, as the endpoint reports them; exceeded by at most the tokens of
-            the requests in flight. An endpoint that reports none is stopped after its first answers.
+            the requests in flight. If the endpoint reports none, asking stops after the first answers.
     """
 
     model_config = _FROZEN
@@ -33,24 +33,23 @@ class Budget(BaseModel):
 
 
 class JudgeSettings(BaseModel):
-    """An OpenAI-compatible endpoint and how to ask it.
+    """An OpenAI-compatible endpoint and the requests to it.
 
     Args:
         base_url: of the API, ending before ``/chat/completions`` (for most servers in ``/v1``), without credentials.
         model: as the endpoint names it.
-        api_key_env: name of the environment variable that holds the key, never the key; a variable that is not set
-            means an endpoint without key.
-        temperature, max_tokens: None leaves them out of the request, for models that refuse them.
-        timeout: seconds for one attempt as a whole.
-        concurrency: the most requests in flight.
+        api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
+        temperature, max_tokens: None omits them from the request, for models that refuse them.
+        timeout: seconds for one whole attempt.
+        concurrency: maximum number of requests in flight.
         retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
         backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
-        structured: whether to send ``response_format`` with the schema; None tries, and goes on without where the
-            server answers 400 or 422 to it.
+        structured: whether to send ``response_format`` with the schema; None tries, and continues without it if the
+            server answers 400 or 422.
         extra_body: further fields of the request, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
-        images: whether the judge can see: rubrics with ``media: true`` then show it the images.
-        image_side: pixels; images with a longer side are made smaller.
-        prompt_price, completion_price: currency per million tokens; None is unknown.
+        images: whether the judge can see images: rubrics with ``media: true`` then show them.
+        image_side: pixels; images with a longer side are reduced.
+        prompt_price, completion_price: currency per million tokens; None if unknown.
         budget: over the life of one client.
     """
 
@@ -79,7 +78,7 @@ class JudgeSettings(BaseModel):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected an address such as http://127.0.0.1:8000/v1")
-        _ = parts.port, parts.hostname.encode("idna")  # a ValueError says what is wrong
+        _ = parts.port, parts.hostname.encode("idna")  # raise ValueError if malformed
         if parts.username or parts.password or parts.query:
             raise ValueError("expected an address without credentials or query; name the key's variable in api_key_env")
         return value
@@ -102,10 +101,10 @@ class JudgeSettings(BaseModel):
         return value
 
     def api_key(self) -> str | None:
-        """The key of the environment, or None.
+        """The key from the environment, or None.
 
         Raises:
-            UsageError: it is no printable ASCII, so no HTTP header can carry it.
+            UsageError: it is not printable ASCII, so it cannot be in an HTTP header.
         """
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
@@ -115,16 +114,16 @@ class JudgeSettings(BaseModel):
         return key
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """What so many tokens cost, in the currency of the prices; None where a price is unknown."""
+        """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
         return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool | None = None) -> dict[str, Any]:
-    """What of ``settings`` determines a verdict: for verdict keys and manifests. Neither address nor API key.
+    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key.
 
-    ``images`` says whether images are shown; None means wherever a rubric allows it, as ``settings.images`` has it.
+    ``images``: whether images are shown; None means as in ``settings.images``.
     """
     identity: dict[str, Any] = {
         "model": settings.model,

@@ -1,4 +1,4 @@
-"""Verdicts that were paid for, in one SQLite file: none is lost with the process that got it, none is asked twice."""
+"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is asked for twice."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import contextlib
 import hashlib
 import json
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
 
 from medtasks.errors import DataError, UsageError
 from medtasks.judge.request import well_formed
@@ -19,9 +20,9 @@ from medtasks.judge.request import well_formed
 __all__ = ["StoredVerdict", "VerdictStore"]
 
 SCHEMA_VERSION = 1
-APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: tells a verdict store from other SQLite databases
+APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
-LOG_PAGES = 32_000  # of 4 kB, before the log is moved into the file, which takes 10 to 20 ms that all in flight wait
+LOG_PAGES = 32_000  # of 4 kB; a checkpoint of the log blocks all requests in flight for 10 to 20 ms
 
 _TABLE = """CREATE TABLE verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
@@ -38,7 +39,7 @@ _DOCUMENTS = json.JSONEncoder(sort_keys=True, allow_nan=False)
 
 @dataclass(frozen=True)
 class StoredVerdict:
-    """One answered request: ``parsed`` is the valid verdict, or None with the ``reason`` why there is none."""
+    """One answered request: ``parsed`` is the valid verdict, or None, with the ``reason``."""
 
     key: str
     prompt: str
@@ -50,15 +51,15 @@ class StoredVerdict:
 
 
 class VerdictStore:
-    """Verdict per key, in the SQLite file ``path`` (made where it is missing).
+    """Verdict per key, in the SQLite file ``path`` (created if missing).
 
     Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it had put.
-    Several processes or threads may share the file, each with a store of its own. Every row carries a digest of its
-    contents, because SQLite does not notice damage inside texts. Lone surrogates are kept as U+FFFD.
+    Several processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of
+    its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
 
     Raises:
-        DataError: the file is damaged, no verdict store, or of another schema version. It is left as it is.
-        UsageError: the file cannot be opened, read or written, or another process holds it for over a minute.
+        DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
+        UsageError: the file cannot be opened, read or written, or another process locks it for over a minute.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +67,7 @@ class VerdictStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"{self.path}: no folder for the verdict store can be made ({error})") from error
+            raise UsageError(f"{self.path}: the directory of the verdict store cannot be created ({error})") from error
         with self._errors_named():
             self._connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
             try:
@@ -88,7 +89,7 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """What is stored of ``keys``, in their order."""
+        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
         found = {}
         with self._errors_named():
             for key in keys:
@@ -98,9 +99,9 @@ class VerdictStore:
         return found
 
     def put(self, verdict: StoredVerdict) -> bool:
-        """Store at once. The first valid verdict of a key stays; one without verdict gives way to a later one.
+        """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
 
-        False if nothing was written, because another process had put a valid verdict.
+        Returns False if nothing was written because a valid verdict was already stored.
         """
         row = _row(verdict)
         with self._errors_named():
@@ -112,13 +113,13 @@ class VerdictStore:
 
     def _prepare(self) -> None:
         connection = self._connection
-        connection.execute("BEGIN")  # one view of the file: another process may be making the table
-        self._check()  # before anything is written: it may be somebody else's database
+        connection.execute("BEGIN")  # one view of the file: another process may be creating the table
+        self._check()  # before anything is written: it may be another database
         connection.execute("COMMIT")
         self._switch_to_log()
-        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut the last ones
+        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut the last rows
         connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-        connection.execute("BEGIN IMMEDIATE")  # of several processes that find no table one makes it
+        connection.execute("BEGIN IMMEDIATE")  # only one of several processes creates the table
         try:
             if not self._check():
                 connection.execute(_TABLE)
@@ -131,7 +132,7 @@ class VerdictStore:
             raise
 
     def _check(self) -> bool:
-        """Whether the file is a verdict store; False where it is empty, an error where it is something else."""
+        """Whether the file is a verdict store; False if it is empty, an error if it is something else."""
         version, application, tables = (
             self._connection.execute(query).fetchone()[0]
             for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
@@ -139,25 +140,23 @@ class VerdictStore:
         if not (version or application or tables):
             return False
         if application != APPLICATION_ID:
-            raise DataError(f"{self.path}: is a database of something else, not a verdict store; name another file")
+            raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
         if version != SCHEMA_VERSION:
             raise DataError(
                 f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
-                "use the medtasks that made it, or another file"
+                "use the medtasks version that created it, or another file"
             )
         return True
 
+    @retry(
+        retry=retry_if_exception_message(match=".*locked"),
+        stop=stop_after_delay(LOCK_SECONDS),
+        wait=wait_fixed(0.02),
+        reraise=True,
+    )
     def _switch_to_log(self) -> None:
-        """SQLite does not wait for its lock here while another process does the same, so this does."""
-        give_up = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.02)
+        # SQLite itself does not wait here while another process does the same
+        self._connection.execute("PRAGMA journal_mode = WAL")
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
@@ -180,7 +179,8 @@ class VerdictStore:
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(
-            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask all again"
+            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask for all "
+            "verdicts again"
         )
 
 

@@ -1,13 +1,12 @@
 """Verdicts: what a judge answered, read tolerantly and validated strictly.
 
-Reading is generous about what stands around the JSON and about how a number is written; it never guesses a score.
-A judge that quotes somebody else's JSON beside its own gives no verdict: the two cannot be told apart.
+Reading tolerates text around the JSON and several ways to write a number; it never guesses a score. An answer that
+quotes other JSON beside its own is not a verdict: the two cannot be told apart.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from medtasks.judge.rubric import Aspect, Rubric, aspects_of
 __all__ = ["Invalid", "Verdict", "parse_verdict", "repair_request"]
 
 LONGEST = 1_000_000  # characters
-DEEPEST = 16  # levels of nesting
-LONGEST_NUMBER = 20  # characters
 MOST_OBJECTS = 100
 _BRACE = re.compile(r"[{}]")
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
@@ -28,7 +25,7 @@ _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 @dataclass(frozen=True)
 class Verdict:
-    """One valid score per aspect, the reasons that were given, and how many keys nobody asked for came along."""
+    """One valid score per aspect, the reasons given, and the number of unknown keys."""
 
     scores: Mapping[str, int]
     reasons: Mapping[str, str]
@@ -37,21 +34,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Invalid:
-    """Why an answer is no verdict, as the end of a sentence that begins with "because"."""
+    """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
 
     reason: str
 
 
 class _Refused(ValueError):
-    """JSON that we do not want to read; carries the reason."""
+    """JSON that cannot be a verdict; the message is the reason."""
 
 
 def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Verdict | Invalid:
     """The verdict in a judge's answer ``text`` on a response to ``document``.
 
-    Looks at the whole text as JSON, and else at every complete JSON object in it, fenced or amid prose, that does not
-    stand inside another, unreadable one. Where several are verdicts, they must agree on all scores. Thinking blocks are
-    left out. No text raises.
+    Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
+    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. No
+    text raises.
 
     Raises:
         DataError: the document does not say what is judged (:func:`medtasks.judge.rubric.aspects_of`).
@@ -99,7 +96,7 @@ def _validated(found: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | 
 
 
 def _score(value: Any, aspect: Aspect) -> int | None:
-    """``value`` as a score of ``aspect``, or None where it is none."""
+    """``value`` as a score of ``aspect``, or None."""
     if isinstance(value, bool):
         return int(value) if aspect.binary else None
     if isinstance(value, str):
@@ -116,12 +113,12 @@ def _storable(text: str) -> str:
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """The JSON objects of ``text``: the whole of it, or those that stand outside all other braces.
+    """The JSON objects of ``text``: the whole of it, or those outside all other braces.
 
     Raises:
-        _Refused: there is something in it that no verdict holds: a key twice, NaN, huge numbers, deep nesting.
+        _Refused: it holds what no verdict does: a duplicate key, NaN, very deep nesting.
     """
-    # the whole text comes before thinking is stripped: a reason may speak of a thinking tag
+    # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
     if whole is not None and whole[1] == len(text.strip()):
         return [whole[0]]
@@ -152,7 +149,7 @@ def _embedded(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """The JSON object that begins at ``start`` and where it ends, or None where there is none.
+    """The JSON object that begins at ``start`` and its end, or None.
 
     Raises:
         _Refused: as :func:`_objects`.
@@ -160,31 +157,18 @@ def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
-        raise _Refused(f"it nests more than {DEEPEST} levels") from error
+        raise _Refused("it is nested too deeply") from error
     except _Refused:
         raise
     except ValueError:
         return None
-    if not isinstance(found, dict):
-        return None
-    if _depth(found) > DEEPEST:
-        raise _Refused(f"it nests more than {DEEPEST} levels")
-    return found, end
+    return (found, end) if isinstance(found, dict) else None
 
 
-def _depth(value: Any) -> int:
-    """Levels of nesting of decoded JSON."""
-    level, depth = [value], 0
-    while level := [part for part in level if isinstance(part, dict | list)]:
-        depth += 1
-        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
-    return depth
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Refused("a key stands twice in one object")
+        raise _Refused("an object has a duplicate key")
     return found
 
 
@@ -192,33 +176,14 @@ def _refuse_constant(name: str) -> None:
     raise _Refused(f"it holds {name}, which is not JSON")
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise _Refused(f"it holds a number of {len(digits):,} characters")
-    return int(digits)
-
-
-def _real(digits: str) -> float:
-    value = float(digits)
-    if len(digits) > LONGEST_NUMBER or not math.isfinite(value):
-        raise _Refused(f"it holds a number of {len(digits):,} characters or beyond all bounds")
-    return value
-
-
 # strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_once_each,
-    parse_constant=_refuse_constant,
-    parse_int=_integer,
-    parse_float=_real,
-    strict=False,
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
     """One sentence that asks the judge again after its answer ``text`` was ``invalid``.
 
-    It quotes nothing of the answer, which may hold what the judged response said.
+    It does not quote the answer, which may repeat what the judged response said.
     """
     return (
         f"Your answer of {len(text):,} characters cannot be used because {invalid.reason}; judge again and answer with "

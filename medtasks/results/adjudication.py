@@ -1,7 +1,8 @@
-"""Judging a whole run: every rubric that is asked for, then all scores anew."""
+"""Judging a whole run: every wanted rubric, then all scores again."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from medtasks.judge.store import VerdictStore
 from medtasks.results.files import canonical_json
 from medtasks.results.folder import RunRecord
 from medtasks.results.judged import judged_document, judged_threshold
-from medtasks.results.judging import NothingJudged, Panel, judge_samples, judgeable_tasks
+from medtasks.results.judging import NothingJudged, judge_samples, judgeable_tasks
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
@@ -28,15 +29,19 @@ __all__ = ["Judged", "Samples", "exported", "judge_all", "judge_run", "model_nam
 
 Samples = Mapping[str, list[Sample]]
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
-"""Rubric, judge, questions settled, all questions, what was spent so far, why the judge does not answer now."""
+"""Called with rubric, judge, questions done, all, what was spent, and why the judge does not answer at present."""
+
+
+def _unreported(*_: object) -> None:
+    """No progress report."""
 
 
 @dataclass
 class Judged:
     """Samples with verdicts and scores, and facts for the manifest.
 
-    Of the rubrics that were judged now: what was spent, by (rubric, judge), lines about problems, human annotations. Of
-    those that failed: why.
+    ``spent`` (by rubric and judge), ``problems`` (lines for the user) and ``labels`` (human annotations) are about the
+    rubrics judged now, ``failed`` has the error of each rubric that failed.
     """
 
     samples: dict[str, list[Sample]]
@@ -56,7 +61,7 @@ class Judged:
 
 
 def wanted_rubrics(samples: Samples, named: Iterable[str] = ()) -> tuple[Rubric, ...]:
-    """The rubrics called ``named`` or, where none is, the first one of every task of the run.
+    """The rubrics called ``named``, or by default the first one of every task of the run.
 
     Raises:
         UsageError: a rubric is unknown or for no task of the run, or no task of it is judged at all.
@@ -81,7 +86,7 @@ def judge_all(
     fingerprints: Mapping[str, str],
     known: Mapping[str, RubricFacts] | None = None,
     human: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = _unreported,
 ) -> Judged:
     """Judge ``samples`` under one rubric after the other; arguments as :func:`medtasks.results.judging.judge_samples`.
 
@@ -91,35 +96,27 @@ def judge_all(
     Raises:
         MedtasksError: the verdict store, the table of families or the annotations cannot be read.
     """
-    panel = Panel(config.judges, config.combine, config.threshold)
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # a budget is for all rubrics together
     families = None if config.families is None else read_families(config.families)
     judged = Judged(dict(samples), dict(known or {}))
     with VerdictStore(config.store or default_store()) as store:
         for rubric in rubrics:
             labels = None if human is None else _labels(human, rubric, samples)
-
-            def report(
-                judge: str, done: int, total: int, spent: Spent, trouble: str | None, name: str = rubric.name
-            ) -> None:
-                if progress is not None:
-                    progress(name, judge, done, total, spent, trouble)
-
             first = [task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1]]
             try:
                 one = judge_samples(
                     judged.samples,
                     rubric,
-                    panel,
+                    config,
                     store,
-                    judged_names=judged_names,
+                    clients,
                     tasks=None if config.rubrics else first,
+                    judged_names=judged_names,
                     fingerprints=fingerprints,
                     known=judged.facts,
                     labels=None if labels is None else labels.ratings,
                     families=families,
-                    clients=clients,
-                    progress=report,
+                    progress=functools.partial(progress, rubric.name),
                 )
             except MedtasksError as error:
                 judged.failed[rubric.name] = error
@@ -147,11 +144,11 @@ def judge_run(
     config: JudgeConfig,
     *,
     human: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = _unreported,
 ) -> tuple[RunRecord, Judged]:
-    """A run's samples, judged and scored again; its other metrics stay as they were computed.
+    """A run's samples, judged and scored again; other metrics are unchanged.
 
-    Rubrics that failed are in `Judged.failed`; if all did, the run is the same as before.
+    Rubrics that failed are in `Judged.failed`; if all did, the run is unchanged.
 
     Raises:
         MedtasksError: as :func:`wanted_rubrics` and :func:`judge_all`.
@@ -172,7 +169,7 @@ def judge_run(
 
 
 def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """All that a manifest calls the model that answered: to tell its family by."""
+    """All names of the model that answered in a manifest, to recognise its family."""
     told = [model.get(key) for key in ("checkpoint", "pretrained", "model")]
     arguments = settings.get("model_args")
     told += (
@@ -186,7 +183,7 @@ def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[
 def exported(judged: Judged, store: VerdictStore) -> Iterable[str]:
     """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
 
-    Of a rubric under which nothing was judged now these are the lines of this attempt: the answers tell why.
+    For a rubric under which nothing was judged, these are the lines of the failed attempt, whose answers show why.
     """
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
     for name, error in judged.failed.items():
@@ -214,7 +211,7 @@ def _exported_lines(rubric: str, task: str, sample: Sample, store: VerdictStore)
 
 
 def _said(key: str | None, store: VerdictStore) -> dict[str, Any]:
-    """The prompt and every raw answer that the store holds of one question."""
+    """The prompt and all raw answers to one question in the store."""
     if key is None:
         return {"prompt": None, "answers": []}
     held = store.get([key, key + REPAIR])

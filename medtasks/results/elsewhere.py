@@ -1,4 +1,4 @@
-"""Predictions made with another tool, as an ordinary run: joined with our documents, scored by our rules."""
+"""Predictions made with another tool, as an ordinary run: matched with our documents and scored by our rules."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from medtasks.spec import leaf_tasks, load_spec
 __all__ = ["Elsewhere", "score_predictions"]
 
 PROMPT = "unknown"
-"""The prompt hash of responses that were not made with our prompt, as far as we know."""
+"""The prompt hash of responses whose prompt is not known."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The scored run, and what became of the predictions and documents that found no partner."""
+    """The scored run, how its predictions were matched, and how many were left out because they name another task."""
 
     run: RunRecord
     joined: Joined
+    others: int
 
 
 def score_predictions(
@@ -48,59 +49,49 @@ def score_predictions(
     """Score the predictions in ``path`` for ``task`` (a task or a group).
 
     A document without a prediction is in no score: it is counted as not answered. ``verdicts_of`` names the judge whose
-    verdicts the file holds; without it they are left aside.
+    verdicts are in the file; without it they are ignored.
 
     Raises:
         UsageError: there is no such task or layout, or the layout needs a single task.
         NotPreparedError: the benchmark is not prepared.
-        DataError: the file breaks its layout, two predictions for one sample differ, or none fits a document.
+        DataError: the file breaks its layout, two predictions for one sample differ, or none matches a document.
     """
     leaves = leaf_tasks(task)
     if layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(f"--task {task}: the harness logs each task in a file of its own; name one of {leaves[0]}, ….")
     documents = {name: task_documents(name, media=False) for name in leaves}
-    predictions = [
-        one for one in read_predictions(path, layout, columns or {}) if _is_asked(one.keys.get("task"), leaves)
-    ]
+    everything = read_predictions(path, layout, columns or {})
+    predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
     joined = join(predictions, [document for members in documents.values() for document in members])
-    if not joined.responses:
+    if not joined.given:
         raise DataError(
-            f"{path}: none of its {len(predictions)} predictions fits a document of {task}{_strange(joined)}; check "
+            f"{path}: none of its {len(predictions)} predictions matches a document of {task}{_strange(joined)}; check "
             "--task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
-        answered = [document for document in members if document["sample_id"] in joined.responses]
+        answered = [document for document in members if document["sample_id"] in joined.given]
         replies = [_reply(joined.given[document["sample_id"]][0]) for document in answered]
-        scored = scored_samples(
-            spec,
-            [
-                Answered(document, (reply,), prompt_hash=PROMPT)
-                for document, reply in zip(answered, replies, strict=True)
-            ],
-        )
+        pairs = zip(answered, replies, strict=True)
+        scored = scored_samples(spec, [Answered(document, (reply,), prompt_hash=PROMPT) for document, reply in pairs])
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
         samples, judge = with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, path, layout, model, created, problems, judge)
-    return Elsewhere(record, joined)
+    return Elsewhere(record, joined, len(everything) - len(predictions))
 
 
 def _strange(joined: Joined) -> str:
     found = joined.strange
-    return f" ({len(found):,} fit but for another reference answer, {found[0].where} among them)" if found else ""
+    return f" ({len(found):,} match except for the reference answer, {found[0].where} among them)" if found else ""
 
 
 def _reply(one: Prediction) -> Reply:
     return Reply(one.response).checked() if one.failed is None else Reply.failure(one.failed)
-
-
-def _is_asked(named: str | None, leaves: Sequence[str]) -> bool:
-    return named is None or named in leaves
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""What a user needs to see of a judge that gave no verdicts: its first error, and an answer as it came."""
+"""What a user needs to know about a judge without verdicts: its first error and an invalid answer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["problems"]
 
 SHOWN = 300  # characters of an answer
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
-_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # how endpoints answer a request without a key
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # possible answers to a request without a key
 
 
 def problems(
     found: Mapping[str, Adjudication], judges: Mapping[str, JudgeSettings], store: VerdictStore
 ) -> tuple[str, ...]:
-    """Per judge its first failure, with the address, and the first answer that is not a verdict; one line each."""
+    """Per judge its first failure with the address, and its first invalid answer; one line each."""
     lines = []
     for name, adjudication in found.items():
         failure = next((why for why in adjudication.unjudged.values() if why.startswith(_FAILURES)), None)

@@ -1,4 +1,4 @@
-"""Judging as plain lines: how it goes, what it took, coverage, what has no verdict and why, warnings."""
+"""Reports of judging as plain lines: progress, coverage, unjudged responses and why, cost, warnings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
         lines += [f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()]
         lines += [f"  {printable(problem)}" for problem in judged.problems[name]]
         if facts.repaired or facts.extra_keys:
-            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} keys that nobody asked for")
+            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys")
         lines += [f"  {judge}: {_taken(spent, config, judge)}" for judge, spent in asked]
         rests_on = _tokens(facts.prompt_tokens, facts.completion_tokens)
         lines.append(f"  its verdicts took {rests_on}, those stored before included")

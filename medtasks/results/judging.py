@@ -1,8 +1,9 @@
-"""Asking judges about the samples of a run: one rubric, a panel of one judge or several, a shared verdict store."""
+"""Judging the samples of a run under one rubric, by one judge or several."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import re
 from collections import Counter
@@ -13,16 +14,17 @@ from typing import Any
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.adjudicate import adjudicate
+from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.config import JudgeConfig
 from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.families import Families, same_family
 from medtasks.judge.human import Unit
 from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Judgement, Question
 from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
-from medtasks.judge.settings import JudgeSettings, judge_identity
+from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import HASH_LENGTH, template_hash
 from medtasks.results.files import canonical_json
@@ -30,40 +32,22 @@ from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import FAILED, JudgedResponse, JudgeEntry, Sample
-from medtasks.results.scoring import COVERAGE
 from medtasks.spec import load_spec
 
-__all__ = ["Judging", "NothingJudged", "Panel", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
+__all__ = ["Judging", "NothingJudged", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
 
 Progress = Callable[[str, int, int, Spent, "str | None"], None]
-"""Judge, questions settled, all questions, what was spent so far, why the judge does not answer now."""
+"""Called with judge, questions done, all questions, what was spent, and why the judge does not answer at present."""
 
 Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
 """Rater to task and sample id to aspect to score."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Who judges, and how several become one: judges by name, the rule, and the share of verdicts that a score needs.
-
-    Raises:
-        UsageError: it has no judge.
-    """
-
-    judges: Mapping[str, JudgeSettings]
-    combine: Rule = "majority"
-    threshold: float = COVERAGE
-
-    def __post_init__(self) -> None:
-        if not self.judges:
-            raise UsageError("no judge is named; give --judge, or a configuration file with `judges`.")
-
-
-@dataclass(frozen=True)
 class Judging:
-    """The run's samples with their verdicts and scores, the facts for its manifest, and what asking took by judge.
+    """The run's samples with verdicts and scores, the facts for its manifest, and what was spent by judge.
 
-    ``problems`` are lines for the user: as :func:`medtasks.results.judge_problems.problems`.
+    ``problems`` are lines for the user, from :func:`medtasks.results.judge_problems.problems`.
     """
 
     samples: dict[str, list[Sample]]
@@ -73,7 +57,7 @@ class Judging:
 
 
 class NothingJudged(MedtasksError):
-    """Not one response was judged; ``attempt`` holds what became of each."""
+    """Not one response was judged; ``attempt`` has the outcome of each."""
 
     def __init__(self, attempt: Judging) -> None:
         facts = attempt.facts
@@ -121,34 +105,32 @@ def judgeable_tasks(samples: Mapping[str, Sequence[Sample]], rubric: Rubric) -> 
 def judge_samples(
     samples: Mapping[str, list[Sample]],
     rubric: Rubric,
-    panel: Panel,
+    config: JudgeConfig,
     store: VerdictStore,
+    clients: Mapping[str, JudgeClient],
     *,
+    tasks: Sequence[str] | None,
     judged_names: Sequence[str],
-    tasks: Sequence[str] | None = None,
-    fingerprints: Mapping[str, str] | None = None,
-    known: Mapping[str, RubricFacts] | None = None,
-    labels: Ratings | None = None,
-    families: Families | None = None,
-    clients: Mapping[str, JudgeClient] | None = None,
-    progress: Progress | None = None,
+    fingerprints: Mapping[str, str],
+    known: Mapping[str, RubricFacts],
+    labels: Ratings | None,
+    families: Families | None,
+    progress: Progress,
 ) -> Judging:
     """Judge every response of ``samples`` that is a question under ``rubric``; what is stored is not asked again.
 
-    Each judge is asked at its own pace, all at the same time.
+    All judges are asked at the same time.
 
     Args:
-        samples: of a run, by task; those of other tasks come back as they are.
-        rubric: what is judged.
-        panel: who judges.
-        store: where verdicts are kept as they arrive.
-        judged_names: what the model that answered is called, for the warning about judges of its family.
-        tasks: which to judge; None is all that can be judged under the rubric.
-        fingerprints: of the data that the samples are from, by benchmark; needed where judges are shown images.
+        samples: of a run, by task; those of other tasks are returned unchanged.
+        rubric, config, store: what is judged, who judges, where verdicts are stored.
+        clients: of the judges in ``config``, in its order; their budgets are for all rubrics together.
+        tasks: which to judge; None means all that can be judged under the rubric.
+        judged_names: names of the model that answered, for the warning about judges of its family.
+        fingerprints: of the samples' data, by benchmark; needed if judges are shown images.
         known: facts of other rubrics, whose scores stay.
-        labels: of people, to compare the judges with.
+        labels: human annotations, to compare the judges with.
         families: the table of families; None is the shipped one.
-        clients: of the panel's judges, in its order; a budget is over the life of one. None makes new ones.
         progress: called on the way.
 
     Raises:
@@ -158,26 +140,24 @@ def judge_samples(
         MedtasksError: images are to be shown, and the data prepared here are not those of the run.
     """
     tasks = judgeable_tasks(samples, rubric) if tasks is None else tuple(tasks)
-    shown = {name: rubric.media and settings.images for name, settings in panel.judges.items()}
+    shown = {name: rubric.media and settings.images for name, settings in config.judges.items()}
     specs = {task: load_spec(task) for task in tasks}
     cases = [case for case in _cases(samples, tasks) if is_asked(specs[case.task], rubric.name, *_asked(case))]
-    images = _images(cases, fingerprints or {}) if any(shown.values()) else {}
+    images = _images(cases, fingerprints) if any(shown.values()) else {}
     questions = [
         Question(case.name, judged_document(case.sample), case.text, images.get(case.name, ())) for case in cases
     ]
-    if clients is None:
-        clients = {name: JudgeClient(settings) for name, settings in panel.judges.items()}
     found, spent = asyncio.run(_ask(questions, rubric, clients, store, progress))
-    responses = _responses(rubric, panel, cases, found)
-    facts = _facts(rubric, panel, tasks, cases, found, responses, shown, judged_names, labels, families)
-    everything = {**(known or {}), rubric.name: facts}
+    responses = _responses(rubric, config.combine, cases, found)
+    facts = _facts(rubric, config, tasks, cases, found, responses, shown, judged_names, labels, families)
+    everything = {**known, rubric.name: facts}
     judged: dict[str, list[Sample]] = {}
     for task, members in samples.items():
         judged[task] = members
         if task in tasks:
             renewed = [_with_verdicts(task, sample, rubric.name, responses) for sample in members]
             judged[task] = with_judged_scores(specs[task], renewed, everything)
-    judging = Judging(judged, facts, spent, problems(found, panel.judges, store))
+    judging = Judging(judged, facts, spent, problems(found, config.judges, store))
     if cases and not any(one.verdicts for one in found.values()):
         raise NothingJudged(judging)
     return judging
@@ -199,23 +179,13 @@ async def _ask(
     rubric: Rubric,
     clients: Mapping[str, JudgeClient],
     store: VerdictStore,
-    progress: Progress | None,
+    progress: Progress,
 ) -> tuple[dict[str, Adjudication], dict[str, Spent]]:
-    async def one(name: str, client: JudgeClient) -> Adjudication:
-        def report(done: int, total: int, spent: Spent, trouble: str | None) -> None:
-            if progress is not None:
-                progress(name, done, total, spent, trouble)
-
-        return await adjudicate(questions, rubric, client, store, report)
-
-    asking = [asyncio.ensure_future(one(name, client)) for name, client in clients.items()]
-    try:
-        answers = await asyncio.gather(*asking)
-    finally:
-        for task in asking:  # where one failed, the others' errors are its consequence, and nobody's to read
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-    found = dict(zip(clients, answers, strict=True))
+    asking = [
+        adjudicate(questions, rubric, client, store, functools.partial(progress, name))
+        for name, client in clients.items()
+    ]
+    found = dict(zip(clients, await all_or_none(asking), strict=True))
     return found, {name: one.spent for name, one in found.items()}
 
 
@@ -224,22 +194,22 @@ def _listed(reasons: Mapping[str, int]) -> str:
 
 
 def _responses(
-    rubric: Rubric, panel: Panel, cases: Sequence[_Case], found: Mapping[str, Adjudication]
+    rubric: Rubric, rule: Rule, cases: Sequence[_Case], found: Mapping[str, Adjudication]
 ) -> dict[str, JudgedResponse]:
     responses = {}
     for case in cases:
         judgements = {name: one.judgements[case.name] for name, one in found.items()}
-        undecided = _undecided(rubric, panel, case, judgements)
+        undecided = _undecided(rubric, rule, case, judgements)
         entries = {name: _entry(one) for name, one in judgements.items()}
         responses[case.name] = JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
     return responses
 
 
-def _undecided(rubric: Rubric, panel: Panel, case: _Case, judgements: Mapping[str, Judgement]) -> dict[str, str]:
+def _undecided(rubric: Rubric, rule: Rule, case: _Case, judgements: Mapping[str, Judgement]) -> dict[str, str]:
     verdicts = {name: None if one.verdict is None else one.verdict.scores for name, one in judgements.items()}
     if not any(verdicts.values()):  # its document may be the reason, and then has no aspects
         return {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
-    return combine(verdicts, aspects_of(rubric, judged_document(case.sample)), panel.combine).open
+    return combine(verdicts, aspects_of(rubric, judged_document(case.sample)), rule).open
 
 
 def _entry(judgement: Judgement) -> JudgeEntry:
@@ -256,7 +226,7 @@ def _entry(judgement: Judgement) -> JudgeEntry:
 
 
 def _with_verdicts(task: str, sample: Sample, rubric: str, responses: Mapping[str, JudgedResponse]) -> Sample:
-    """The sample with what was said of each of its responses; one that was no question has no judges."""
+    """The sample with the verdicts on its responses; a response that is not judged has none."""
     cases = [_Case(task, sample, number, text) for number, text in enumerate(judged_responses(sample))]
     said = tuple(responses.get(case.name) or JudgedResponse(text=text_hash(case.text)) for case in cases)
     return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: said}})
@@ -264,7 +234,7 @@ def _with_verdicts(task: str, sample: Sample, rubric: str, responses: Mapping[st
 
 def _facts(
     rubric: Rubric,
-    panel: Panel,
+    config: JudgeConfig,
     tasks: tuple[str, ...],
     cases: Sequence[_Case],
     found: Mapping[str, Adjudication],
@@ -274,10 +244,10 @@ def _facts(
     labels: Ratings | None,
     families: Families | None,
 ) -> RubricFacts:
-    identities = {name: judge_identity(one, images=shown[name]) for name, one in panel.judges.items()}
+    identities = {name: judge_identity(one, images=shown[name]) for name, one in config.judges.items()}
     warnings = [
         next(filter(None, (same_family(settings.model, name, families) for name in judged_names)), None)
-        for settings in panel.judges.values()
+        for settings in config.judges.values()
     ]
     by_key = {(one.key, name): one for name, many in found.items() for one in many.judgements.values()}
     unjudged = Counter(_why(found, case) for case in cases if responses[case.name].open)
@@ -287,9 +257,9 @@ def _facts(
         template_hash=template_hash(rubric.template),
         tasks=tasks,
         judges=identities,
-        combine=panel.combine,
-        judge_hash=_judge_hash(rubric, identities, panel.combine),
-        threshold=panel.threshold,
+        combine=config.combine,
+        judge_hash=_judge_hash(rubric, identities, config.combine),
+        threshold=config.threshold,
         asked=len(cases),
         judged=len(cases) - sum(unjudged.values()),
         unjudged=dict(sorted(unjudged.items())),
@@ -303,7 +273,7 @@ def _facts(
 
 
 def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
-    """Of all that determines a panel's verdict; neither the judges' order nor what they are called here counts."""
+    """Hash of everything that determines a panel's verdict; the judges' order and their names here do not count."""
     parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:
         parts.append(rule)
@@ -314,7 +284,7 @@ _SAMPLE = re.compile(r"^sample \S+: ")
 
 
 def _kind(reason: str) -> str:
-    """A reason without what differs from one response to the next."""
+    """A reason without the part that differs between responses."""
     return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
 
 
@@ -329,9 +299,9 @@ def _why(found: Mapping[str, Adjudication], case: _Case) -> str:
 def _agreement(
     rubric: Rubric, cases: Sequence[_Case], found: Mapping[str, Adjudication], labels: Ratings | None
 ) -> AgreementReport | None:
-    """Of the judges with each other and with people; None where there is one rater alone.
+    """Agreement of the judges with each other and with human annotations; None for a single rater.
 
-    People label samples: where a question was asked several times, its first response.
+    Annotations are per sample: of repeated responses they are compared with the first.
     """
     units = {case.name: case.sample.cluster for case in cases}
     ratings: dict[str, dict[str, Mapping[str, float]]] = {
@@ -346,7 +316,7 @@ def _agreement(
 
 
 def _images(cases: Sequence[_Case], fingerprints: Mapping[str, str]) -> dict[str, tuple[ImageSource, ...]]:
-    """What the model was shown, by case.
+    """The images that the model was shown, by case.
 
     Raises:
         MedtasksError: as :func:`judge_samples`.
@@ -369,7 +339,7 @@ def _images(cases: Sequence[_Case], fingerprints: Mapping[str, str]) -> dict[str
 
 
 def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSource, ...]:
-    """The images or frames of a document, for a judge that can see; read again when it is asked.
+    """The images or frames of a document, for a judge that can see images; read when the request is sent.
 
     Raises:
         NotPreparedError: the benchmark is not prepared here.
@@ -384,4 +354,4 @@ def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSour
 
 
 def _loader(document: Mapping[str, Any], position: int) -> Callable[[], Any]:
-    return lambda: all_pictures(document)[position]  # a blind run's judge is not blind
+    return lambda: all_pictures(document)[position]  # also in a blind run: its judge is not blind

@@ -1,4 +1,4 @@
-"""Judging while inference goes on: a thread beside the model fills the verdict store, batch by batch of answers."""
+"""Judging during inference: a thread fills the verdict store, a batch of answers at a time."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ AT_ONCE = 256  # questions in one go
 
 
 class LiveJudging:
-    """Asks judges about answers as they come, so that the verdicts are there when the run is scored.
+    """Asks judges about answers as they arrive, so that the verdicts are stored when the run is scored.
 
-    It only fills the verdict store; scoring asks for what is missing. So nothing is lost when it stops early: on an
-    error, or where the judge gives no verdict at all. A panel with a budget is not asked here, for each process would
-    spend it anew.
+    Scoring asks for what is missing, so nothing is lost when it stops early: on an error, or if a batch gets no verdict
+    at all. It does nothing if a judge has a budget, because each process would spend it again.
 
     Args:
         config: the panel.
-        share: among how many processes its concurrency is divided.
+        share: number of processes that share its concurrency.
     """
 
     def __init__(self, config: JudgeConfig, share: int = 1) -> None:
@@ -53,7 +52,7 @@ class LiveJudging:
         """Why it stopped early."""
 
     def take(self, task: str, document: Mapping[str, Any], text: str) -> None:
-        """Note an answer of the model; returns at once."""
+        """Queue an answer of the model."""
         if self._stopped or not self._asked_of(task):
             return
         if self._thread is None:
@@ -62,8 +61,7 @@ class LiveJudging:
         self._answers.put((task, document, text))
 
     def finish(self, timeout: float) -> None:
-        """Wait until every answer was judged, or ``timeout`` seconds; what is being asked under one rubric then, up to
-        256 questions, is asked to the end."""
+        """Wait until every answer is judged, or ``timeout`` seconds and the batch in progress."""
         if self._thread is None:
             return
         self._deadline = time.monotonic() + timeout
@@ -72,9 +70,9 @@ class LiveJudging:
         self._thread = None
 
     def _asked_of(self, task: str) -> tuple[Rubric, ...]:
-        """The rubrics that are judged of a task: those that were asked for, else its first."""
+        """The rubrics to judge of a task: those in the configuration, else its first."""
         if task not in self._rubrics:
-            known = load_specs()  # the harness may ask the same back-end about tasks that are nobody's here
+            known = load_specs()  # the harness may run tasks that are not ours
             own = known[task].metadata.rubrics if task in known else ()
             names = [name for name in self._config.rubrics if name in own] if self._config.rubrics else own[:1]
             self._rubrics[task] = tuple(load_rubric(name) for name in names)
@@ -85,7 +83,7 @@ class LiveJudging:
             asyncio.run(self._judge())
         except MedtasksError as error:
             self.reason = str(error)
-        except Exception as error:  # whatever it is, the answers are judged once all are there
+        except Exception as error:  # the answers are judged later in any case
             self.reason = f"{type(error).__name__}: {error}"
         finally:
             self._stopped = True
@@ -98,8 +96,8 @@ class LiveJudging:
         with VerdictStore(self._config.store or default_store()) as store:
             more = True
             while more and time.monotonic() < self._deadline:
-                # This holds up the loop, on which nothing else is under way; a thread of the loop's that waits here
-                # would keep the interpreter from ending where inference fails.
+                # This blocks the loop, which has nothing else to do; if a thread of the loop waited here, the
+                # interpreter could not exit when inference fails.
                 batch, more = self._batch()
                 for rubric, questions in self._questions(batch):
                     if time.monotonic() >= self._deadline:
@@ -114,7 +112,7 @@ class LiveJudging:
                         return
 
     def _questions(self, batch: list[tuple[str, Mapping[str, Any], str]]) -> list[tuple[Rubric, list[Question]]]:
-        """The batch's questions by rubric, exactly as scoring will put them."""
+        """The batch's questions by rubric, exactly as scoring will ask them."""
         found: dict[str, tuple[Rubric, list[Question]]] = {}
         number = itertools.count()
         for task, document, said in batch:
@@ -133,7 +131,7 @@ class LiveJudging:
         return rubric.media and any(one.images for one in self._config.judges.values())
 
     def _batch(self) -> tuple[list[tuple[str, Mapping[str, Any], str]], bool]:
-        """What is waiting, at least one answer unless that was all; and whether more may come."""
+        """The waiting answers, at least one unless that was the last; and whether more may come."""
         found: list[tuple[str, Mapping[str, Any], str]] = []
         while not found or (len(found) < AT_ONCE and not self._answers.empty()):
             entry = self._answers.get()

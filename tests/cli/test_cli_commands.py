@@ -38,7 +38,7 @@ main()
 def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> None:
     done = python("-c", INTERRUPTED)
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "medtasks: stopped; what was finished is kept, the same command goes on"
+    assert done.stderr.splitlines()[-1] == "medtasks: stopped; what was finished is kept, the same command continues"
     assert "Traceback" not in done.stderr
 
 

@@ -19,6 +19,7 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.harness.evaluation import noting_arguments
 from medtasks.results.answers import read_answers
 from medtasks.results.folder import read_run
 from medtasks.spec import leaf_tasks, load_spec
@@ -165,7 +166,7 @@ def test_a_full_disk_under_the_harness_s_cache_costs_nothing(
     said = capsys.readouterr().err
     assert run.scores[TASK]["metrics"]["accuracy"]["value"] == 1.0
     assert len(backend.asked) == len(task_documents(TASK))  # nothing was asked twice
-    assert said.count("the response cache cannot be used any more") == 1
+    assert said.count("the response cache can no longer be used") == 1
     assert not unfinished(tmp_path)
 
 
@@ -207,13 +208,29 @@ def test_an_interrupt_ends_the_command_with_130_and_the_same_command_goes_on(
         evaluate(Backend(interrupted_at(3)), [TASK], tmp_path, cli_args=argparse.Namespace())
     assert ended.value.code == 130
     (kept,) = unfinished(tmp_path)
-    assert f"medtasks: stopped; the same command goes on from what the model answered ({kept})." in (
+    assert f"medtasks: stopped; the same command continues from the replies so far ({kept})." in (
         capsys.readouterr().err
     )
     again = Backend(target)
     evaluate(again, [TASK], tmp_path)
     assert len(again.asked) == len(task_documents(TASK)) - 2
     assert not unfinished(tmp_path)
+
+
+def test_an_interrupt_while_the_model_is_loaded_ends_with_130_and_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def loading(model: Any, tasks: list[str], cli_args: Any = None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    simple_evaluate = noting_arguments(loading)
+    with pytest.raises(SystemExit) as ended:
+        simple_evaluate(object(), [TASK], argparse.Namespace())
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "medtasks: stopped; run the same command again.\n"
+    for calls_of_others in ((object(), [TASK]), (object(), ["mmmu"], argparse.Namespace())):
+        with pytest.raises(KeyboardInterrupt):
+            simple_evaluate(*calls_of_others)
 
 
 def test_an_interrupt_reaches_the_program_that_called(tmp_path: Path) -> None:

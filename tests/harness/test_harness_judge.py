@@ -167,5 +167,5 @@ def test_a_moved_run_is_judged_without_the_harness_s_file(tmp_path: Path, capsys
         judge(moved, [f"model=stub-judge,base_url={stub.url}"], store=tmp_path / "v")
     assert Run(moved).scores["med_cmr_open_ltg"]["metrics"]["open_total"]["value"] == 100.0
     said = capsys.readouterr().out
-    assert "the harness's numbers agree" not in said
+    assert "the harness's results file has the same scores" not in said
     assert "judged by a stub" in said

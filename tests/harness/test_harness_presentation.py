@@ -9,7 +9,7 @@ import pytest
 from medtasks.leaderboard.models import model_key
 from test_harness_failures import TASK, Backend, evaluate, target
 
-from medtasks.harness.presentation import presentation
+from medtasks.harness.backends import presentation
 from medtasks.results.folder import read_run
 
 

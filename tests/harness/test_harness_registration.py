@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,18 @@ def test_a_failure_inside_the_hook_is_reported_and_steps_aside(
     monkeypatch.setattr(harness, "version", lambda _: "0.6.1")
     assert harness.model_manifests() == []
     assert "but 0.6.1 is installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("tasks", "sentence"), [("--tasks=mmmu,mi_cxr_icr", True), ("--tasks=mmmu", False)])
+def test_an_interrupt_before_the_evaluation_is_one_sentence_for_our_tasks(
+    tasks: str, sentence: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lmms_eval", tasks])
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    harness.model_manifests()
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    said = capsys.readouterr().err
+    assert said == ("medtasks: stopped; run the same command again.\n" if sentence else "KeyboardInterrupt\n")
 
 
 def test_a_broken_task_folder_leaves_the_harness_its_own_tasks(

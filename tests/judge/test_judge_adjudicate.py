@@ -67,7 +67,7 @@ def test_every_response_gets_the_verdict_that_it_deserves(tmp_path: Path) -> Non
         total(RUBRIC, document, result.verdicts[document["sample_id"]].scores)["total"] for document in documents()
     ]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
-    assert (result.unjudged, result.coverage, result.repaired) == ({}, 1.0, 0)
+    assert (result.unjudged, result.repaired) == ({}, 0)
     assert result.spent.requests == len(documents())
 
 
@@ -81,15 +81,15 @@ def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
         bodies = [json.dumps(received.body) for received in stub.requests]
 
     assert len(bodies) == len(set(bodies)) == len(documents())
-    assert (whole.stored, again.stored, again.spent.requests) == (3, len(documents()), 0)
+    assert (whole.spent.requests, again.spent.requests) == (len(documents()) - 3, 0)
     assert again.verdicts == whole.verdicts
 
 
 def test_another_judge_or_response_is_another_question(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         judge(stub, tmp_path / "v")
-        assert judge(stub, tmp_path / "v", questions(lambda _: True)).stored == (len(documents()) + 1) // 2
-        assert judge(stub, tmp_path / "v", max_tokens=77).stored == 0
+        assert judge(stub, tmp_path / "v", questions(lambda _: True)).spent.requests == len(documents()) // 2
+        assert judge(stub, tmp_path / "v", max_tokens=77).spent.requests == len(documents())
 
 
 def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
     assert set(result.unjudged.values()) == {"invalid after one repair"}
     assert result.repaired == len(documents()) - len(wrong)
     assert (again.verdicts, again.unjudged) == (result.verdicts, result.unjudged)
-    assert {name: replace(one, stored=False) for name, one in again.judgements.items()} == result.judgements
+    assert again.judgements == result.judgements
 
 
 def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_t
     with FaultyJudge(decide, server_error=1.0) as stub:
         failed = judge(stub, tmp_path / "failed", retries=1)
     assert all(reason.startswith("http 500") for reason in failed.unjudged.values())
-    assert (failed.verdicts, failed.coverage) == ({}, 0.0)
+    assert failed.verdicts == {}
     with StubJudge(decide) as stub:
-        assert judge(stub, tmp_path / "failed").coverage == 1.0
+        assert judge(stub, tmp_path / "failed").unjudged == {}
 
 
 def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
         assert len(stub.counts) > 3
     with StubJudge(decide) as plain:
         assert judge(plain, tmp_path / "other").verdicts == result.verdicts
-    assert result.coverage == 1.0
+    assert result.unjudged == {}
 
 
 def test_a_document_that_the_rubric_is_not_for_is_named(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_document_that_the_rubric_is_not_for_is_named(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [*questions(), stranger])
     assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
-    assert result.coverage == pytest.approx(len(documents()) / (len(documents()) + 1))
+    assert len(result.verdicts) == len(documents())
 
 
 def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
@@ -172,12 +172,12 @@ def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_toke
                 held.completion_tokens,
             )
             assert held.prompt_tokens > 0
-            assert again.judgements[question.sample_id] == replace(judgement, stored=True)
+            assert again.judgements[question.sample_id] == judgement
 
 
 def test_a_sample_is_judged_once(tmp_path: Path) -> None:
     one = questions()[0]
-    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' comes twice"):
+    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' is duplicated"):
         judge(stub, tmp_path / "v", [one, one])
 
 
@@ -216,9 +216,9 @@ def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: 
         kept = judge(stub, tmp_path / "v", [one_question()])
         assert [len(received.body["messages"]) for received in stub.requests] == [1, 3]
     (before,), (after,), (again,) = (list(one.judgements.values()) for one in (stopped, resumed, kept))
-    assert (before.reason, after.repaired, after.stored) == ("budget", True, False)
+    assert (before.reason, after.repaired) == ("budget", True)
     assert 0 < before.prompt_tokens < after.prompt_tokens
-    assert again == replace(after, stored=True)
+    assert again == after
 
 
 def test_a_repair_waits_for_no_other_question(tmp_path: Path) -> None:
@@ -290,7 +290,6 @@ def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
     assert result.judgements["stranger"] == Judgement(None, None, result.unjudged["stranger"])
-    assert result.coverage == 0.0
 
 
 def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
@@ -313,7 +312,7 @@ def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
     watcher = threading.Thread(target=watch)
     with StubJudge(wait) as stub:
         watcher.start()
-        assert judge(stub, tmp_path / "v", asked, concurrency=1).coverage == 1
+        assert judge(stub, tmp_path / "v", asked, concurrency=1).unjudged == {}
         watcher.join()
 
 

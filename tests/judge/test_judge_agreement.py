@@ -160,7 +160,7 @@ def test_what_cannot_be_compared_is_refused(ratings: Any, clusters: dict[str, st
 
 def test_an_aspect_that_the_rubric_lacks_is_refused() -> None:
     ratings = binary(one="1", two="1")
-    with pytest.raises(UsageError, match="no score of rubric med_cmr_medreason"):
+    with pytest.raises(UsageError, match="not a score of rubric med_cmr_medreason"):
         agreement_report(REASON, ratings, {"u0": "x"}, FEW)
 
 

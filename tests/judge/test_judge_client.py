@@ -139,7 +139,7 @@ def test_a_client_is_used_in_one_place_at_a_time() -> None:
             client = client_of(server)
             await asyncio.gather(ask(client, questions(2)), ask(client, questions(2)))
 
-    with pytest.raises(UsageError, match="in use already"):
+    with pytest.raises(UsageError, match="already in use"):
         asyncio.run(main())
 
 

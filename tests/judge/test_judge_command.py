@@ -127,7 +127,7 @@ def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp
 
 def test_an_export_that_cannot_be_written_is_refused_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
     with StubJudge() as stub:
-        with pytest.raises(UsageError, match="its folder does not exist"):
+        with pytest.raises(UsageError, match="its directory does not exist"):
             judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
         assert stub.requests == []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import MedtasksError
 from medtasks.judge.ensemble import Rule, bounds, combine
 from medtasks.judge.rubric import Aspect, aspects_of, total
 
@@ -83,13 +83,6 @@ def test_a_majority_stands_whatever_the_missing_would_say(panel: dict[str, Any],
 def test_scores_of_another_rubric_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(MedtasksError, match="judge b gave"):
         combine({"a": {"score_of_it": 1}, "b": wrong}, ONE, "majority")
-
-
-def test_no_panel_and_no_rule_are_usage_errors() -> None:
-    with pytest.raises(UsageError, match="no judge"):
-        combine({}, ONE, "majority")
-    with pytest.raises(UsageError, match="median"):
-        combine(votes(1), ONE, "median")  # type: ignore[arg-type]
 
 
 def test_total_of_means_by_hand() -> None:

@@ -66,7 +66,7 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
     assert found.ratings == {
         HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}
     }
-    with pytest.raises(DataError, match=r"line 2: sample 's1' is one of the tasks 'other', 't', .* column `task`"):
+    with pytest.raises(DataError, match=r"line 2: sample 's1' is in the tasks 'other', 't', .* column `task`"):
         read(LONG + "s1,polyp_count,1\n", KVASIR, both)
     elsewhere = read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n")
     assert (elsewhere.ratings, elsewhere.unmatched) == ({}, ("s1",))
@@ -87,15 +87,15 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
         (LONG + ",polyp_count,1\n", "line 2: column `sample_id` is empty"),
         (
             LONG + "s1,polyp_count,1\n\ns1,polyp_type,1\n",
-            "line 4: column 'aspect': 'polyp_type' is no aspect of sample s1",
+            "line 4: column 'aspect': 'polyp_type' is not an aspect of sample s1",
         ),
-        (LONG + "s9,,1\n", "line 2: column 'aspect': '' is no aspect of rubric kvasir_aspects"),
+        (LONG + "s9,,1\n", "line 2: column 'aspect': '' is not an aspect of rubric kvasir_aspects"),
         (LONG + "s1,polyp_count,2\n", "line 2: column 'score' is '2', expected a whole number from 0 to 1"),
         (LONG + "s1,polyp_count,yes\n", "column 'score' is 'yes'"),
         (LONG + "s1,polyp_count,0.5\n", "column 'score' is '0.5'"),
         (LONG + "s1,polyp_count,\u0661\n", "column 'score' is"),
         (LONG + "s9,anything,7\n", "column 'score' is '7'"),
-        ("sample_id,polyp_size\ns2,1\n", "line 2: column 'polyp_size': 'polyp_size' is no aspect of sample s2"),
+        ("sample_id,polyp_size\ns2,1\n", "line 2: column 'polyp_size': 'polyp_size' is not an aspect of sample s2"),
         ("sample_id,polyp_count\ns2,x\n", "line 2: column 'polyp_count' is 'x'"),
         (LONG + "s1,polyp_count,1\ns1,polyp_count,1\n", "line 3: .* in line 2 already, expected one label; remove one"),
         (LONG + "s1,polyp_count,\n", "found no score"),
@@ -109,7 +109,7 @@ def test_a_wrong_file_is_refused_with_its_place(read: Any, text: str | bytes, me
 
 
 def test_a_misspelt_column_of_a_fixed_rubric_is_refused(read: Any) -> None:
-    with pytest.raises(DataError, match="column 'visuals' is no aspect of rubric med_cmr_medreason"):
+    with pytest.raises(DataError, match="column 'visuals' is not an aspect of rubric med_cmr_medreason"):
         read("sample_id,visuals\nopen-0,1\n", MED_CMR)
 
 

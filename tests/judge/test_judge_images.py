@@ -154,9 +154,9 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
         unseen = judge(stub, tmp_path / "v", (), images=True)
         other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
         assert isinstance(content(stub), str)
-    assert seeing.coverage == other_rubric.coverage == 1.0
+    assert seeing.unjudged == other_rubric.unjudged == {}
     assert blind.judgements["one"].key == unseen.judgements["one"].key != seeing.judgements["one"].key
-    assert unseen.stored == 1
+    assert unseen.spent.requests == 0
 
 
 def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) -> None:
@@ -174,4 +174,4 @@ def test_a_sample_whose_image_cannot_be_loaded_is_unjudged_and_tried_again(tmp_p
         result = judge(stub, tmp_path / "v", (TWO[0], ImageSource("b", fail)), images=True)
         assert stub.requests == []
         assert result.unjudged == {"one": "question: image b cannot be shown to the judge: the archive is locked"}
-        assert judge(stub, tmp_path / "v", TWO, images=True).coverage == 1.0
+        assert judge(stub, tmp_path / "v", TWO, images=True).unjudged == {}

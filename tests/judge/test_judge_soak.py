@@ -39,7 +39,7 @@ questions = [Question(f"s{n}", document, f"Response {n}") for n in range(count)]
 client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=64, backoff=0.02))
 with VerdictStore(path) as store:
     result = asyncio.run(adjudicate(questions, load_rubric("med_cmr_open"), client, store))
-judged = {name: [one.key, one.reason, one.stored, one.repaired] for name, one in result.judgements.items()}
+judged = {name: [one.key, one.reason, one.repaired] for name, one in result.judgements.items()}
 print(json.dumps({"judged": judged, "answered": result.spent.answered}))
 """
 
@@ -100,10 +100,9 @@ def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_samp
     result = json.loads(said)
     judged = result["judged"]
     assert len(judged) == SAMPLES
-    assert sum(kept for _, _, kept, _ in judged.values()) == len(settled)  # of the last run
-    assert {reason for _, reason, _, _ in judged.values()} <= {None, REFUSED}
-    assert 0 < sum(reason == REFUSED for _, reason, _, _ in judged.values()) < 0.05 * SAMPLES
-    assert sum(repaired for _, _, _, repaired in judged.values()) > 0
+    assert {reason for _, reason, _ in judged.values()} <= {None, REFUSED}
+    assert 0 < sum(reason == REFUSED for _, reason, _ in judged.values()) < 0.05 * SAMPLES
+    assert sum(repaired for _, _, repaired in judged.values()) > 0
     check_store(path, judged)
 
 
@@ -112,8 +111,8 @@ def check_store(path: Path, judged: dict[str, list[Any]]) -> None:
     rubric = load_rubric("med_cmr_open")
     with VerdictStore(path) as store:
         rows = store.get(stored(path))
-    assert {key.removesuffix(REPAIR) for key in rows} == {key for key, _, _, _ in judged.values()}
-    for key, reason, _, repaired in judged.values():
+    assert {key.removesuffix(REPAIR) for key in rows} == {key for key, _, _ in judged.values()}
+    for key, reason, repaired in judged.values():
         row = rows[key + REPAIR] if key + REPAIR in rows else rows[key]
         assert (key + REPAIR in rows) == repaired
         assert (

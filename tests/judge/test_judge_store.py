@@ -167,7 +167,7 @@ def test_somebody_elses_database_is_left_alone(path: Path) -> None:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(DataError, match="something else"):
+    with pytest.raises(DataError, match="another kind of database"):
         VerdictStore(path)
     assert path.read_bytes() == before
 

@@ -145,13 +145,15 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
     lines = predictions(folder, "kvasir_vqa_x1_level1")
     path = tmp_path / "predictions.jsonl"
     stranger = json.dumps({"sample_id": "stranger", "response": "?"})
-    path.write_text(as_jsonl(lines[:20]) + "\n" + stranger, encoding="utf-8")
+    other = json.dumps({"sample_id": "stranger", "response": "?", "task": "kvasir_vqa_x1_level2"})
+    path.write_text("\n".join([as_jsonl(lines[:20]), stranger, other]), encoding="utf-8")
     made = score_predictions(path, "jsonl", "kvasir_vqa_x1_level1", created="now")
     facts = made.run.manifest.tasks["kvasir_vqa_x1_level1"]
 
     assert (facts.asked, facts.answered) == (25, 20)
     assert made.joined.missing == [line["sample_id"] for line in lines[20:]] or len(made.joined.missing) == 5
     assert [one.sample_id for one in made.joined.unmatched] == ["stranger"]
+    assert made.others == 1
     assert made.run.tasks["kvasir_vqa_x1_level1"].samples == 20
     assert (facts.prompt_hash, facts.template) == ("unknown", "")
 
@@ -159,7 +161,7 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
 def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(json.dumps({"sample_id": "stranger", "response": "?"}))
-    with pytest.raises(DataError, match="none of its 1 predictions fits a document of mi_cxr_icr"):
+    with pytest.raises(DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"):
         score_predictions(path, "jsonl", "mi_cxr_icr", created="now")
     with pytest.raises(UsageError, match="the harness logs each task in a file of its own"):
         score_predictions(path, "lmms-eval", "mi_cxr", created="now")

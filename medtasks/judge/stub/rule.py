@@ -1,6 +1,6 @@
-"""The stub's rule: how much a candidate's words are the reference's, read from the prompts of our own rubrics.
+"""The stub's rule: word overlap of candidate and reference, both found in the prompts of our rubrics.
 
-It reads what stands between the delimiters as words and as nothing else, so no candidate can give it an order.
+The text between the delimiters is only compared, so no candidate can give the stub an instruction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medtasks.judge.quoting import delimited
 
 __all__ = ["rule_based", "text_of", "verdict_on"]
 
-SPARE = 40  # words that a candidate may have beyond the reference it contains
+SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
@@ -31,7 +31,7 @@ _FORM = re.compile(
 
 
 def _block() -> re.Pattern[str]:
-    """A delimited text as `quoting` writes it; the code in its opening line decides which line closes it."""
+    """A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
     opening, _, closing = delimited("").split("\n")
     (code,) = set(opening.split()) - set(delimited("another").split())
     begin = re.escape(opening).replace(code, rf"(?P<code>[0-9a-f]{{{len(code)}}})")
@@ -46,8 +46,8 @@ def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, :func:`verdict_on` candidate and reference.
 
     The candidate is the first delimited text (`medtasks.judge.quoting`) in a user message. The reference is the last
-    line before it that begins with "Reference answer:" or "Expected answer:"; what the candidate says is never one.
-    A prompt without either gets the least, and the reason says so.
+    line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
+    gets the minimum, with that reason.
     """
     found = _candidate(request)
     if found is None:
@@ -57,15 +57,15 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
 
 def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references: Sequence[str]) -> str:
-    """The rule itself, for a ``decide`` that finds response and reference in its prompts in a way of its own.
+    """The rule itself, for a ``decide`` that finds response and reference in its own way.
 
     Compared are casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
     contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
-    the minimum, any other the value at the share that token F1 gives, rounded half up. So a scale of 0 and 1 gets 1
-    from F1 = 0.5 on. Of several references the best counts; several responses are read as one.
+    the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
+    F1 = 0.5 gets 1. The best of several references counts; several responses are joined.
 
-    The answer is JSON that fills the verdict's schema (``response_format``), or else the form that the prompt shows
-    after the candidate; without either, it is the word "correct" or "incorrect".
+    The answer is JSON for the verdict's schema (``response_format``), or else for the form that the prompt shows after
+    the candidate; without either, it is the word "correct" or "incorrect".
 
     Raises:
         UsageError: the schema is not one of ours: objects, whole numbers and texts.
@@ -81,10 +81,7 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
 
 
 def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
-    """A value that ``schema``, as `medtasks.judge.rubric.verdict_schema` makes it, allows: as good as ``mark``, 0 to 1.
-
-    A whole number is the one at that share of its scale, rounded half up; a text is the ``reason``.
-    """
+    """A value for a schema of `medtasks.judge.rubric.verdict_schema`: on each scale the score at fraction ``mark``."""
     match schema:
         case {"type": "object", "properties": dict(properties)}:
             return {name: _filled(one, mark, reason) for name, one in properties.items()}
@@ -115,12 +112,12 @@ def _mark(said: Sequence[str], wanted: Sequence[str]) -> Fraction:
 def _words(text: str) -> list[str]:
     text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
     words = re.findall(r"[^\W_]+", text)
-    # an article that stands last names something: "type A"
+    # a final article is a name: "type A"
     return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
 
 
 def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
-    # a repair request repeats the prompt in an earlier message
+    # in a repair request the prompt is in an earlier message
     asked = (text_of(message) for message in request["messages"] if message.get("role") == "user")
     return next(filter(None, map(_BLOCK.search, asked)), None)
 

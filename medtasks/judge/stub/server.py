@@ -1,4 +1,4 @@
-"""The stub judge's server: OpenAI's chat API, as far as judging needs it."""
+"""The stub judge's server: the part of OpenAI's chat API that judging needs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aiohttp import web
 
 from medtasks.errors import UsageError
 from medtasks.judge.stub.rule import rule_based, text_of
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 __all__ = ["MODEL", "Received", "StubJudge"]
 
@@ -28,25 +27,25 @@ LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well b
 
 @dataclass(frozen=True)
 class Received:
-    """One chat request. The API key is not in it, only whether one came."""
+    """One chat request, without the API key."""
 
     body: Mapping[str, Any]
     with_key: bool
 
 
 class StubJudge:
-    """The server, as a context manager; it runs in a thread with an event loop of its own.
+    """The server, as a context manager; it runs in a thread with its own event loop.
 
     Args:
-        decide: request body -> content of the answer. Runs on the server's loop, so keep it quick. If it raises, the
-            client gets a 500 and leaving the context raises the first such error.
-        latency: seconds to every answer.
-        port: on 127.0.0.1; 0 takes a free one. Entering raises ``OSError`` if it cannot be had.
+        decide: request body -> content of the answer. Runs on the server's loop, so it must be fast. If it raises, the
+            client gets a 500, and leaving the context raises the first such error.
+        latency: seconds before every answer.
+        port: on 127.0.0.1; 0 takes a free one. Entering raises ``OSError`` if it is not available.
         keep_requests: ``False`` leaves ``requests`` empty, for a server that runs for long.
 
     Attributes:
         requests: the chat requests in order of arrival.
-        counts: chat requests finished, by outcome: "ok", "bad_request", "decide_failed".
+        counts: finished chat requests by outcome: "ok", "bad_request", "decide_failed".
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class StubJudge:
     def url(self) -> str:
         """The API's base, as OpenAI clients take it."""
         if self._port is None:
-            raise UsageError("StubJudge: it has no address before it is entered; use `with StubJudge() as stub`")
+            raise UsageError("StubJudge: it has no address until it is entered; use `with StubJudge() as stub`")
         return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> StubJudge:
@@ -91,18 +90,16 @@ class StubJudge:
     def _run(self, started: Future[int]) -> None:
         try:
             asyncio.run(self._serve(started))
-        except BaseException as error:  # the port is taken: raised where the caller waits
+        except BaseException as error:  # for example a port in use: raised in the caller's thread
             if started.done():
                 raise
             started.set_exception(error)
 
     async def _serve(self, started: Future[int]) -> None:
-        from aiohttp import web
-
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes([web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 is for ever
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
@@ -112,8 +109,6 @@ class StubJudge:
             await runner.cleanup()
 
     async def _models(self, _: web.Request) -> web.Response:
-        from aiohttp import web
-
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}
         return web.json_response({"object": "list", "data": [model]})
 
@@ -130,14 +125,12 @@ class StubJudge:
 
     async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
-        from aiohttp import web
-
         await asyncio.sleep(self._latency)
         try:
             document = completion(body, self._decide(body))
         except UsageError:  # the request's fault
             raise
-        except Exception as error:  # decide is the caller's: the client must get an answer whatever it raises
+        except Exception as error:  # the caller's function may raise anything
             self._failure = self._failure or error
             self.counts["decide_failed"] += 1
             return _problem(500, "decide raised an error", "server_error")
@@ -149,7 +142,7 @@ def _chat_body(raw: bytes) -> dict[str, Any]:
     try:
         body: Any = json.loads(raw)
     except (ValueError, RecursionError):
-        raise UsageError("the body is not JSON") from None
+        raise UsageError("the body is not valid JSON") from None
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         raise UsageError("the body has no model name")
     messages = body.get("messages")
@@ -159,7 +152,7 @@ def _chat_body(raw: bytes) -> dict[str, Any]:
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
-    """The document that answers a chat request."""
+    """The response to a chat request."""
     prompt = sum(_tokens(text_of(message)) for message in body["messages"])
     completed = _tokens(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
@@ -174,12 +167,10 @@ def completion(body: Mapping[str, Any], content: str | None, refusal: str | None
 
 
 def _tokens(text: str) -> int:
-    """Blanks and line ends, as a measure of length that costs nothing."""
+    """A cheap measure of length: spaces and line ends."""
     return text.count(" ") + text.count("\n") + 1 if text else 0
 
 
 def _problem(status: int, message: str, kind: str) -> web.Response:
-    from aiohttp import web
-
     error = {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}
     return web.json_response({"error": error}, status=status)

@@ -1,15 +1,13 @@
-"""Predictions made elsewhere: read from the layouts that people have, and joined with a task's documents."""
+"""Predictions made with other tools: reading their files, and matching them with a task's documents."""
 
 from __future__ import annotations
 
-from medtasks.results.foreign.layouts import LAYOUTS, Layout, read_predictions
+from medtasks.results.foreign.layouts import LAYOUTS, Layout, read_predictions, recognise, task_in_name
 from medtasks.results.foreign.matching import Joined, join
 from medtasks.results.foreign.prediction import Prediction
-from medtasks.results.foreign.recognise import NAMES, recognise, task_in_name
 
 __all__ = [
     "LAYOUTS",
-    "NAMES",
     "Joined",
     "Layout",
     "Prediction",

@@ -17,12 +17,12 @@ __all__ = ["Columns", "column_names", "parse_row", "read_csv"]
 
 _MEANINGS = ("sample_id", "response", "task", "img_id", "question")
 _JUDGED = frozenset({"eval_json", "original"})
-"""Fields of Kvasir-VQA-x1's ``*_eval.json``: there ``answer`` is the reference, elsewhere it may be anything."""
+"""Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; elsewhere it may be anything."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The file's name of each column, and those that the user named: these must be there."""
+    """The file's name of each column, and the names that the user gave: these columns are required."""
 
     names: Mapping[str, str]
     named: tuple[str, ...]
@@ -34,10 +34,10 @@ class Columns:
 
 
 def column_names(columns: Mapping[str, str]) -> Columns:
-    """``columns`` checked, and filled up with the default names.
+    """``columns`` checked, with default names for the rest.
 
     Raises:
-        UsageError: a column that has no meaning here.
+        UsageError: a column that is not one of ours.
     """
     for meaning in columns:
         if meaning not in _MEANINGS:
@@ -46,10 +46,10 @@ def column_names(columns: Mapping[str, str]) -> Columns:
 
 
 def parse_row(row: Mapping[str, Any], columns: Columns, where: Where) -> Prediction:
-    """The prediction in a row; columns that are not asked for are left alone, null means that a key is not known.
+    """The prediction in a row; other columns are ignored, null means that a key is not known.
 
     Raises:
-        DataError: a column is missing or holds no text, or nothing in the row says which sample it answers.
+        DataError: a column is missing or is not a text, or nothing in the row identifies its sample.
     """
     for name in columns.required:
         if name not in row:

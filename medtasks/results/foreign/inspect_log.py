@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data.archive import open_archive, read_member
-from medtasks.data.files import MAX_JSON_BYTES, read_regular
+from medtasks.data.files import MAX_JSON_BYTES
 from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, wrong
 from medtasks.errors import DataError
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.results.foreign.prediction import Prediction, content_of
 
 __all__ = ["read_inspect"]
 
@@ -22,9 +22,9 @@ _ZSTANDARD = 93
 
 
 def read_inspect(path: Path) -> list[Prediction]:
-    """Predictions of a log, whose samples are told by `sample_id` in their metadata, their id, or their input.
+    """Predictions of a log, whose samples are identified by `sample_id` in their metadata, their id or their input.
 
-    A sample that ended in an error has no response: it is counted as failed.
+    A sample that ended in an error has no response and counts as failed.
 
     Raises:
         DataError: the file cannot be read, holds no samples, a sample was asked in several epochs, or lacks a field.
@@ -45,11 +45,9 @@ def _is_archive(path: Path) -> bool:
 
 def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
     try:
-        log = json.loads(read_regular(path))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+        log = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON that can be read ({error}); fetch it again.") from error
+        raise DataError(f"{path}: not valid JSON ({error}); fetch it again.") from error
     samples = log.get("samples") if isinstance(log, dict) else None
     if not isinstance(samples, list):
         raise DataError(f"{path}: holds no list `samples`, so it is not a log of Inspect; choose another layout.")
@@ -65,12 +63,12 @@ def _in_archive(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
             try:
                 sample = json.loads(_member(path, archive, name))
             except (ValueError, RecursionError) as error:
-                raise DataError(f"{where}: not JSON that can be read ({error}); fetch the log again.") from error
+                raise DataError(f"{where}: not valid JSON ({error}); fetch the log again.") from error
             yield _checked(sample, where)
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member; Inspect packs with Zstandard, which ``zipfile`` learns in Python 3.14 only."""
+    """The content of a member; Inspect compresses with Zstandard, which ``zipfile`` supports from Python 3.14."""
     member = archive.getinfo(name)
     if member.compress_type != _ZSTANDARD:
         return read_member(archive, name)
@@ -125,7 +123,7 @@ def _parsed(sample: Mapping[str, Any], where: Where) -> Prediction:
 
 
 def _asked(found: Any) -> str:
-    """The text of the last user message, or the input where it is a text."""
+    """The text of the last user message, or the input itself if it is a text."""
     if is_text(found):
         return str(found)
     messages = found if isinstance(found, list) else []
@@ -134,18 +132,17 @@ def _asked(found: Any) -> str:
 
 
 def _response(output: Any, where: Where) -> str:
-    choices = output.get("choices") if isinstance(output, dict) else None
-    message = (
-        choices[0].get("message") if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
-    )
-    text = _text(message.get("content")) if isinstance(message, dict) else None
+    try:
+        text = _text(output["choices"][0]["message"]["content"])
+    except (TypeError, LookupError):
+        text = None
     if text is None:
         raise wrong(where, "output", output, "the model's message in `choices`")
     return text
 
 
 def _text(content: Any) -> str | None:
-    """A message's text, which may come in parts; None where it has none."""
+    """A message's text, which may be in parts; None if it has none."""
     if is_text(content):
         return str(content)
     parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []

@@ -1,26 +1,41 @@
-"""The layouts by name."""
+"""The layouts of prediction files: recognising and reading them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from medtasks.data.files import read_regular
+from medtasks.data.archive import open_archive
+from medtasks.data.files import check_regular, read_lines
 from medtasks.data.sources import read_json_list, read_jsonl
 from medtasks.errors import DataError, UsageError
 from medtasks.results.foreign import columns as generic
 from medtasks.results.foreign.inspect_log import read_inspect
 from medtasks.results.foreign.lmms_eval_samples import parse_harness_line
 from medtasks.results.foreign.ms_swift import parse_ms_swift_line
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.results.foreign.prediction import Prediction, content_of
 from medtasks.results.foreign.vlmevalkit import read_vlmevalkit
 
-__all__ = ["LAYOUTS", "Layout", "read_predictions"]
+__all__ = ["LAYOUTS", "Layout", "read_predictions", "recognise", "task_in_name"]
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
-LAYOUTS: tuple[str, ...] = get_args(Layout)
+LAYOUTS: Mapping[Layout, str] = {
+    "ms-swift": "ms-swift's JSONL",
+    "jsonl": "JSONL with columns",
+    "json": "a JSON array with columns",
+    "csv": "CSV with columns",
+    "lmms-eval": "a sample file of lmms-eval",
+    "vlmevalkit": "a prediction file of VLMEvalKit",
+    "inspect": "a log of Inspect",
+}
+"""Layouts, with their names for users."""
+
 _NO_COLUMNS: Mapping[str, str] = {}
+_SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
 
 
 def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _NO_COLUMNS) -> list[Prediction]:
@@ -45,7 +60,7 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
         return [generic.parse_row(row.row, names, row.where) for row in read_jsonl(path)]
     if layout == "json":
         names = generic.column_names(columns)
-        return [generic.parse_row(row.row, names, row.where) for row in read_json_list(_content(path), path.name)]
+        return [generic.parse_row(row.row, names, row.where) for row in read_json_list(content_of(path), path.name)]
     if layout == "csv":
         return generic.read_csv(path, generic.column_names(columns))
     if columns:
@@ -58,8 +73,71 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
     return [parse(row.row, row.where) for row in read_jsonl(path)]
 
 
-def _content(path: Path) -> bytes:
+def recognise(path: Path) -> Layout:
+    """The layout of the file ``path``.
+
+    Raises:
+        UsageError: it is not recognised.
+        DataError: the file cannot be read, or is empty.
+    """
     try:
-        return read_regular(path)
+        check_regular(path)
+        layout = _of_archive(path) if zipfile.is_zipfile(path) else _of_text(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    if layout is None:
+        raise UsageError(f"{path}: its layout is not recognised; name its layout with --from.")
+    return layout
+
+
+def task_in_name(path: Path) -> str | None:
+    """The task that lmms-eval wrote into the name of a sample file.
+
+    >>> task_in_name(Path("20260101_000000_samples_mi_cxr_icr.jsonl"))
+    'mi_cxr_icr'
+    """
+    found = _SAMPLES.search(path.name)
+    return found["task"] if found else None
+
+
+def _of_archive(path: Path) -> Layout | None:
+    with open_archive(path) as archive:
+        names = set(archive.namelist())
+    if "xl/workbook.xml" in names:
+        return "vlmevalkit"
+    return "inspect" if any(name.startswith(("samples/", "_journal/")) for name in names) else None
+
+
+def _of_text(path: Path) -> Layout | None:
+    first = next(_texts(path), None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty; write or fetch it again.")
+    if first.startswith("["):
+        return "json"
+    if first.startswith("{"):
+        return _of_object(first, path)
+    separator = "\t" if "\t" in first else ","
+    names = {name.strip().strip('"') for name in first.split(separator)}
+    if "prediction" in names and (separator == "\t" or "index" in names):
+        return "vlmevalkit"
+    return "csv" if separator == "," and len(names) > 1 else None
+
+
+def _of_object(first: str, path: Path) -> Layout:
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):  # over several lines, or damaged: the layout's reader reports where
+        return "jsonl" if path.suffix == ".jsonl" else "inspect"
+    if {"eval", "samples"} <= row.keys():
+        return "inspect"
+    if "messages" in row:
+        return "ms-swift"
+    return "lmms-eval" if "filtered_resps" in row else "jsonl"
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Lines that are not blank; those of a JSON file in one line are long."""
+    for line in read_lines(path):
+        text = line.decode("utf-8-sig", errors="replace").strip()
+        if text:
+            yield text

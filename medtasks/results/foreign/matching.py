@@ -1,4 +1,4 @@
-"""Joining predictions with the documents that they answer."""
+"""Matching predictions with the documents that they answer."""
 
 from __future__ import annotations
 
@@ -17,48 +17,40 @@ __all__ = ["Joined", "join"]
 
 @dataclass(frozen=True)
 class Joined:
-    """What became of predictions and documents; ids stand in the order of the documents, the rest in file order.
+    """Predictions by sample, and what was left over; ids are in the order of the documents, predictions in file order.
 
-    ``responses`` by sample id; ``missing`` are samples without one. ``unmatched`` predictions fit no document.
-    ``duplicates`` only repeat an earlier response to their sample. ``ambiguous`` are samples whose key other
-    samples share: they got their predictions by the order of both. ``others`` name another task. ``strange`` fit a
-    sample but for its reference answer, which is another one here. ``given`` are the predictions of each sample.
+    Args:
+        given: the predictions of each sample that has some; all have the same response.
+        missing: samples without a prediction.
+        unmatched: predictions that fit no document.
+        duplicates: predictions that repeat an earlier response to their sample.
+        ambiguous: samples whose key other samples share; they got their predictions by the order of both.
+        strange: predictions that fit a sample, but the file has another reference answer than the document.
     """
 
-    responses: dict[str, str]
-    missing: list[str]
-    unmatched: list[Prediction]
-    duplicates: list[Prediction]
-    ambiguous: list[str]
-    others: list[Prediction]
+    given: dict[str, list[Prediction]]
+    missing: list[str] = field(default_factory=list)
+    unmatched: list[Prediction] = field(default_factory=list)
+    duplicates: list[Prediction] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)
     strange: list[Prediction] = field(default_factory=list)
-    given: dict[str, list[Prediction]] = field(default_factory=dict, compare=False)
 
     @property
-    def coverage(self) -> float:
-        """The fraction of the documents that have a response, 0..1."""
-        return len(self.responses) / (len(self.responses) + len(self.missing))
-
-    @property
-    def match_rate(self) -> float | None:
-        """The fraction of the predictions that fit a document, 0..1; None where all name another task."""
-        matched = len(self.responses) + len(self.duplicates)
-        asked = matched + len(self.unmatched) + len(self.strange)
-        return matched / asked if asked else None
+    def responses(self) -> dict[str, str]:
+        """By sample id."""
+        return {sample_id: found[0].response for sample_id, found in self.given.items()}
 
 
-def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]], task: str | None = None) -> Joined:
-    """Give each document its response.
+def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]]) -> Joined:
+    """Match predictions with documents.
 
-    A prediction fits by its sample id if it has one, else by ``img_id`` and ``question`` (white space collapsed,
-    NFC, case kept), else by ``doc_id``, the position in ``documents``, which is checked against the target, else by
-    ``id``, where that is a sample id, or by its ``question``. Where the file names the reference answer, too, that
-    must be the document's.
+    A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
+    against the target), else by ``id`` if that is a sample id, else by ``img_id`` and ``question`` (NFC, whitespace
+    collapsed, case kept), else by ``question`` alone. A reference answer in the file must be that of the document.
 
     Args:
         predictions: in the order of their file. The order matters only for ``ambiguous`` samples.
-        documents: of one task, in the task's order, with ``sample_id``.
-        task: the task's name; predictions that name another are left out, and counted.
+        documents: in the task's order, with ``sample_id``.
 
     Raises:
         UsageError: there are no documents, or two of them have one sample id (documents of several tasks).
@@ -68,14 +60,11 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.sample_ids}
     shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched, others, strange = [], [], []
+    unmatched, strange = [], []
     for one in predictions:
-        if task is not None and one.keys.get("task", task) != task:
-            others.append(one)
-            continue
-        asked = index.fitting(one)
-        fitting = index.of_reference(asked, one)
-        if not asked:
+        matching = index.fitting(one)
+        fitting = index.of_reference(matching, one)
+        if not matching:
             unmatched.append(one)
         elif not fitting:
             strange.append(one)
@@ -88,14 +77,12 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     by_order = {sample_id for group in shared for sample_id in group}
     place = {id(one): number for number, one in enumerate(predictions)}
     return Joined(
-        responses={sample_id: found[0].response for sample_id, found in given.items() if found},
+        given={sample_id: found for sample_id, found in given.items() if found},
         missing=[sample_id for sample_id, found in given.items() if not found],
         unmatched=unmatched,
         duplicates=sorted(duplicates, key=lambda one: place[id(one)]),
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
-        others=others,
         strange=strange,
-        given={sample_id: found for sample_id, found in given.items() if found},
     )
 
 
@@ -117,7 +104,7 @@ def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: 
 
 
 def _repeats(sample_id: str, several: Sequence[Prediction]) -> Sequence[Prediction]:
-    """All but the first of ``several``, which must all say the same."""
+    """All but the first of ``several``, which must all have the same response."""
     for one in several[1:]:
         if one.response != several[0].response:
             raise DataError(
@@ -132,7 +119,7 @@ class _Index:
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
         if not documents:
-            raise UsageError("there are no documents to join predictions with; name a task that has some.")
+            raise UsageError("there are no documents to match predictions with; name a task that has some.")
         self.documents = documents
         self.sample_ids: dict[str, int] = {}
         self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -177,7 +164,7 @@ class _Index:
         return found
 
     def of_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
-        """Those of ``sample_ids`` whose reference answer is the one in the file, where it names one."""
+        """The ``sample_ids`` whose reference answer is that of the file, if it has one."""
         if "target" not in one.keys or "doc_id" in one.keys:
             return sample_ids
         target = _normalised(one.keys["target"]).casefold()
@@ -195,8 +182,8 @@ class _Index:
             if found not in expected:
                 raise DataError(
                     f"{one.where}: field `{name}` is {found!r}, expected {expected[0]!r} of document {number} "
-                    f"({document['sample_id']}); the line is of another task or of other data: name the right task, "
-                    "or prepare the data that the predictions were made on."
+                    f"({document['sample_id']}); the line belongs to another task or to other data: name the right "
+                    "task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
 

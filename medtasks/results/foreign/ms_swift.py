@@ -19,8 +19,8 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     """The prediction in a line with ``images``, ``messages`` and perhaps ``response``.
 
     The image id is the stem of the one image's path, the question the last user message without its ``<image>``.
-    ``response`` goes before the assistant's message, which in some files is the reference; so a ``response``
-    of null is an error.
+    ``response`` takes precedence over the assistant's message, which in some files is the reference; so a
+    ``response`` of null is an error.
 
     Raises:
         DataError: a field is missing or holds something else.

@@ -1,24 +1,27 @@
-"""One prediction made elsewhere, and the checks that all layouts share."""
+"""One prediction made with another tool, and the checks that all layouts share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from medtasks.data.files import read_regular
 from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, text_field, wrong
+from medtasks.errors import DataError
 
-__all__ = ["Prediction", "one_response", "optional_text"]
+__all__ = ["Prediction", "content_of", "one_response", "optional_text"]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One response with its place, and what the file says about the sample that it answers.
+    """One response, its place in the file, and what the file tells about the sample that it answers.
 
     ``keys`` may hold ``img_id`` and ``question``, ``task``, ``id`` (what another tool calls the sample), ``target``
     (the reference answer there), and of a harness line ``doc_id`` (position among the task's documents) and ``medium``.
-    ``verdict`` is what a judge said of the response, ``failed`` why there is none.
+    ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
     """
 
     where: Where
@@ -29,8 +32,16 @@ class Prediction:
     failed: str | None = None
 
 
+def content_of(path: Path) -> bytes:
+    """The content of the file; raises :class:`DataError` if it cannot be read."""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+
+
 def one_response(where: Where, field: str, found: object) -> str:
-    """The one text in ``found``, which may stand in lists within lists; an empty text is a response too.
+    """The one text in ``found``, which may be nested in lists; an empty text is a response too.
 
     Raises:
         DataError: no text, several of them (repeats must be scored one at a time), or something else.
@@ -50,7 +61,7 @@ def one_response(where: Where, field: str, found: object) -> str:
 
 
 def optional_text(row: Mapping[str, Any], field: str, where: Where) -> str | None:
-    """The text of ``field``; None where it is missing or null.
+    """The text of ``field``; None if it is missing or null.
 
     Raises:
         DataError: the field holds something else, or a blank text.

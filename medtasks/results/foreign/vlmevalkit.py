@@ -8,28 +8,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 
 from medtasks.data.csv_table import read_csv_rows
-from medtasks.data.files import MAX_JSON_BYTES, read_regular
+from medtasks.data.files import MAX_JSON_BYTES
 from medtasks.data.records import Where
 from medtasks.data.records.base import wrong
 from medtasks.errors import DataError
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.results.foreign.prediction import Prediction, content_of
 
 __all__ = ["read_vlmevalkit"]
 
 
 def read_vlmevalkit(path: Path) -> list[Prediction]:
-    """Predictions of an ``.xlsx``, ``.tsv`` or ``.csv`` file; which it is shows in its content.
+    """Predictions of an ``.xlsx``, ``.tsv`` or ``.csv`` file; recognised by its content.
 
-    ``index`` is the sample's id there; ``sample_id``, ``img_id`` or ``image_path`` say better which it is, where the
-    dataset had such a column. An empty cell of ``prediction`` is an empty response.
+    ``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better if the
+    dataset has such a column. An empty cell of ``prediction`` is an empty response.
 
     Raises:
         DataError: the file cannot be read, or a row lacks ``prediction``, or what says which sample it answers.
     """
-    try:
-        data = read_regular(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    data = content_of(path)
     if data.startswith(b"PK"):
         rows = list(_sheet(path, data))
     else:
