@@ -31,7 +31,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 
 
 def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
-    model = MedtasksVLM(str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
+    model = MedtasksVLM(pretrained=str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
     model.task_dict = bench.task_dict
     return model
 

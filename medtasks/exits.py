@@ -1,8 +1,7 @@
-"""The border between our functions and the harness's command line.
+"""Ending the process as a command should: one sentence and exit code 1 after an error, at once after an interrupt.
 
 The harness answers any exception with a traceback, several retries and exit code 0, so a script would take a
-failed run for a finished one; at the border every :class:`MedtasksError` becomes one sentence and exit code 1.
-Python in turn swallows an interrupt that arrives within a destructor; here it arrives after all.
+failed run for a finished one. And Python swallows an interrupt that arrives within a destructor.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["INTERRUPTED", "at_border", "interrupts_arrive"]
+__all__ = ["INTERRUPTED", "exit_with_sentence", "interrupts_arrive"]
 
 INTERRUPTED = 130
 """Exit code of a program that was interrupted (SIGINT), as shells have it."""
@@ -29,7 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def at_border(function: Callable[P, R]) -> Callable[P, R]:
+def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
     """Let ``function`` end the process with one sentence where it raises :class:`MedtasksError`.
 
     Raises:
