@@ -20,7 +20,7 @@ from medtasks.errors import MedtasksError
 __all__ = ["INTERRUPTED", "exit_with_sentence", "interrupts_arrive"]
 
 INTERRUPTED = 130
-"""Exit code of a program that was interrupted (SIGINT), as shells have it."""
+"""Exit code of an interrupted program (SIGINT), as in shells."""
 _AGAIN = 0.05
 """Seconds after which a swallowed interrupt is sent again."""
 
@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 
 def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
-    """Let ``function`` end the process with one sentence where it raises :class:`MedtasksError`.
+    """Make ``function`` end the process with one sentence if it raises :class:`MedtasksError`.
 
     Raises:
-        SystemExit: with code 1, after ``medtasks: <message>`` went to standard error; the cause stays attached.
+        SystemExit: with code 1, after printing ``medtasks: <message>`` to standard error; the cause stays attached.
     """
 
     @functools.wraps(function)
@@ -48,7 +48,7 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def interrupts_arrive() -> Iterator[None]:
-    """Send SIGINT again where Python only printed its KeyboardInterrupt, since it was raised within a destructor.
+    """Send SIGINT again if Python only printed its KeyboardInterrupt because it was raised within a destructor.
 
     The package ``regex`` has such destructors: an interrupt while metrics compile their patterns was often lost.
     """

@@ -100,9 +100,9 @@ def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
     return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
 
 
-def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _total(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The counts of all replicas added up, by their names."""
-    total: dict[str, int] = {}
+    total: dict[str, float] = {}
     for replica in counts:
         for kind, count in replica.items():
             total[kind] = total.get(kind, 0) + count

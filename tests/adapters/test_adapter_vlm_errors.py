@@ -112,7 +112,7 @@ def test_truncated_weights(vlm: Create, capsys: pytest.CaptureFixture[str], tiny
         ({"type": "video", "url": "film.mp4"}, "a part of type 'video'"),
         ({"type": "image", "url": "nowhere.png"}, "nowhere.png: the image cannot be read"),
         ({"type": "image", "url": Image.new("I;16", (8, 8))}, "mode 'I;16'"),
-        ({"type": "image", "url": 5}, "an image part holds int".capitalize()),
+        ({"type": "image", "url": 5}, "An image part is int"),
     ],
 )
 def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, Any], expected: str) -> None:
