@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["METHOD", "fingerprint_directory", "fingerprint_of"]
+__all__ = ["fingerprint_directory", "fingerprint_of"]
 
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
 _WHOLE = 64 * 2**20

@@ -126,9 +126,6 @@ def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
 @functools.cache
 def _weights(checkpoint: str) -> dict[str, str]:
     """The fingerprint of a checkpoint in a folder of this machine, as our own back-ends have it."""
-    from medtasks.adapters._fingerprint import METHOD, fingerprint_directory
+    from medtasks.adapters._fingerprint import fingerprint_of
 
-    folder = Path(checkpoint).expanduser()
-    if not (folder / "config.json").is_file():
-        return {}
-    return {"fingerprint": fingerprint_directory(folder), "fingerprint_method": METHOD}
+    return fingerprint_of(checkpoint) if (Path(checkpoint).expanduser() / "config.json").is_file() else {}
