@@ -1,4 +1,4 @@
-"""Answers for batches of prompts: with what they share computed once, or each from the start."""
+"""Answers to batches of prompts, computing once what they share, or every prompt from the start."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from ._budget import Budget, default_tokens, is_out_of_memory
 from ._decoding import Answer, Decoder
 from ._generation import GenerationSettings
 from ._messages import Conversation
-from ._plain import alike, padded
 from ._prefix import SharedPrefix, refusal
-from ._reading import Prompt, Reader
+from ._reading import Prompt, Reader, alike, padded
 
 __all__ = ["Answering"]
 
 TRIED = 4
-"""Tokens for which scores with and without sharing are compared, once for every kind of batch."""
+"""Tokens whose scores with and without sharing are compared, once for every kind of batch."""
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
-"""Largest difference of the scores, relative to the largest of them. Padding a batch alone changes them by 1e-6 in
-single precision and by nearly 0.01 in bfloat16; wrong positions or masks change them by 0.01 to 0.2."""
+"""Largest allowed difference of scores, relative to the largest of them. Padding alone changes them by 1e-6 in single
+precision and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2."""
 
 
 class Answering:
     """A model and its processor, answering prompts.
 
-    Prompts share what they have in common where the model's class allows it, and only after the first batch of each
-    kind (no picture, one, several; video; one row, several) has shown the same scores as without sharing.
+    Prompts share what they have in common if the model's class allows it and the first batch of each kind (no
+    picture, one, several; video; one row, several) had the same scores as without sharing.
 
     Args:
         model: in evaluation mode, on its device.
         processor: with a tokenizer that pads left.
         share_prefix: False computes every prompt from the start.
-        batch_tokens: of a batch, padding and answers included; None for a share of the free memory.
+        batch_tokens: per batch at most, padding and answers included; None for a share of the free memory.
     """
 
     def __init__(self, model: Any, processor: Any, *, share_prefix: bool, batch_tokens: int | None) -> None:
@@ -67,24 +66,24 @@ class Answering:
         }
 
     def free(self) -> None:
-        """Let go of the model and of everything on its device; only :meth:`usage` can be asked afterwards."""
+        """Release the model and everything on its device; only :meth:`usage` works afterwards."""
         self._shared.free()
         del self._model, self._decoder
 
     def read(self, conversation: Conversation) -> Prompt:
-        """The prompt of a conversation; any thread may call it. Raises :class:`DataError`."""
+        """The prompt of a conversation; thread-safe. Raises :class:`DataError`."""
         prompt = self._reader.prompt(conversation)
         return prompt if self.not_shared else prompt.without_pixels()
 
     def answer(
         self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        """One answer per prompt; ``talks`` are what they were read from, ``seed`` is that of a sampled answer.
+        """One answer per prompt; ``talks`` are their conversations, ``seed`` that of a sampled answer.
 
         Raises
         ------
         MedtasksError
-            Where a single prompt does not fit into memory.
+            A single prompt does not fit into memory.
         """
         lengths = [prompt.tokens + settings.max_new_tokens for prompt in prompts]
 
@@ -108,7 +107,7 @@ class Answering:
         return [self._settled(answer, talk, settings) for answer, talk in zip(answers, talks, strict=True)]
 
     def _settled(self, answer: Answer, talk: Conversation, settings: GenerationSettings) -> Answer:
-        """``answer``, or where rounding may have decided it, the one to its prompt alone, computed from the start."""
+        """``answer``, or if rounding may have decided it, the answer to its prompt alone, computed from the start."""
         if not answer.tied:
             return answer
         self._ties += 1
@@ -129,7 +128,7 @@ class Answering:
         return [answers[number] for number in range(len(prompts))]
 
     def _with_pixels(self, talk: Conversation, prompt: Prompt) -> Prompt:
-        """The prompt with all its inputs; it was read without pixels while prompts were shared."""
+        """The prompt with all its inputs: while prompts are shared they are read without pixels."""
         has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
         return prompt if has_them else self._reader.prompt(talk)
 
@@ -150,19 +149,18 @@ class Answering:
         return not self.not_shared
 
     def _difference(self, talks: Sequence[Conversation], prompts: Sequence[Prompt]) -> str | None:
-        """How answers with sharing differ from those without; None where they do not."""
+        """How answers with sharing differ from those without; None if they do not."""
         alone = [self._decoder.scores(self._padded([self._reader.prompt(talk)]), TRIED) for talk in talks]
         try:
             tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
-        except Exception as error:  # whatever a class that nobody tried may do
+        except Exception as error:  # an untried class may raise anything
             if is_out_of_memory(error):
                 raise
             return first_line(error)
         limit = TOLERANCE[self._model.dtype]
         for row, (expected_tokens, expected) in enumerate(alone):
-            same = (
-                int((tokens[row] == expected_tokens[0]).cumprod(0).sum()) + 1
-            )  # the first other token is of equal input
+            # scores up to and including the first different token have the same input
+            same = int((tokens[row] == expected_tokens[0]).cumprod(0).sum()) + 1
             gap = float((scores[row, :same] - expected[0, :same]).abs().max() / expected.abs().max())
             if not gap <= limit:
                 return f"scores differ by {gap:.1%} from those of the prompt alone"

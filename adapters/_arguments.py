@@ -1,47 +1,71 @@
-"""Reading model arguments and generation settings, which arrive as whatever the harness made of a string."""
+"""Model arguments and generation settings: declared as pydantic models, refused with one sentence."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
 from medtasks.errors import UsageError
 
-__all__ = ["read_flag", "read_integer", "read_limit", "read_number", "read_text"]
+__all__ = ["Arguments", "Count", "Natural", "NonNegative", "Settings", "Share"]
 
 
-def read_text(value: object) -> str | None:
-    """``value`` as text, None where it is None or empty (the harness turns ``revision=12`` into a number)."""
-    text = None if value is None else str(value)
-    return text or None
-
-
-def read_integer(name: str, value: object, *, least: int) -> int:
-    """``value`` as an integer of at least ``least``; raises :class:`UsageError` naming ``name``."""
-    number = read_number(name, value, least=least, kind="an integer")
-    if number != int(number):
-        raise UsageError(f"{name} is {value!r}, expected an integer of at least {least}.")
-    return int(number)
-
-
-def read_limit(name: str, value: object) -> int | None:
-    """``value`` as an integer of at least 1; None, where none is given, sets no limit."""
-    return None if value is None else read_integer(name, value, least=1)
-
-
-def read_number(name: str, value: object, *, least: float, most: float = float("inf"), kind: str = "a number") -> float:
-    """``value`` as a finite number in ``[least, most]``; raises :class:`UsageError` naming ``name``."""
-    expected = f"{kind} of at least {least}" if most == float("inf") else f"{kind} from {least} to {most}"
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise UsageError(f"{name} is {value!r}, expected {expected}.")
-    try:
-        number = float(value)
-    except ValueError:
-        raise UsageError(f"{name} is {value!r}, expected {expected}.") from None
-    if not least <= number <= most or number == float("inf"):
-        raise UsageError(f"{name} is {value!r}, expected {expected}.")
-    return number
-
-
-def read_flag(name: str, value: object) -> bool:
-    """``value`` as True or False; raises :class:`UsageError` naming ``name``."""
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} is {value!r}, expected true or false.")
+def _refuse_flag(value: object) -> object:
+    if isinstance(value, bool):  # which pydantic would take for 0 or 1
+        raise ValueError("expected a number")
     return value
+
+
+_Number = BeforeValidator(_refuse_flag)
+Count = Annotated[int, _Number, Field(ge=1)]
+Natural = Annotated[int, _Number, Field(ge=0)]
+NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, _Number, Field(ge=0, le=1)]
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(BaseModel):
+    """Settings that users write; ``source`` is what messages call the place where they stand."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: ClassVar[str] = "generation_kwargs"
+
+    @classmethod
+    def read(cls: type[S], given: Mapping[str, Any]) -> S:
+        """``given`` checked; None and empty text leave a setting at its default.
+
+        Raises:
+            UsageError: a setting is missing, unknown or out of range; names it, what was found and what is expected.
+        """
+        try:
+            return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
+        except ValidationError as error:
+            raise UsageError(f"{cls.source}: {cls._sentence(error.errors()[0])}.") from error
+
+    @classmethod
+    def _sentence(cls, error: Any) -> str:
+        name = ".".join(map(str, error["loc"]))
+        if error["type"] == "missing":
+            return f"{name} is missing"
+        if error["type"] == "extra_forbidden":
+            known = (field for field, info in cls.model_fields.items() if info.annotation is not Any)
+            return f"unknown argument {name}; known are {', '.join(known)}"
+        expected = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+        return f"{name} is {error['input']!r}, {re.sub('expected (?=greater|less)', 'expected a number ', expected)}"
+
+
+class Arguments(Settings):
+    """``--model_args`` of a back-end; the harness turns ``revision=12`` into a number.
+
+    The harness also passes the three fields to every back-end; those that use one declare it again.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+    source: ClassVar[str] = "model_args"
+
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None

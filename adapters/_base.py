@@ -1,8 +1,9 @@
-"""What all three adapters share: how they are created, which requests they refuse, which replica they are."""
+"""What all back-ends share: how they are created, which requests they refuse, which replica they are."""
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +14,20 @@ from lmms_eval.api.instance import GenerationResult
 from lmms_eval.api.model import lmms
 from loguru import logger
 
-from medtasks.border import at_border
 from medtasks.errors import UsageError
+from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import in_rounds, is_padding, reply_of
 
-__all__ = ["MedtasksAdapter", "Response", "refuse_unknown"]
+__all__ = ["MedtasksAdapter", "Response"]
+
+_DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
 
 
 @dataclass
 class Response(GenerationResult):  # type: ignore[misc]
-    """One response of our back-ends: a blank text is one, too, unless ``failed`` says why there is none.
+    """One response of our back-ends; an empty text is a response, too, unless ``failed`` gives the reason for none.
 
-    ``finish`` is ``stop`` or, where the token limit cut the response off, ``length``.
+    ``finish`` is ``stop`` or, if the token limit cut the response off, ``length``.
     """
 
     finish: str | None = None
@@ -40,33 +43,32 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     is_simple = False
     show_progress = True
-    """Whether ``generate_until`` shows a bar; whoever calls it batch by batch shows one of its own."""
+    """Whether ``generate_until`` shows a progress bar; a caller that sends batch by batch shows its own."""
 
     answers_all_rounds = False
-    """Whether an answer to a task of several rounds holds all of them."""
+    """Whether one answer to a task of several rounds holds all of them."""
 
     max_failed: float | None = None
     """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions in ``requests`` that are answered together, in the order of answering, padding left out.
+        """Positions in ``requests`` of each batch, in the order of answering, without padding; by default one batch.
 
-        What has been answered is safe as soon as a batch is done, so a back-end that works for its answers plans
-        small batches; the default is one of all.
+        Answers are stored after each batch, so a back-end that takes its time plans small ones.
         """
         return [[number for number, request in enumerate(requests) if not is_padding(request)]]
 
     @classmethod
-    @at_border
+    @exit_with_sentence
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
-        """Create the adapter from ``key=value,…``, which wins over the harness's own options.
+        """Create the back-end from ``key=value,…``, which wins over the harness's own options.
 
-        The harness passes ``--batch_size 1`` where the user gave none, so that is no limit here.
+        The harness passes ``--batch_size 1`` by default, so that value sets no limit here.
 
         Raises
         ------
         UsageError
-            Where ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
+            ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
         """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
@@ -80,35 +82,33 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return cls(**{**harness, **arguments})
 
     def join_replicas(self, device: str = "cpu") -> torch.device:
-        """Take this process's place among the replicas and return the device that ``device`` means for it.
+        """Join the replicas of this run and return the device of this one.
 
-        ``device`` is ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
+        ``device`` is ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
         processes each takes its own GPU, so ``cuda:N`` is refused.
 
         Raises
         ------
         UsageError
-            Where the device is unknown, not on this machine, or contradicts how the processes were launched.
+            The device is unknown, not on this machine, or contradicts how the processes were launched.
         """
         replicas = int(os.environ.get("WORLD_SIZE", "1"))
-        kind, index = _read_device(device)
-        _check_device(device, kind, index, replicas)
+        kind = _checked_kind(device, replicas)
         # A lone process picks its device itself; with several the process group depends on it (gloo or nccl).
         on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())
         self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
-        if self.accelerator.num_processes != replicas:
-            joined = self.accelerator.num_processes
-            raise UsageError(
-                f"{replicas} processes were launched, but accelerate joined {joined}; on CPU launch them with "
-                "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N."
-            )
-        _warn_of_lone_process(replicas)
         self._rank = self.accelerator.process_index
         self._world_size = self.accelerator.num_processes
+        if self._world_size != replicas:
+            raise UsageError(
+                f"{replicas} processes were launched, but accelerate joined {self._world_size}; on CPU launch them "
+                "with ACCELERATE_USE_CPU=true torchrun --nproc_per_node N."
+            )
+        _warn_of_lone_process(replicas)
         own: torch.device = self.accelerator.device
-        if self._world_size > 1:
+        if replicas > 1:
             if kind == "cuda" and own.type != "cuda":
-                raise UsageError(f"device={device} was asked for, but these processes run on {own.type}.")
+                raise UsageError(f"device={device} was given, but these processes run on {own.type}.")
         elif kind != "auto":
             own = torch.device(device)
         elif own.type != "cuda":
@@ -118,11 +118,11 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        """Where this replica's tensors live; the harness puts its own counts there."""
+        """Device of this replica's tensors; the harness puts its own counts there."""
         return self._device
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """Answer tasks of several rounds, every round of all requests together; padding is answered blank, unread."""
+        """Answer tasks of several rounds, each round of all requests together; padding gets an empty answer, unread."""
 
         def ask(asked: list[Any]) -> list[Any]:
             return [reply_of(one) for one in self.generate_until(asked)]
@@ -139,16 +139,10 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
 
 
-def refuse_unknown(model: str, known: tuple[str, ...], unknown: dict[str, Any]) -> None:
-    """Raise :class:`UsageError` where ``unknown`` holds an argument; harness-wide ones may be None."""
-    if unknown:
-        raise UsageError(f"{model}: unknown argument {', '.join(sorted(unknown))}; known are {', '.join(known)}.")
-
-
 def _warn_of_lone_process(replicas: int) -> None:
-    """Say that ``accelerate launch --cpu --num_processes N`` starts one process, whatever N is.
+    """Warn that ``accelerate launch --cpu --num_processes N`` starts one process, whatever N is.
 
-    The launcher leaves a master address behind when it was asked for several, but no world size.
+    The launcher leaves a master address behind when several were asked for, but no world size.
     """
     forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
     if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:
@@ -158,21 +152,17 @@ def _warn_of_lone_process(replicas: int) -> None:
         )
 
 
-def _read_device(device: str) -> tuple[str, int | None]:
-    kind, colon, number = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (colon and (kind != "cuda" or not number.isdecimal())):
+def _checked_kind(device: str, replicas: int) -> str:
+    """``auto``, ``cpu`` or ``cuda``, after checking that this machine has the device."""
+    match = _DEVICE.fullmatch(device)
+    if match is None:
         raise UsageError(f"device is {device!r}, expected auto, cpu, cuda or cuda:N.")
-    return kind, int(number) if colon else None
-
-
-def _check_device(device: str, kind: str, index: int | None, replicas: int) -> None:
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device={device} was asked for, but torch sees no GPU here; use device=cpu.")
-    if index is None:
-        return
-    if replicas > 1:
+    if match["kind"] == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device={device} was given, but torch sees no GPU here; use device=cpu.")
+    if match["index"] and replicas > 1:
         raise UsageError(
             f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
         )
-    if index >= torch.cuda.device_count():
-        raise UsageError(f"device={device} was asked for, but torch sees {torch.cuda.device_count()} GPU(s) here.")
+    if match["index"] and int(match["index"]) >= torch.cuda.device_count():
+        raise UsageError(f"device={device} was given, but torch sees {torch.cuda.device_count()} GPU(s) here.")
+    return match["kind"]

@@ -1,4 +1,4 @@
-"""How many rows go to the device at once, and what happens when that was too much."""
+"""How many rows go to the device at once, and what happens when memory runs out."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from medtasks.errors import MedtasksError
 __all__ = ["Budget", "default_tokens", "is_out_of_memory"]
 
 SHARE = 0.25
-"""Of the free memory, for keys and values by default; copies of them, activations and scores need the rest."""
+"""Share of the free memory for keys and values; copies of them, activations and scores need the rest."""
 LEAST, MOST = 2_048, 65_536
 CALM = 64
-"""After so many batches without running out of memory larger ones are tried again."""
+"""After this many batches without running out of memory, larger ones are tried again."""
 T = TypeVar("T")
 
 
 class Budget:
-    """Batches of at most ``tokens`` tokens, padding and answers included; a single row always is one.
+    """Batches of at most ``tokens`` tokens, padding and answers included, or of a single longer row.
 
     Args:
-        tokens: of a batch.
-        free: lets go of what is kept on the device.
+        tokens: per batch.
+        free: releases what is kept on the device.
     """
 
     def __init__(self, tokens: int, free: Callable[[], None]) -> None:
@@ -38,14 +38,14 @@ class Budget:
         self._calm = 0
 
     def run(self, lengths: Sequence[int], compute: Callable[[range], list[T]]) -> Iterator[T]:
-        """What ``compute`` returns for consecutive rows of ``lengths`` tokens, in their order.
+        """Yield what ``compute`` returns for consecutive rows of ``lengths`` tokens, in their order.
 
-        Where memory runs out, the batch is halved, and so are the next ones.
+        If memory runs out, the batch is halved, and so are the next ones.
 
         Raises
         ------
         MedtasksError
-            Where a single row does not fit.
+            A single row does not fit.
         """
         start = 0
         while start < len(lengths):
@@ -77,7 +77,7 @@ class Budget:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-        # only here is the error gone, and with it what its frames held
+        # the error, whose frames hold tensors, is released only here
         self._free()
         gc.collect()
         if torch.cuda.is_available():
@@ -99,7 +99,7 @@ class Budget:
 
 
 def default_tokens(model: Any) -> int:
-    """Tokens whose keys and values take a quarter of the memory that is free on the model's device."""
+    """Tokens whose keys and values take a quarter of the free memory of the model's device."""
     config = model.config.get_text_config(decoder=True)
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -112,5 +112,5 @@ def default_tokens(model: Any) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device, or the machine, has no memory left for what was asked of it."""
+    """Whether the device or the machine ran out of memory."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -22,9 +22,9 @@ single precision the size of a batch changes scores by some 1e-6 of the largest.
 
 @dataclass(frozen=True)
 class Answer:
-    """One generated answer; ``finish`` is ``stop`` or, where the token limit cut it off, ``length``.
+    """One generated answer; ``finish`` is ``stop`` or, if the token limit cut it off, ``length``.
 
-    ``tied`` means that at some token a second one was so close that another summation order could have chosen it.
+    ``tied``: at some token the second best was so close that another summation order could have chosen it.
     """
 
     text: str
@@ -34,13 +34,13 @@ class Answer:
     tied: bool = False
 
     def response(self) -> Response:
-        """As the harness takes it."""
+        """The answer as the harness takes it."""
         counts = TokenCounts(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
         return Response(self.text, counts, finish=self.finish)
 
 
 class Decoder:
-    """Generates with a model, from inputs that its processor or :class:`SharedPrefix` made."""
+    """Generates with a model, from inputs made by its processor or :class:`SharedPrefix`."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
@@ -48,11 +48,11 @@ class Decoder:
 
     @property
     def exact(self) -> bool:
-        """Whether sums are precise enough that only ties depend on how they are computed."""
+        """Whether sums are precise enough that only ties depend on the order of summation."""
         return bool(self._model.dtype == torch.float32)
 
     def decode(self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
-        """One answer per row of ``inputs``; ``seed`` is that of a sampled one."""
+        """One answer per row of ``inputs``; ``seed`` is used for sampling."""
         length = inputs["input_ids"].shape[1]
         extra: dict[str, Any] = {}
         if settings.until and settings.num_beams == 1:
@@ -92,7 +92,7 @@ class Decoder:
         ends = set(ends) if isinstance(ends, (list, tuple)) else {ends}
         end = next((i for i, token in enumerate(row) if token in ends), None)
         if end is None:
-            while row and row[-1] == self._tokenizer.pad_token_id:  # it met a stop string before others ended
+            while row and row[-1] == self._tokenizer.pad_token_id:  # it reached a stop string before other rows ended
                 row = row[:-1]
         else:
             row = row[: end + 1]
@@ -103,7 +103,7 @@ class Decoder:
 
 
 class _Margins(LogitsProcessor):  # type: ignore[misc]
-    """Notes at which tokens the best two scores are tied; changes nothing."""
+    """Records the tokens at which the best two scores are tied; changes nothing."""
 
     def __init__(self) -> None:
         self._steps: list[torch.Tensor] = []
@@ -114,5 +114,5 @@ class _Margins(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def ties(self, rows: int) -> list[list[bool]]:
-        """For each row whether each token was tied; empty where nothing was noted."""
+        """For each row whether each token was tied; empty if nothing was recorded."""
         return torch.stack(self._steps, dim=1).tolist() if self._steps else [[]] * rows

@@ -1,4 +1,4 @@
-"""What the vision tower makes of pictures, kept so that it sees each of them once."""
+"""Features of pictures from the vision tower, kept so that it sees each picture once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ._reading import Unit
 __all__ = ["Features", "Vision", "as_encoder_output"]
 
 KEPT_BYTES = 512 * 2**20
-"""Features that are kept on the device; those of the prompts at hand always are."""
+"""Features kept on the device, beside those of the current prompts."""
 
 
 @dataclass(frozen=True)
 class Features:
     """Embeddings of one unit's placeholders, (placeholders, width), as the decoder's embedding layer takes them.
 
-    ``deep`` are those that some models add after their first layers. ``kind`` and ``listed`` say how the model wants
-    them presented: as which output class, and as a list of tensors or as one tensor.
+    ``deep`` are those that some models add after their first layers. The model takes them as an object of class
+    ``kind``, as a list of tensors if ``listed``, else as one tensor.
     """
 
     pooled: torch.Tensor
@@ -31,7 +31,7 @@ class Features:
     listed: bool
 
     def part(self, start: int, stop: int) -> Features:
-        """Those of the placeholders from ``start`` to before ``stop``."""
+        """Features of the placeholders ``start`` to before ``stop``."""
         deep = tuple(layer[start:stop] for layer in self.deep)
         return Features(self.pooled[start:stop], deep, self.kind, self.listed)
 
@@ -43,7 +43,7 @@ class Features:
 class Vision:
     """The vision tower of a model that takes encoded media (``mm_encoder_outputs``).
 
-    ``encoded`` counts the pictures and videos that it was run on, ``reused`` those that were known.
+    ``encoded`` counts the pictures and videos that it encoded, ``reused`` those whose features were kept.
     """
 
     def __init__(self, model: Any) -> None:
@@ -63,7 +63,7 @@ class Vision:
         return self._kept[unit.identity]
 
     def trim(self, needed: Iterable[bytes]) -> None:
-        """Forget the features that were not used for longest where there are too many; those ``needed`` stay."""
+        """Drop the least recently used features if there are too many; those ``needed`` stay."""
         protected = set(needed)
         sizes = {key: sum(part.nbytes for part in found.values()) for key, found in self._kept.items()}
         total = sum(sizes.values())
@@ -74,11 +74,11 @@ class Vision:
             del self._kept[key]
 
     def forget(self) -> None:
-        """Forget all features."""
+        """Drop all features."""
         self._kept.clear()
 
     def free(self) -> None:
-        """Let go of the model, too."""
+        """Release the model, too."""
         self.forget()
         del self._model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["METHOD", "fingerprint_directory"]
+__all__ = ["fingerprint_directory", "fingerprint_of"]
 
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
 _WHOLE = 64 * 2**20
@@ -14,6 +14,14 @@ METHOD = (
     "sha256 over name, size and bytes of configuration, tokenizer and weight files; "
     "of files over 64 MiB the first and last MiB stand for the bytes"
 )
+
+
+def fingerprint_of(checkpoint: str) -> dict[str, str]:
+    """``fingerprint`` and ``fingerprint_method`` of a checkpoint in a local directory; empty for any other."""
+    directory = Path(checkpoint).expanduser()
+    if not directory.is_dir():
+        return {}
+    return {"fingerprint": fingerprint_directory(directory), "fingerprint_method": METHOD}
 
 
 def fingerprint_directory(directory: Path) -> str:

@@ -1,4 +1,4 @@
-"""Chat messages as a task gives them → what a chat template and an image processor take."""
+"""From a task's chat messages to the input of a chat template and an image processor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Video:
 
 @dataclass(frozen=True)
 class Conversation:
-    """Messages with image and video placeholders for the template, and what they stand for, in the same order."""
+    """Messages with image and video placeholders for the template, and their media in the same order."""
 
     messages: list[dict[str, Any]]
     images: list[Image.Image]
@@ -47,12 +47,12 @@ class Conversation:
 
 
 def fit_pixels(image: Image.Image, limits: PixelLimits) -> Image.Image:
-    """Scale ``image`` into ``limits`` (bicubic, aspect ratio kept as far as whole pixels allow)."""
+    """Scale ``image`` into ``limits`` (bicubic; the aspect ratio is kept as far as whole pixels allow)."""
     width, height = image.size
     pixels = width * height
     if limits.most is not None and pixels > limits.most:
         scale = math.sqrt(limits.most / pixels)
-        # A side can be as short as one pixel; the other must then make up for it.
+        # A side is at least one pixel; the other must then be shorter.
         short = max(1, math.floor(min(width, height) * scale))
         long = max(1, min(math.floor(max(width, height) * scale), limits.most // short))
         size = (long, short) if width >= height else (short, long)
@@ -74,15 +74,15 @@ def read_messages(
     """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
 
     An image part holds a PIL image or the path of a file under ``url`` (or ``image``). ``system_prompt``
-    takes the place of the task's own system message. With ``native_video``, image parts that stand together and
-    carry a ``time`` become one video; a lone one stays an image.
+    replaces the task's own system message. With ``native_video``, neighbouring image parts with a ``time`` become one
+    video; a lone one stays an image.
 
     Raises
     ------
     DataError
-        For a part of another type; a video has to come as frames.
+        A part has another type; a video must be given as frames.
     MediaError
-        For an image that is missing, cannot be decoded, or has more than 8 bits per channel.
+        An image is missing, cannot be decoded, or has more than 8 bits per channel.
     """
     messages: list[dict[str, Any]] = []
     images: list[Image.Image] = []
@@ -109,7 +109,7 @@ def read_messages(
                 videos.append(Video(frames, [float(one["time"]) for one in part["parts"]]))
             else:
                 raise DataError(
-                    f"A message holds a part of type {part['type']!r}, but only text and images are taken; "
+                    f"A message has a part of type {part['type']!r}, but only text and images are taken; "
                     "give a video as its frames."
                 )
         messages.append({"role": message["role"], "content": placed})
@@ -117,7 +117,7 @@ def read_messages(
 
 
 def without_media(given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages of which the text parts alone are left."""
+    """The messages with their text parts only."""
     return [
         {**message, "content": [part for part in message["content"] if part["type"] == "text"]}
         if not isinstance(message["content"], str)
@@ -127,7 +127,7 @@ def without_media(given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def video_inputs(videos: list[Video]) -> dict[str, Any]:
-    """What a processor wants to know of videos whose frames are chosen already: their times, in milliseconds."""
+    """A processor's arguments for videos whose frames are already chosen, with their times in milliseconds."""
     if not videos:
         return {}
     from transformers.video_utils import VideoMetadata
@@ -166,7 +166,7 @@ def _open(source: Any) -> Image.Image:
         except (OSError, UnidentifiedImageError) as error:
             raise MediaError(f"{source}: the image cannot be read ({error}).") from error
     if not isinstance(source, Image.Image):
-        raise MediaError(f"An image part holds {type(source).__name__}, expected a PIL image or a file path.")
+        raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
     if source.mode.startswith(_DEEP_MODES):
         raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
     return source if source.mode == "RGB" else source.convert("RGB")

@@ -1,4 +1,4 @@
-"""Preparing pixels once: a picture that many prompts show is resized and normalised for the first of them."""
+"""Preparing pixels once: a picture shown in many prompts is resized and normalised for the first of them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from PIL import Image
 __all__ = ["OncePerPicture", "digest"]
 
 KEPT_BYTES = 512 * 2**20
-"""Prepared pixels that are kept; those of the prompt at hand always are."""
+"""Prepared pixels that are kept, beside those of the current prompt."""
 
 Join = Callable[[list[Any]], Any]
-"""Makes of the values for single pictures the value for all of them in one prompt."""
+"""Joins the values of single pictures to the value of one prompt."""
 
 
 def digest(images: Sequence[Image.Image]) -> bytes:
-    """What the pictures look like, in 16 bytes."""
+    """A digest of what the pictures show."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
         total.update(f"{image.mode} {image.size}\0".encode())
@@ -29,14 +29,14 @@ def digest(images: Sequence[Image.Image]) -> bytes:
 
 
 class OncePerPicture:
-    """Takes the place of a processor's ``image_processor``: same results, each picture prepared once.
+    """Replaces a processor's ``image_processor``: same results, each picture prepared once.
 
-    Pictures are prepared one by one where the image processor treats them independently, which the first call tries
-    out with two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a
-    prompt's pictures are prepared together, and once for all prompts that show the same ones.
+    Pictures are prepared one by one if the image processor treats them independently, which the first call tests with
+    two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a prompt's
+    pictures are prepared together, once for all prompts that show the same ones.
 
-    It takes the pictures of one prompt. ``latest`` are the digests of those of the last call, and what each became;
-    a single entry where they were prepared together.
+    Each call takes the pictures of one prompt. ``latest`` holds the digests of the last call and their prepared
+    pixels, in a single entry if they were prepared together.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -93,7 +93,7 @@ def _size(prepared: Mapping[str, Any]) -> int:
 
 
 def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | None:
-    """How values of single pictures are joined, by name; None where a list of pictures is more than its pictures."""
+    """How values of single pictures are joined, by name; None if a list is not prepared like its pictures alone."""
     pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
     try:
         both, *alone = (inner(images=[part], **settings) for part in (pictures, pictures[:1], pictures[1:]))

@@ -1,9 +1,9 @@
-"""Many questions, one picture: what prompts have in common is computed once.
+"""Many questions about one picture: what prompts have in common is computed once.
 
 The keys and values of the tokens that several prompts share stay on the device; the rest of each prompt is added to a
-copy of them, and all prompts of a batch go on together as one left-padded batch, in the same places as in one that was
-computed from the start. Prompts need not share their whole beginning: what the last prompts have in common with the
-next ones (a system prompt, an example, earlier frames of a stream) is kept, too.
+copy of them, and all prompts of a batch continue as one left-padded batch, at the same positions as without sharing.
+What the last prompts have in common with the next ones (a system prompt, an example, earlier frames of a stream) is
+kept, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
 
 
 def refusal(model: Any) -> str | None:
-    """Why a model's prefixes cannot be shared, as far as its class tells; None where nothing speaks against it."""
+    """Why the prefixes of a model of this class cannot be shared; None if they can."""
     if not getattr(model, "_supports_mm_encoder_outputs", lambda: False)():
         return "its class takes no encoded media"
     layers = DynamicCache(config=model.config.get_text_config(decoder=True)).layers
@@ -39,8 +39,8 @@ def refusal(model: Any) -> str | None:
 class Row:
     """One prompt on the device.
 
-    ``keys`` are its tokens with placeholders told apart by what they stand for: two prompts whose keys agree up to
-    some token have the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
+    ``keys`` identify its tokens, each placeholder by what it shows: two prompts whose keys agree up to some token have
+    the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
     """
 
     ids: torch.Tensor
@@ -70,9 +70,9 @@ class Row:
 
 
 class SharedPrefix:
-    """Prepares batches for ``generate`` with all but the last token of each prompt computed already.
+    """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
 
-    ``computed`` counts prompt tokens that the decoder was run on, ``reused`` those that it was not.
+    ``computed`` counts the prompt tokens that the decoder computed, ``reused`` those that it did not.
     """
 
     def __init__(self, model: Any) -> None:
@@ -84,12 +84,12 @@ class SharedPrefix:
         self.reused = 0
 
     def forget(self) -> None:
-        """Let go of everything on the device."""
+        """Release everything on the device."""
         self._keys, self._layers = torch.empty(0, dtype=torch.long), []
         self.vision.forget()
 
     def free(self) -> None:
-        """Let go of the model, too."""
+        """Release the model, too."""
         self.forget()
         self.vision.free()
         del self._model
@@ -159,7 +159,7 @@ class SharedPrefix:
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
         """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right.
 
-        Nothing attends to what comes later, so the padding changes nothing else; nobody reads its own.
+        No token attends to later ones, so the padding changes nothing, and its own values are never read.
         """
         stop = max(stops)
         features: dict[str, list[Features]] = {}
@@ -188,7 +188,7 @@ class SharedPrefix:
 
 
 def _common(some: torch.Tensor, other: torch.Tensor) -> int:
-    """How many tokens two prompts have in common from the start."""
+    """Number of tokens that two prompts have in common from the start."""
     length = min(len(some), len(other))
     differing = (some[:length] != other[:length]).nonzero()
     return int(differing[0]) if len(differing) else length
@@ -200,7 +200,7 @@ def _repeated(layer: tuple[torch.Tensor, torch.Tensor], count: int) -> tuple[tor
 
 
 def _cache(layers: Layers) -> DynamicCache:
-    """A cache of ``layers`` without a copy of them; every layer keeps all tokens, those with a window, too."""
+    """A cache of ``layers`` without copying them; every layer keeps all tokens, also those with a window."""
     cache = DynamicCache()
     for keys, values in layers:
         layer = DynamicLayer()

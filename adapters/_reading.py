@@ -1,13 +1,15 @@
-"""From a conversation to the model's inputs: chat template, pixels, tokens. Runs beside the device."""
+"""From conversations to the model's inputs: chat template, pixels, tokens, and prompts padded to one batch."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
+import torch
 from jinja2 import TemplateError
 
 from medtasks.errors import DataError
@@ -15,15 +17,15 @@ from medtasks.errors import DataError
 from ._messages import Conversation, video_inputs
 from ._pictures import OncePerPicture, digest
 
-__all__ = ["Prompt", "Reader", "Unit"]
+__all__ = ["Prompt", "Reader", "Unit", "alike", "padded"]
 
 
 @dataclass(frozen=True)
 class Unit:
     """Media that the vision tower sees at once: one picture, or all media of a prompt.
 
-    ``inputs`` are its pixels as the model takes them, ``identity`` stands for what it shows, ``count`` is how many
-    pictures and videos that are.
+    ``inputs`` are its pixels as the model takes them, ``identity`` is a digest of what it shows, ``count`` the number
+    of pictures and videos.
     """
 
     identity: bytes
@@ -45,22 +47,22 @@ class Prompt:
 
     @property
     def media(self) -> int:
-        """How many pictures and videos it shows."""
+        """Number of pictures and videos."""
         return sum(unit.count for unit in self.units)
 
     def without_pixels(self) -> Prompt:
-        """The prompt with its pixels in ``units`` alone, where prompts that show the same ones share them."""
+        """The prompt with its pixels in ``units`` only, which prompts that show the same pictures share."""
         return replace(self, inputs={name: one for name, one in self.inputs.items() if not name.startswith("pixel")})
 
 
 class Reader:
-    """Encodes conversations one by one; any thread may ask it.
+    """Encodes conversations one by one; thread-safe.
 
-    It has a processor of its own: a tokenizer must not be told how to pad while another thread decodes with it.
+    It copies the processor: encoding changes the padding of a tokenizer with which another thread may be decoding.
 
     Args:
         processor: the checkpoint's.
-        longest: how many tokens the model can read; None where that is not known.
+        longest: how many tokens the model can read; None if unknown.
     """
 
     def __init__(self, processor: Any, longest: int | None) -> None:
@@ -76,7 +78,7 @@ class Reader:
         Raises
         ------
         DataError
-            For an input that the processor refuses, or that is longer than the model can read.
+            The processor refuses the input, or it is longer than the model can read.
         """
         try:
             with self._lock:
@@ -116,3 +118,54 @@ def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
     shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
     times = repr([video.times for video in videos]).encode()
     return Unit(shown + times, inputs, len(conversation.images) + len(videos))
+
+
+def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
+    """Positions of prompts that can share a batch: models disagree about rows with media beside rows without."""
+
+    def kind(number: int) -> list[str]:
+        return sorted(prompts[number].inputs)
+
+    for _, numbers in groupby(sorted(range(len(prompts)), key=kind), key=kind):
+        yield list(numbers)
+
+
+def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
+    """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other.
+
+    If prompts have different numbers of tiles, the missing ones are zeros, as processors do it.
+    """
+    length = max(prompt.tokens for prompt in prompts)
+    batch: dict[str, Any] = {}
+    for name in prompts[0].inputs:
+        values = [prompt.inputs[name] for prompt in prompts]
+        if not isinstance(values[0], torch.Tensor):
+            batch[name] = [one for value in values for one in value]
+        elif _per_token(name):
+            fill = padding if name == "input_ids" else 0
+            sides = [(length - value.shape[1], 0) for value in values]
+            rows = [torch.nn.functional.pad(one, side, value=fill) for one, side in zip(values, sides, strict=True)]
+            batch[name] = torch.cat(rows)
+        else:
+            batch[name] = torch.cat(_same_size(values))
+    return {name: _on_device(value, model) for name, value in batch.items()}
+
+
+def _per_token(name: str) -> bool:
+    return name in ("input_ids", "attention_mask") or name.endswith("token_type_ids")
+
+
+def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
+    """``values`` with zeros after them in every dimension but the first."""
+    sizes = [max(size) for size in zip(*(value.shape[1:] for value in values), strict=True)]
+    filled = []
+    for value in values:
+        sides = [side for have, want in zip(value.shape[:0:-1], sizes[::-1], strict=True) for side in (0, want - have)]
+        filled.append(torch.nn.functional.pad(value, sides) if any(sides) else value)
+    return filled
+
+
+def _on_device(value: Any, model: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(model.device, model.dtype if value.is_floating_point() else None)

@@ -1,25 +1,28 @@
-"""The harness's request objects, read once into typed records."""
+"""The harness's request objects as typed records, and the batches in which they are answered."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from medtasks.harness.requests import REPEAT, is_padding
 
-__all__ = ["ChatRequest", "light_rows", "read_requests"]
+from ._generation import GenerationSettings, read_settings
+
+__all__ = ["Batch", "ChatRequest", "light_rows", "plan_batches", "read_requests"]
 
 
 @dataclass(frozen=True)
 class ChatRequest:
     """One ``generate_until`` request of a chat task.
 
-    ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that
-    only fills up a replica and whose answer nobody reads; ``media`` names the document's media, in order,
-    and ``item_id`` the streaming item that it is a round of (else the sample itself). Two are equal wherever they
-    stand (``position``).
+    ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that only fills up a replica
+    and whose answer is discarded; ``media`` names the document's media, in order, and ``item_id`` the streaming item
+    of which it is a round (else the sample itself). ``position`` does not count for equality.
     """
 
     position: int = field(compare=False)
@@ -36,15 +39,14 @@ class ChatRequest:
     padding: bool
 
     def messages(self, task_dict: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chat messages of this request, made by its own task; images are decoded here, not earlier."""
+        """The chat messages of this request, made by its own task; this decodes the images."""
         return self.to_messages(task_dict[self.task][self.split][self.doc_id])
 
 
 def light_rows(rows: Any, names: Sequence[str]) -> Any:
-    """``rows`` limited to the columns ``names`` where it is a dataset, so that looking at it decodes no
-    image.
+    """The columns ``names`` of a dataset, so that reading a row decodes no image; None if it has none of them.
 
-    A plain sequence of documents is returned as it is; None where the dataset has none of the columns.
+    A plain sequence of documents is returned as it is.
     """
     columns = getattr(rows, "column_names", None)
     if columns is None:
@@ -56,7 +58,7 @@ def light_rows(rows: Any, names: Sequence[str]) -> Any:
 def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
     """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split).
 
-    A document without ``sample_id`` (of a task that is not ours) is called ``<task>-<doc_id>``.
+    A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
     """
     views: dict[tuple[str, str], Any] = {}
     seen: Counter[tuple[str, int]] = Counter()
@@ -81,7 +83,7 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
                 settings=settings or {},
                 to_messages=to_messages,
                 sample_id=sample_id,
-                # Without names of media, only a document's own repeats are known to share them.
+                # If the media have no names, only a document's own repeats are known to share them.
                 media=tuple(map(str, row.get("media") or (sample_id,))),
                 item_id=str(row.get("item_id") or sample_id),
                 repeat=repeat,
@@ -89,3 +91,44 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
             )
         )
     return read
+
+
+Batch = tuple[GenerationSettings, list[ChatRequest]]
+
+
+def plan_batches(
+    requests: Iterable[ChatRequest],
+    size: int,
+    max_new_tokens: int | None = None,
+    *,
+    alone_when_sampling: bool = True,
+) -> Iterator[Batch]:
+    """Yield (settings, requests) with one setting a batch and at most ``size`` requests, without padding requests.
+
+    With ``alone_when_sampling`` a sampled answer is a batch of its own, so that its draw depends on its seed alone.
+
+    The order is by generation settings, media, item, then text length, longest first: samples that share images and
+    rounds of one stream are neighbours, a batch needs little padding, and what exceeds the memory fails at the start.
+    """
+
+    def settings_key(request: ChatRequest) -> str:
+        return json.dumps(dict(request.settings), sort_keys=True, default=str)
+
+    def key(request: ChatRequest) -> tuple[str, tuple[str, ...], str, int, str, str, int]:
+        return (
+            settings_key(request),
+            request.media,
+            request.item_id if request.item_id != request.sample_id else "",
+            -len(request.prompt),
+            request.task,
+            request.sample_id,
+            request.repeat,
+        )
+
+    ordered = sorted((request for request in requests if not request.padding), key=key)
+    for _, alike in groupby(ordered, key=settings_key):
+        group = list(alike)
+        settings = read_settings(group[0].settings, max_new_tokens)
+        step = 1 if settings.sampling and alone_when_sampling else size
+        for start in range(0, len(group), step):
+            yield settings, group[start : start + step]

@@ -1,7 +1,7 @@
 """A small byte-level BPE tokenizer trained on the spot, with the special tokens of Qwen2.5-VL.
 
-The corpus is written for this project; it only has to give medical-looking merges. Every byte is in the
-alphabet, so any text survives encoding and decoding.
+The corpus only has to give medical-looking merges. Every byte is in the alphabet, so any text survives encoding and
+decoding.
 """
 
 from __future__ import annotations
@@ -14,18 +14,10 @@ IMAGE_TOKEN = "<|image_pad|>"
 VIDEO_TOKEN = "<|video_pad|>"
 END_OF_TURN = "<|im_end|>"
 PADDING = "<|endoftext|>"
-SPECIAL_TOKENS = (
-    PADDING,
-    "<|im_start|>",
-    END_OF_TURN,
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|vision_pad|>",
-    IMAGE_TOKEN,
-    VIDEO_TOKEN,
-)
+_VISION = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", IMAGE_TOKEN, VIDEO_TOKEN)
+SPECIAL_TOKENS = (PADDING, "<|im_start|>", END_OF_TURN, *_VISION)
 
-# Turns look as Qwen2.5-VL expects them; no system turn is invented where the task gives none.
+# Turns have Qwen2.5-VL's form; a prompt without a system message does not get one.
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{- '<|im_start|>' + message['role'] + '\\n' -}}"
@@ -40,24 +32,8 @@ CHAT_TEMPLATE = (
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
 )
 
-_SUBJECTS = (
-    "A polyp",
-    "An ulcer",
-    "The opacity",
-    "A small effusion",
-    "The instrument",
-    "No finding",
-    "A nodule",
-)
-_VERBS = (
-    "is seen",
-    "appears",
-    "has grown",
-    "has resolved",
-    "is unchanged",
-    "may be there",
-    "was removed",
-)
+_SUBJECTS = ["A polyp", "An ulcer", "The opacity", "A small effusion", "The instrument", "No finding", "A nodule"]
+_VERBS = ["is seen", "appears", "has grown", "has resolved", "is unchanged", "may be there", "was removed"]
 _PLACES = (
     "in the upper left part of the image",
     "in the lower right lung zone",
@@ -103,12 +79,11 @@ def train_tokenizer(vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(_corpus(), trainer)
-    named = {END_OF_TURN, PADDING}
     return Qwen2TokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=END_OF_TURN,
         pad_token=PADDING,
-        additional_special_tokens=[token for token in SPECIAL_TOKENS if token not in named],
+        additional_special_tokens=["<|im_start|>", *_VISION],
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )

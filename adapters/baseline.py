@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks.border import at_border
 from medtasks.errors import UsageError
+from medtasks.exits import exit_with_sentence
 
-from ._arguments import read_integer, read_number, read_text
-from ._base import MedtasksAdapter, Response, refuse_unknown
+from ._arguments import Arguments, Natural, Share
+from ._base import MedtasksAdapter, Response
 from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 
-__all__ = ["MedtasksBaseline"]
+__all__ = ["BaselineArguments", "MedtasksBaseline"]
 
 FIELDS = (
     "sample_id",
@@ -28,57 +28,46 @@ FIELDS = (
 )
 
 
+class BaselineArguments(Arguments):
+    """Arguments of ``medtasks_baseline``."""
+
+    policy: str = "oracle"
+    """oracle, constant, uniform, abstain, noisy_oracle, early, late or never. The last three answer streams too early,
+    too late and not at all, and everything else as the oracle; their responsiveness and stability follow from the
+    rounds' times (see ``policies``)."""
+
+    seed: Natural = 0
+    """For uniform and noisy_oracle; each sample has its own draw, whatever the order or number of processes."""
+
+    accuracy: Share | None = None
+    """Probability of the reference answer under noisy_oracle (by default 0.7)."""
+
+    answer: str | None = None
+    """The answer of constant (by default ``A`` for multiple choice, else a fixed sentence)."""
+
+
 class MedtasksBaseline(MedtasksAdapter):
-    """Answers by ``policy``: oracle, constant, uniform, abstain, noisy_oracle, early, late or never.
+    """Answers from the documents by a policy (:class:`BaselineArguments`); it never looks at media.
 
-    The last three answer streams too early, too late and not at all, and everything else as the oracle does; their
-    responsiveness and stability follow from the rounds' times (see ``policies``).
-
-    Arguments
-    ---------
-    policy
-        Which of the policies answers.
-    seed
-        For uniform and noisy_oracle; each sample has its own draw, whatever the order or number of processes.
-    accuracy
-        Probability of the reference answer under noisy_oracle, 0 to 1 (0.7 when absent).
-    answer
-        What constant says (when absent ``A`` for multiple choice, else a fixed sentence).
-
-    It reads of a document what an answer can be made of, and never looks at media.
     Errors end the process with one sentence and exit code 1.
     """
 
-    @at_border
-    def __init__(
-        self,
-        policy: str = "oracle",
-        seed: int = 0,
-        accuracy: float | None = None,
-        answer: object = None,
-        batch_size: object = None,  # noqa: ARG002  (these three come from the harness and have no meaning here)
-        max_batch_size: object = None,  # noqa: ARG002
-        device: object = None,  # noqa: ARG002
-        **unknown: Any,
-    ) -> None:
+    @exit_with_sentence
+    def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        refuse_unknown("medtasks_baseline", ("policy", "seed", "accuracy", "answer"), unknown)
-        self._name = str(policy)
-        self._seed = read_integer("seed", seed, least=0)
-        self._accuracy = None if accuracy is None else read_number("accuracy", accuracy, least=0, most=1)
-        self._answer = read_text(answer)
-        self._policy = make_policy(self._name, seed=self._seed, accuracy=self._accuracy, answer=self._answer)
+        self._given = given = BaselineArguments.read(arguments)
+        self._policy = make_policy(given.policy, seed=given.seed, accuracy=given.accuracy, answer=given.answer)
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
         """What produced the answers, as JSON; settings that the policy does not use are None."""
-        noisy = self._name == "noisy_oracle"
+        given, noisy = self._given, self._given.policy == "noisy_oracle"
         return {
             "model": "medtasks_baseline",
-            "policy": self._name,
-            "seed": self._seed if noisy or self._name == "uniform" else None,
-            "accuracy": (DEFAULT_ACCURACY if self._accuracy is None else self._accuracy) if noisy else None,
-            "answer": self._answer,
+            "policy": given.policy,
+            "seed": given.seed if noisy or given.policy == "uniform" else None,
+            "accuracy": (DEFAULT_ACCURACY if given.accuracy is None else given.accuracy) if noisy else None,
+            "answer": given.answer,
         }
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
@@ -87,7 +76,7 @@ class MedtasksBaseline(MedtasksAdapter):
         Raises
         ------
         UsageError
-            Where a document lacks a field.
+            A document lacks a field.
         """
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []
@@ -105,16 +94,15 @@ class MedtasksBaseline(MedtasksAdapter):
 
 
 def _targets(task: str, rows: Any) -> list[str]:
+    """The reference answers of all documents of a task; None for a dataset without any column that is read."""
     targets: list[Any]
-    if rows is None:
-        targets = [None]
-    elif hasattr(rows, "column_names"):  # a dataset reads a whole column much faster than row by row
+    if hasattr(rows, "column_names"):  # a dataset reads a whole column much faster than row by row
         targets = list(rows["target"]) if "target" in rows.column_names else [None]
     else:
-        targets = [row.get("target") for row in rows]
+        targets = [None] if rows is None else [row.get("target") for row in rows]
     if not all(isinstance(target, str) for target in targets):
         raise UsageError(
-            f"Task {task}: field 'target' of its documents is missing or no text, but medtasks_baseline "
+            f"Task {task}: field 'target' of its documents is missing or not text, but medtasks_baseline "
             "makes its answers from it."
         )
     return targets

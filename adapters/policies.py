@@ -1,7 +1,7 @@
 """Answering policies of the baselines: pure functions of one question, a seed and the policy's own settings.
 
-Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends on neither order,
-sharding, nor how many questions were asked before.
+Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends neither on order or
+sharding nor on earlier questions.
 """
 
 from __future__ import annotations
@@ -15,20 +15,7 @@ from typing import Any
 
 from medtasks.errors import DataError, UsageError
 
-__all__ = [
-    "POLICIES",
-    "Policy",
-    "Question",
-    "abstain",
-    "constant",
-    "early",
-    "late",
-    "make_policy",
-    "never",
-    "noisy_oracle",
-    "oracle",
-    "uniform",
-]
+__all__ = ["POLICIES", "Policy", "Question", "abstain", "constant", "early", "make_policy", "oracle"]
 
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
@@ -40,7 +27,7 @@ class Question:
     """What a policy may know. ``choices`` are letters or texts to choose from, empty for an open question.
 
     ``answers`` are the reference answers of all documents of the task, sorted, repeats included; only open
-    questions are answered from them. ``ideal`` is a whole perfect response where that is more than the target.
+    questions are answered from them. ``ideal`` is a whole perfect response if that is more than the target.
     ``positive`` is the positive response to a streaming item, of which this is round ``round`` of ``rounds``;
     None for any other question.
     """
@@ -57,7 +44,7 @@ class Question:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
-        """The question that a task's document asks; a dataset pads options that a document does not have with None."""
+        """The question of a task's document; a dataset pads missing options with None."""
         choices = document.get("choices") or {}
         letters = sorted(letter for letter, text in choices.items() if text is not None)
         return cls(
@@ -99,7 +86,7 @@ def constant(question: Question, answer: str | None = None) -> str:
 
 
 def abstain(question: Question) -> str:
-    """What an abstaining model answers, as the task says; raises :class:`DataError` where it does not."""
+    """The task's answer of an abstaining model; raises :class:`DataError` if the task names none."""
     if question.abstention is None:
         raise DataError(f"{question.sample_id}: field 'abstention' is missing, which policy=abstain answers.")
     return question.abstention
@@ -116,7 +103,7 @@ def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_AC
     Raises
     ------
     DataError
-        Where the task has no wrong answer to give.
+        The task has no wrong answer.
     """
     if _draw(seed, question, "correct") < int(accuracy * 2**256):
         return oracle(question)
@@ -167,7 +154,7 @@ def make_policy(name: str, *, seed: int = 0, accuracy: float | None = None, answ
     Raises
     ------
     UsageError
-        For an unknown policy, or a setting that this policy does not have.
+        The policy is unknown or does not have a given setting.
     """
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")

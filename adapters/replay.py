@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from loguru import logger
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from medtasks.border import at_border
-from medtasks.errors import UsageError
+from medtasks.data.sources import read_jsonl
+from medtasks.errors import DataError, UsageError
+from medtasks.exits import exit_with_sentence
 
-from ._base import MedtasksAdapter, Response, refuse_unknown
-from ._recording import read_recording
+from ._arguments import Arguments
+from ._base import MedtasksAdapter, Response
 from ._requests import ChatRequest, light_rows, read_requests
 
-__all__ = ["MedtasksReplay"]
+__all__ = ["MedtasksReplay", "ReplayArguments"]
 
-_NO_ROW = "the file of predictions has no row for it"
+
+class ReplayArguments(Arguments):
+    """Arguments of ``medtasks_replay``."""
+
+    path: str
+    """JSONL file, one object per line: ``sample_id``, ``response`` and, if a sample id occurs in several tasks,
+    ``task``. A row that names the task precedes one that does not. All repeats of a sample get the same response."""
+
+    missing: Literal["error", "failed"] = "error"
+    """A requested sample without a row ends the run (``error``) or is counted as not answered (``failed``)."""
 
 
 class MedtasksReplay(MedtasksAdapter):
-    """Answers each sample with the response that a JSONL file has for it.
-
-    Arguments
-    ---------
-    path
-        One object per line: ``sample_id``, ``response`` and, where a sample id occurs in several tasks,
-        ``task``. A row that names the task goes before one that does not. All repeats of a sample get the
-        same response.
-    missing
-        What happens to a requested sample without a row: ``error`` (the default) ends the run, ``failed`` counts it as
-        not answered.
+    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`).
 
     Errors end the process with one sentence and exit code 1.
     """
 
     answers_all_rounds = True
 
-    @at_border
-    def __init__(
-        self,
-        path: object = None,
-        missing: str = "error",
-        batch_size: object = None,  # noqa: ARG002  (these three come from the harness and have no meaning here)
-        max_batch_size: object = None,  # noqa: ARG002
-        device: object = None,  # noqa: ARG002
-        **unknown: Any,
-    ) -> None:
+    @exit_with_sentence
+    def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        refuse_unknown("medtasks_replay", ("path", "missing"), unknown)
-        if path is None:
-            raise UsageError("medtasks_replay: path is missing, expected a JSONL file of predictions.")
-        if missing not in ("error", "failed"):
-            raise UsageError(f"missing is {missing!r}, expected error or failed.")
-        self._missing = missing
-        self._path = Path(str(path)).expanduser()
-        self._recording = read_recording(self._path)
+        given = ReplayArguments.read(arguments)
+        self._missing = given.missing
+        self._path = Path(given.path).expanduser()
+        self._responses, self._rows = _read_responses(self._path)
+        self._sha256 = hashlib.sha256(self._path.read_bytes()).hexdigest()
         self._counts = {"answered": 0, "missing": 0}
         self._unmatched: int | None = None
         self.join_replicas("cpu")
@@ -70,51 +61,103 @@ class MedtasksReplay(MedtasksAdapter):
         return {
             "model": "medtasks_replay",
             "file": self._path.name,
-            "sha256": self._recording.sha256,
+            "sha256": self._sha256,
             "missing_policy": self._missing,
-            "rows": self._recording.rows,
-            "identical_repeats": self._recording.repeats,
+            "rows": self._rows,
+            "identical_repeats": self._rows - len(self._responses),
             "unmatched": self._unmatched,
             **self._counts,
         }
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in their order, after all of them were looked up.
+        """Answer ``requests`` in their order, after looking up all of them.
 
         Raises
         ------
         UsageError
-            Where a sample has no row and ``missing=error``.
+            A sample has no row and ``missing=error``.
         """
         read = read_requests(requests, self.task_dict)
         if self._unmatched is None:
             self._unmatched = self._count_unmatched(read)
-        responses = [None if r.padding else self._recording.find(r.task, r.sample_id) for r in read]
-        wanted = [r for r in read if not r.padding]
+        responses = [None if request.padding else self._find(request) for request in read]
+        wanted = sum(not request.padding for request in read)
         lacking = [r for r, found in zip(read, responses, strict=True) if found is None and not r.padding]
         if lacking and self._missing == "error":
             raise UsageError(
-                f"{self._path}: no response for {len(lacking)} of {len(wanted)} requested samples, first "
+                f"{self._path}: no response for {len(lacking)} of {wanted} requested samples, first "
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
         if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {len(wanted)} samples have no row")
+            logger.warning(f"medtasks_replay: {len(lacking)} of {wanted} samples have no row")
         self._counts["missing"] += len(lacking)
-        self._counts["answered"] += len(wanted) - len(lacking)
-        return [Response(found or "", failed=_NO_ROW if found is None else None) for found in responses]
+        self._counts["answered"] += wanted - len(lacking)
+        reason = "the file of predictions has no row for it"
+        return [Response(found or "", failed=reason if found is None else None) for found in responses]
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
         """A recorded response holds all rounds of its sample."""
         return self.generate_until(requests)
 
+    def _find(self, request: ChatRequest) -> str | None:
+        unnamed = self._responses.get((None, request.sample_id))
+        return self._responses.get((request.task, request.sample_id), unnamed)
+
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""
-        documents: dict[str, set[str]] = {}
+        documents: dict[str | None, set[str]] = {}
         for task, split in {(request.task, request.split) for request in read}:
             rows = light_rows(self.task_dict[task][split], ("sample_id",))
-            ids = (row.get("sample_id") for row in rows or ())
-            documents.setdefault(task, set()).update(map(str, ids))
-        unmatched = self._recording.count_outside(documents)
+            documents.setdefault(task, set()).update(str(row.get("sample_id")) for row in rows or ())
+        documents[None] = set().union(*documents.values())
+        unmatched = sum(sample_id not in documents.get(task, ()) for task, sample_id in self._responses)
         if unmatched and self.rank == 0:
             logger.warning(f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run")
         return unmatched
+
+
+def _encodable(text: str) -> str:
+    text.encode()  # raises ValueError for half a character, which JSON escapes can hold
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_encodable)]
+
+
+class _Row(BaseModel):
+    """One line of the file; it may have other fields."""
+
+    model_config = ConfigDict(strict=True)
+
+    sample_id: _Text
+    response: _Text
+    task: _Text | None = None
+
+
+def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]:
+    """Responses by (task or None, sample id), and the number of rows.
+
+    Raises
+    ------
+    DataError
+        The file or a row of it cannot be read, or a sample has two different responses; names file and line.
+    """
+    responses: dict[tuple[str | None, str], str] = {}
+    first_line: dict[tuple[str | None, str], int] = {}
+    rows = list(read_jsonl(path))
+    for source in rows:
+        try:
+            row = _Row.model_validate(source.row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DataError(
+                f"{source.where}: field `{first['loc'][0]}`: {first['msg'].removeprefix('Value error, ')}."
+            ) from error
+        key = (row.task, row.sample_id)
+        earlier = first_line.setdefault(key, source.where.line)
+        if responses.setdefault(key, row.response) != row.response:
+            raise DataError(
+                f"{source.where}: another response for sample {row.sample_id!r} than in line {earlier}; "
+                "keep one of them, or name the task in each."
+            )
+    return responses, len(rows)

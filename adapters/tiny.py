@@ -1,14 +1,16 @@
 """A Qwen2.5-VL-architecture checkpoint with random weights, built on demand and never committed.
 
-It lets the demo and the tests run real multimodal inference on a machine that has nothing: the files are an
-ordinary transformers checkpoint directory that loads offline. :class:`TinyConfig` also describes models of
-realistic size, so that a benchmark can time real shapes without real weights.
+With it the demo and the tests run real multimodal inference offline: the files are an ordinary transformers
+checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a benchmark can time real
+shapes without real weights.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from medtasks.temporary import temporary_beside
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 
-__all__ = ["RECIPE", "TinyConfig", "build_tiny_vlm", "tiny_checkpoint"]
+__all__ = ["RECIPE", "TinyConfig", "build_tiny_vlm", "progress_bars", "tiny_checkpoint"]
 
 RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 
@@ -28,9 +30,9 @@ RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 class TinyConfig:
     """Shapes of the checkpoint; the defaults give the tiny one.
 
-    ``vocab_size`` is the number of embedding rows (the tokenizer itself stays small where it is larger),
-    ``max_pixels``/``min_pixels`` are pixels per image after resizing (one token covers ``28 * 28`` pixels),
-    and ``end_gain`` makes the end-of-turn token likelier, since random weights alone would hardly ever stop.
+    ``vocab_size`` is the number of embedding rows (the tokenizer has at most 1,024 entries), ``max_pixels`` and
+    ``min_pixels`` are pixels per image after resizing (one token covers ``28 * 28`` pixels), and ``end_gain`` makes
+    the end-of-turn token more likely, since random weights alone would hardly ever stop.
     """
 
     vocab_size: int = 1024
@@ -57,6 +59,21 @@ class TinyConfig:
             raise UsageError(f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more.")
 
 
+@contextmanager
+def progress_bars(shown: bool) -> Iterator[None]:
+    """Switch off the bars of transformers inside the block unless ``shown``; its switch is global to the process."""
+    from transformers.utils import logging
+
+    were_on = logging.is_progress_bar_enabled()
+    if not shown:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if were_on:
+            logging.enable_progress_bar()
+
+
 TOKENIZER_ENTRIES = 1024
 LONGEST_WAIT = 300.0  # seconds
 
@@ -64,13 +81,11 @@ LONGEST_WAIT = 300.0  # seconds
 def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None) -> Path:
     """Write a random-weight Qwen2.5-VL-architecture checkpoint into ``directory`` and return it.
 
-    The weights come from their own generator seeded with ``seed``; global random state is left as it was. The
+    The weights come from their own generator seeded with ``seed``; the global random state does not change. The
     same library versions give the same bytes.
     """
     import torch
     from transformers import GenerationConfig, Qwen2_5_VLForConditionalGeneration
-
-    from ._progress import progress_bars
 
     shape = config or TinyConfig()
     target = Path(directory)
@@ -110,10 +125,7 @@ def _model_config(shape: TinyConfig, tokenizer: Any) -> Any:
             "num_attention_heads": shape.heads,
             "num_key_value_heads": shape.kv_heads,
             "max_position_embeddings": 32768,
-            "rope_scaling": {
-                "type": "mrope",
-                "mrope_section": [temporal, height, rotary - temporal - height],
-            },
+            "rope_scaling": {"type": "mrope", "mrope_section": [temporal, height, rotary - temporal - height]},
             "bos_token_id": None,
             "eos_token_id": tokenizer.eos_token_id,
             "pad_token_id": tokenizer.pad_token_id,
@@ -135,7 +147,7 @@ def _model_config(shape: TinyConfig, tokenizer: Any) -> Any:
 
 
 def _full_attention(depth: int) -> list[int]:
-    """Blocks that look at the whole image instead of at windows: each quarter's last, as in Qwen2.5-VL."""
+    """Blocks with attention over the whole image instead of windows: the last of each quarter, as in Qwen2.5-VL."""
     step = max(2, depth // 4)
     return sorted({*range(step - 1, depth, step), depth - 1})
 
@@ -179,7 +191,7 @@ def _processor(shape: TinyConfig, tokenizer: Any) -> Any:
 
 
 def _written_by_another(target: Path) -> Path:
-    """Wait until the process that writes the checkpoint has put it in its place."""
+    """Wait until the process that writes the checkpoint has renamed it to ``target``."""
     end = time.monotonic() + LONGEST_WAIT
     while not target.is_dir():
         if time.monotonic() > end:
@@ -192,19 +204,16 @@ def _written_by_another(target: Path) -> Path:
 
 
 def tiny_checkpoint() -> Path:
-    """Return the directory of the tiny checkpoint, building it in the user cache where it is not there yet.
+    """The directory of the tiny checkpoint, built in the cache (``$MEDTASKS_CACHE``) on first use.
 
-    The cache is ``$MEDTASKS_CACHE`` or the platform's user cache for ``medtasks``. A finished directory
-    appears by one rename, so processes that build at the same time cannot see each other's half-written
-    files.
+    A finished directory appears by one rename, so no process sees the half-written files of another.
     """
     import transformers
 
-    root = cache_root()
-    target = root / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"
+    target = cache_root() / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"
     if target.is_dir():
         return target
-    root.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(target) as partial:
         build_tiny_vlm(partial)
         if not (partial / "config.json").is_file():

@@ -147,7 +147,7 @@ def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any
     if kind in ("ours", "plain"):
         from medtasks.adapters.vlm import MedtasksVLM
 
-        ours = MedtasksVLM(path, device=device, dtype=dtype, batch_size=batch, share_prefix=kind == "ours")
+        ours = MedtasksVLM(pretrained=path, device=device, dtype=dtype, batch_size=batch, share_prefix=kind == "ours")
         return ours, ours._answering._model
     from transformers import AutoModelForImageTextToText
 

@@ -1,4 +1,4 @@
-"""The folder for what can be made again."""
+"""The cache directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["cache_root"]
 
 
 def cache_root() -> Path:
-    """``$MEDTASKS_CACHE``, else the user's cache folder for medtasks; it may not exist yet."""
+    """``$MEDTASKS_CACHE``, else the user's cache directory for medtasks; it may not exist yet."""
     from platformdirs import user_cache_path
 
     named = os.environ.get("MEDTASKS_CACHE")

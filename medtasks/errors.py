@@ -1,7 +1,7 @@
-"""The one exception family that reaches a medtasks user.
+"""The one exception family that reaches users.
 
 Every message is one sentence that names the file, the field, what was found, what was expected and the fix,
-so that a command-line user never needs a traceback.
+so that command-line users never need a traceback.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class UsageError(MedtasksError):
 
 
 class DataError(MedtasksError):
-    """Source data break the format that a protocol card describes (file, line and field are named)."""
+    """Source data break their format; names file, line and field."""
 
 
 class NoRowsError(DataError):
-    """The prepared data hold no row for a task: a release may leave out what a task asks for."""
+    """The prepared data have no row for a task: a release may leave out what a task needs."""
 
 
 class MediaError(DataError):
@@ -39,15 +39,15 @@ class MediaError(DataError):
 
 
 class NotPreparedError(MedtasksError):
-    """A task was asked for before ``medtasks prepare`` made its data; the message holds the command."""
+    """A task was run before ``medtasks prepare`` made its data; the message contains the command."""
 
 
 class HarnessError(MedtasksError):
-    """The installed lmms-eval is not one that this medtasks can work with."""
+    """This medtasks does not work with the installed lmms-eval."""
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, on one line: our own message, or the kind of another error and its first line."""
+    """An error on one line: the message of ours, or the class and first line of any other."""
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, MedtasksError):
         return text

@@ -1,4 +1,4 @@
-"""Hidden folders in which something is made before it takes its place in one step."""
+"""Hidden temporary directories in which something is made before one rename puts it in place."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NAME = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
 
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """A new folder beside ``target``, to be renamed; whatever has its name in the end is removed.
+    """A new directory beside ``target``, to be renamed to it; removed at the end if it was not.
 
-    It is locked while in use. A process that is killed leaves the folder without a lock, and the next call in the same
-    place removes it (:func:`remove_abandoned`).
+    It is locked while in use. A killed process leaves it unlocked, and the next call beside it removes it
+    (:func:`remove_abandoned`).
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the directory cannot be made.
     """
     remove_abandoned(target.parent)
     folder, lock = _made(target)
@@ -38,9 +38,9 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(directory: Path) -> None:
-    """Remove what killed processes have left of :func:`temporary_beside` in ``directory``, which need not exist.
+    """Remove the directories of :func:`temporary_beside` that killed processes left in ``directory``, if it exists.
 
-    Folders in use stay, and so do all where the file system has no locks.
+    Directories in use stay; on a file system without locks all of them stay.
     """
     with contextlib.suppress(OSError):
         for folder in directory.iterdir():
@@ -59,7 +59,7 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def _made(target: Path) -> tuple[Path, int]:
-    """A new folder and its lock; another one where a process took it for abandoned before it was locked."""
+    """A new directory and its lock; made again if another process removed it as abandoned before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_SUFFIX))
         try:
@@ -71,7 +71,7 @@ def _made(target: Path) -> tuple[Path, int]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             ours = False
-        except OSError:  # a file system without locks, where nobody removes it either
+        except OSError:  # a file system without locks, on which no process removes it
             pass
         if ours and folder.is_dir():
             return folder, handle

@@ -1,4 +1,4 @@
-"""Text that others wrote (names of models and folders, findings), made fit to be printed on one line."""
+"""Printing untrusted text (names of models and directories, findings) safely on one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""`one_line` that steers no CI log either: GitHub runs a line of ``::name::`` or with ``##[name]`` as a command.
+    r""":func:`one_line`, also safe in CI logs: GitHub runs a line of ``::name::`` or with ``##[name]`` as a command.
 
     >>> printable("::error::\tpwned"), printable("a ##[group]")
     (': :error:: pwned', 'a ## [group]')

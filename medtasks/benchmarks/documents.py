@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
-from medtasks.border import at_border
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.store import Prepared, open_prepared
 from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
+from medtasks.exits import exit_with_sentence
 from medtasks.guard import raised_in
 from medtasks.prompts import render
 from medtasks.spec import load_spec
@@ -131,7 +131,7 @@ class Rows:
 
         return Dataset.from_list(self.documents())
 
-    @at_border
+    @exit_with_sentence
     def __call__(self, placeholder: Dataset) -> Dataset:
         """:meth:`dataset`, whatever the placeholder holds."""
         del placeholder

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.border import INTERRUPTED, interrupts_arrive
 from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.exits import INTERRUPTED, interrupts_arrive
 
 __all__ = ["app", "main"]
 

@@ -1,20 +1,12 @@
-"""From raw responses to what is scored; every filter has a version that counts in the protocol hash."""
+"""Filters, from raw responses to what is scored; each has a version, which is part of the protocol hash."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MedtasksError
-from medtasks.filters import alert_state as _alert_state
-from medtasks.filters import answer_text as _answer_text
-from medtasks.filters import answerability as _answerability
-from medtasks.filters import last_stage as _last_stage
-from medtasks.filters import option_letter as _option_letter
-from medtasks.filters import reasoned_answer as _reasoned_answer
 from medtasks.filters.alert_state import AlertResponse, AlertStateFilter, alert_status, is_alert, parse_alert
 from medtasks.filters.answer_text import AnswerTextFilter
 from medtasks.filters.answerability import (
@@ -24,6 +16,7 @@ from medtasks.filters.answerability import (
     answerability_status,
     is_unanswerable,
 )
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.last_stage import LastStageOptionFilter, join_stages, read_stages
 from medtasks.filters.option_letter import (
     Extraction,
@@ -39,7 +32,6 @@ if TYPE_CHECKING:
     from medtasks.plugin import FilterInfo
 
 __all__ = [
-    "FILTERS",
     "FILTER_VERSIONS",
     "UNANSWERABLE",
     "AlertResponse",
@@ -70,41 +62,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A filter, its version, and how it says of a filtered response whether there is an answer to score."""
-
-    kind: type[Any]
-    version: str
-    status: Callable[[str], str]
-
-
-def _text_status(filtered: str) -> str:
-    return "ok" if filtered.strip() else "empty"
-
-
-_KNOWN: dict[str, _Known] = {
-    "alert_state": _Known(AlertStateFilter, _alert_state.VERSION, alert_status),
-    "answer_text": _Known(AnswerTextFilter, _answer_text.VERSION, _text_status),
-    "answerability": _Known(AnswerabilityFilter, _answerability.VERSION, answerability_status),
-    "last_stage_option": _Known(
-        LastStageOptionFilter, f"{_last_stage.VERSION}.{_option_letter.VERSION}", option_status
-    ),
-    "option_letter": _Known(OptionLetterFilter, _option_letter.VERSION, option_status),
-    "reasoned_answer": _Known(ReasonedAnswerFilter, _reasoned_answer.VERSION, reasoned_status),
+_OURS: dict[str, type[ResponseFilter]] = {
+    kind.__name__: kind
+    for kind in (
+        AlertStateFilter,
+        AnswerTextFilter,
+        AnswerabilityFilter,
+        LastStageOptionFilter,
+        OptionLetterFilter,
+        ReasonedAnswerFilter,
+    )
 }
 
-FILTERS: dict[str, type[Any]] = {name: known.kind for name, known in _KNOWN.items()}
-"""The filters by registry name."""
-
-FILTER_VERSIONS: dict[str, str] = {known.kind.__name__: known.version for known in _KNOWN.values()}
-"""Version of each filter, by the class name that task files use."""
-
-_STATUS: dict[str, Callable[[str], str]] = {known.kind.__name__: known.status for known in _KNOWN.values()}
+FILTER_VERSIONS: dict[str, str] = {name: kind.version for name, kind in _OURS.items()}
+"""Version of each of our filters, by the class name that task files use."""
 
 
 def status_of(kind: str, filtered: str) -> str:
-    """Extraction status of a response that the filter class ``kind`` made: ``ok``, or why there is no answer to score.
+    """Extraction status of a response filtered by the class ``kind``: ``ok``, or why there is no answer to score.
 
     Option letters: ``ok``, ``none``, ``multiple``, ``out_of_range``, ``empty``. Answer texts: ``ok``, ``empty``.
     Answers that may abstain: ``ok``, ``unanswerable``, ``empty``. Alerts: ``ok``, ``invalid``, ``empty``. Reasoned
@@ -113,9 +88,7 @@ def status_of(kind: str, filtered: str) -> str:
     Raises:
         MedtasksError: there is no such filter.
     """
-    if kind in _STATUS:
-        return _STATUS[kind](filtered)
-    return _other(kind).status(filtered)
+    return _registered(kind).status(filtered)
 
 
 def version_of(kind: str) -> str:
@@ -124,7 +97,7 @@ def version_of(kind: str) -> str:
     Raises:
         MedtasksError: there is no such filter.
     """
-    return FILTER_VERSIONS[kind] if kind in FILTER_VERSIONS else _other(kind).version
+    return FILTER_VERSIONS[kind] if kind in FILTER_VERSIONS else _registered(kind).version
 
 
 def filter_class(kind: str) -> type[Any]:
@@ -133,29 +106,32 @@ def filter_class(kind: str) -> type[Any]:
     Raises:
         MedtasksError: there is no such filter.
     """
-    ours = {known.kind.__name__: known.kind for known in _KNOWN.values()}
-    return ours[kind] if kind in ours else _other(kind).kind
+    found = _registered(kind)
+    return found if isinstance(found, type) else found.kind
 
 
-def _other(kind: str) -> FilterInfo | _Known:
+def _registered(kind: str) -> FilterInfo | type[ResponseFilter]:
+    if kind in _OURS:
+        return _OURS[kind]
     from medtasks.plugin import all_filters
 
-    found = all_filters()
-    if kind in found:
-        return found[kind]
-    named = _imported(kind)  # task files may name it where it is imported, not where it is defined
-    registered: list[FilterInfo | _Known] = [*_KNOWN.values(), *found.values()]
-    known = next((one for one in registered if one.kind is named), None)
+    others = all_filters()
+    if kind in others:
+        return others[kind]
+    named = _imported(kind)  # a task file may name the module that imports a filter, not the one that defines it
+    if named in _OURS.values():
+        return _OURS[named.__name__]
+    known = next((one for one in others.values() if one.kind is named), None)
     if known is None:
-        raise MedtasksError(f"filter {kind!r} is unknown; choose from {', '.join([*_STATUS, *found])}.")
+        raise MedtasksError(f"filter {kind!r} is unknown; choose from {', '.join([*_OURS, *others])}.")
     return known
 
 
 @functools.cache
 def _imported(path: str) -> Any:
-    """What a dotted name stands for; None where there is nothing."""
+    """What a dotted name refers to; None if there is nothing."""
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name, None) if module else None
-    except Exception:  # another package's code; who named it says more
+    except Exception:  # another package's code; the caller reports the name
         return None

@@ -3,22 +3,22 @@
 MedStreamBench (equation 5) allows these three replies. The rules, the same for every model:
 
 1. Thinking blocks and markup are removed, and a JSON object with a state becomes lines (``state: …``, ``reason: …``).
-   Nothing left is ``empty``.
-2. A state *stands* where it begins a line, after bullets, brackets, a round number or a time, and is followed by the
+   If nothing is left the status is ``empty``.
+2. A state *stands* if it begins a line, after bullets, brackets, a round number or a time, and is followed by the
    line's end, by a sign (``: . , ; ! ( |`` or a dash) or by *because*, *since*, *due to*. Case, ``no alert``,
    ``no-alert`` and ``NoAlert`` are alike. A few closing words may follow it: ``No alert needed at this time.``
-3. A state that is followed by other words is no state but prose: ``uncertain whether to alert``, ``alert and awake``,
+3. A state followed by other words is prose: ``uncertain whether to alert``, ``alert and awake``,
    ``Alert is not needed``. So is one within a word (``alertness``), a question (``Alert?``) and one in the middle of
    a sentence (``There is no alert needed``, ``not an alert``).
-4. A state that stands behind a label (``Response:``, ``State:``, ``Answer is``, alone on the line above) is
-   *labelled*; one behind a label that says *final* (an answer tag and a LaTeX box do) is *final*. Labels may stand
-   within a line. Ranks: final, labelled, at the start of a line.
-5. The last state decides alone where its rank is above that of every earlier different one; otherwise all of them
+4. A state after a label (``Response:``, ``State:``, ``Answer is``, alone on the line above) is *labelled*; one after a
+   label with *final* (or an answer tag or LaTeX box) is *final*. Labels may be within a line. Ranks: final, labelled,
+   at the start of a line.
+5. The last state decides alone if its rank is above that of every earlier different one; otherwise all of them
    count. One line that offers two states (``no_alert | uncertain``, ``uncertain (alert)``) counts as both.
-6. Where no line has a state, sentences are read as lines are: ``The view is clear. No alert.``
+6. If no line has a state, sentences are read as lines are: ``The view is clear. No alert.``
 7. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
-8. What follows ``alert`` up to the next state is the reason, on one line, without a leading ``Reason:``; where nothing
-   follows, an earlier alert's reason or a ``Reason:`` line above serves. It may be missing.
+8. The text after ``alert`` up to the next state is the reason, on one line, without a leading ``Reason:``; if nothing
+   follows, it is an earlier alert's reason or a ``Reason:`` line above. It may be missing.
 9. ``Alert: no_alert`` and ``Alert: uncertain`` use *alert* as a label; ``Alert: no`` (none, false) is ``no_alert``.
 """
 
@@ -30,11 +30,11 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
 __all__ = [
-    "VERSION",
     "AlertResponse",
     "AlertStateFilter",
     "AlertStatus",
@@ -43,9 +43,6 @@ __all__ = [
     "is_alert",
     "parse_alert",
 ]
-
-VERSION = "2"
-"""Changes whenever a rule does; part of every protocol hash."""
 
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
@@ -61,7 +58,7 @@ class AlertResponse:
 
     @property
     def filtered(self) -> str:
-        """What the harness logs as the filtered response: the state, ``alert: reason``, or the status in brackets."""
+        """The filtered response in the harness's log: the state, ``alert: reason``, or the status in brackets."""
         if self.state is None:
             return f"[{self.status}]"
         return f"{self.state}: {self.reason}" if self.reason else self.state
@@ -98,7 +95,7 @@ _LABEL = re.compile(
 _LABEL_ALONE = re.compile(
     rf"[^\w\n]{{0,12}}(?:(?:the|my|current)[ \t]{{1,3}})?{_FINAL}(?:{_SURE}|{_LOOSE})[^\w\n]{{0,8}}", re.IGNORECASE
 )
-_LABEL_WITHIN = re.compile(  # fewer words than at the start of a line: a reason may speak of a patient's state
+_LABEL_WITHIN = re.compile(  # fewer words than at the start of a line: a reason may describe a patient's state
     rf"(?<![^\W_])(?:(?P<final>final[ \t_-]{{1,3}})(?:{_SURE}|{_LOOSE}){_CLOSE}(?:[:=]|->|→|is\b:?)"
     rf"|answer{_CLOSE}(?:[:=]|is\b:?)|(?:my|the)[ \t]{{1,3}}response{_CLOSE}is\b:?"
     rf"|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=])"
@@ -141,7 +138,7 @@ class _Selection:
     states: frozenset[State]
     rank: int
     tail: str
-    label: bool = False  # "Alert:" with nothing behind it: a state on the next line takes its place
+    label: bool = False  # "Alert:" with nothing after it: a state on the next line replaces it
 
 
 def parse_alert(text: str) -> AlertResponse:
@@ -171,7 +168,7 @@ def parse_alert(text: str) -> AlertResponse:
 
 
 def alert_status(filtered: str) -> AlertStatus:
-    """Status of a response, filtered or not: ``ok`` where it reports one of the three states."""
+    """Status of a response, filtered or not: ``ok`` if it reports one of the three states."""
     return parse_alert(filtered).status
 
 
@@ -180,14 +177,12 @@ def is_alert(filtered: str) -> bool:
     return parse_alert(filtered).state == "alert"
 
 
-class AlertStateFilter:
-    """A step for the harness's ``filter_list``: raw responses become states or ``[status]`` markers."""
+class AlertStateFilter(ResponseFilter):
+    """Raw responses become states or ``[status]`` markers."""
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[parse_alert(text).filtered for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+    version = "2"
+    status = staticmethod(alert_status)
+    read = staticmethod(lambda text: parse_alert(text).filtered)
 
 
 def _as_lines(match: re.Match[str]) -> str:
@@ -253,7 +248,7 @@ def _in_line(line: str, above: int | None) -> _Selection | None:
 
 
 def _within(line: str) -> _Selection | None:
-    """The last state on the line that stands behind a label."""
+    """The last state on the line after a label."""
     last = None
     for label in _LABEL_WITHIN.finditer(line):
         last = _standing(line, label.end(), _SAID_FINAL if label["final"] else _LABELLED) or last
@@ -324,7 +319,7 @@ def _reason(tail: str) -> str:
     reason = tail
     for _ in range(3):
         reason = _tidied(reason)
-    if _tidied(reason) != reason or reply_text(reason) != reason:  # markup that only removing markup had made
+    if _tidied(reason) != reason or reply_text(reason) != reason:  # markup that appeared only after removing markup
         reason = _tidied(_tidied(reason.translate(_MARKUP)))
     return reason
 

@@ -1,15 +1,13 @@
-"""Open answers: what a model says, without what it thinks."""
+"""Open answers: the reply without its thinking."""
 
 from __future__ import annotations
 
 import re
 
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
-__all__ = ["VERSION", "AnswerTextFilter", "answer_text"]
-
-VERSION = "2"
-"""Changes whenever the rule does; part of every protocol hash."""
+__all__ = ["AnswerTextFilter", "answer_text"]
 
 _LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 
@@ -23,11 +21,8 @@ def answer_text(text: str) -> str:
     return _LABEL.sub("", strip_thinking(text), count=1).strip()
 
 
-class AnswerTextFilter:
-    """A step for the harness's ``filter_list``: raw responses become answer texts."""
+class AnswerTextFilter(ResponseFilter):
+    """Raw responses become answer texts."""
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[answer_text(text) for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+    version = "2"
+    read = staticmethod(answer_text)

@@ -1,19 +1,19 @@
 """Answers of a task that lets the model abstain with the word ``unanswerable``.
 
-MedStreamBench ends its questions with "respond exactly: unanswerable" for the case that the evidence is missing.
-A reply that does more than that word is still an abstention where the word is what it says. The rules:
+MedStreamBench ends its questions with "respond exactly: unanswerable" if the evidence is missing. A longer reply is
+still an abstention if that is its answer. The rules:
 
-1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer. Nothing left is ``empty``.
-2. The deciding part is what stands behind the last label that begins a line (``Answer: …``, ``Final answer: …``,
+1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer, or ``empty``.
+2. The deciding part is the text after the last label that begins a line (``Answer: …``, ``Final answer: …``,
    ``{"answer": …``); without a label it is the whole answer. Markup does not count.
-3. The reply abstains where the deciding part begins with ``unanswerable`` (any case, an option's letter before it), and
-   ends there or goes on behind a sign, *because*, *at this time*, *from the frames*: an explanation.
-4. It also abstains where one of its sentences says that the question, the answer or the response *is* unanswerable, or
-   concludes with it (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore,
-   unanswerable.``), or is that word alone.
+3. The reply abstains if the deciding part begins with ``unanswerable`` (any case, an option's letter before it), and
+   ends there or continues with an explanation: after a sign, *because*, *at this time*, *from the frames*.
+4. It also abstains if one of its sentences calls the question, the answer or the response unanswerable, or concludes
+   with the word (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore, unanswerable.``),
+   or is that word alone.
 5. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
-   unanswerable``), or goes on with *but* or *or*, is an answer, and stays as it was written. Other ways to decline (``I
-   cannot tell``) are answers, too: the protocol gives the word.
+   unanswerable``), or continues with *but* or *or*, is an answer, and stays as it was written. Other ways to decline
+   (``I cannot tell``) are answers, too: the protocol gives the word.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import re
 from typing import Literal
 
 from medtasks.filters.answer_text import answer_text
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
 __all__ = [
     "UNANSWERABLE",
-    "VERSION",
     "AnswerabilityFilter",
     "AnswerabilityStatus",
     "answer_or_unanswerable",
@@ -35,11 +35,8 @@ __all__ = [
     "is_unanswerable",
 ]
 
-VERSION = "2"
-"""Changes whenever a rule does; part of every protocol hash."""
-
 UNANSWERABLE = "unanswerable"
-"""How every abstention is written once it is filtered."""
+"""How every abstention is written after filtering."""
 
 AnswerabilityStatus = Literal["ok", "unanswerable", "empty"]
 
@@ -107,18 +104,16 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
     return "unanswerable" if answer == UNANSWERABLE else "ok"
 
 
-class AnswerabilityFilter:
-    """A step for the harness's ``filter_list``: raw responses become answers, ``unanswerable`` or ``[empty]``."""
+class AnswerabilityFilter(ResponseFilter):
+    """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[answer_or_unanswerable(text) for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+    version = "2"
+    status = staticmethod(answerability_status)
+    read = staticmethod(answer_or_unanswerable)
 
 
 def _answer(text: str) -> str:
-    """``text`` without thinking and leading labels; what a label hid from view may be either again."""
+    """``text`` without thinking and leading labels; removing a label may uncover either again."""
     while (answer := _without_label(text)) != text:
         text = answer
     return answer

@@ -1,4 +1,4 @@
-"""Places where a text says that an option is the answer, and how firmly each of them says so."""
+"""Places where a text calls an option the answer, and how firmly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Claim", "claims", "is_discredited"]
 
 @dataclass(frozen=True)
 class Claim:
-    """``letters`` are the answer, says the text at ``position``."""
+    """The text at ``position`` calls ``letters`` the answer."""
 
     letters: frozenset[str]
     rank: Rank
@@ -94,7 +94,7 @@ def claims(marked: Marked) -> list[Claim]:
 
 
 def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | None:
-    """How firm a claim is where it stands; None where a condition, a question or a negation takes it back."""
+    """How firm a claim is in its sentence; None if a condition, a question or a negation takes it back."""
     position, said = match.start("letter"), match[0]
     before = text[max(sentence, match.start() - 200) : match.start()]
     if _PROVIDED.match(_FORCED.sub("", text[match.end() : match.end() + 100])):
@@ -121,7 +121,7 @@ def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | No
 
 
 def _is_loose_end(marked: Marked, position: int) -> bool:
-    """Whether prose ends with a bare letter: a small one is no answer, and behind sentences it may be cut off."""
+    """Whether prose ends with a bare letter: a small one is not an answer, and after sentences it may be cut off."""
     mention = marked.mentions[position]
     return not mention.upper or (
         is_last(marked.text, position) and not mention.closed and follows_sentence(marked.text, position)
@@ -129,13 +129,13 @@ def _is_loose_end(marked: Marked, position: int) -> bool:
 
 
 def is_discredited(text: str, position: int) -> bool:
-    """Whether the clause before ``position`` takes back what follows, or its sentence makes a condition of it."""
+    """Whether the clause before ``position`` takes back what follows, or its sentence is a condition."""
     before = SENTENCE_ENDS.split(text[max(0, position - 200) : position])[-1]
     return bool(_DOUBTS.search(before) or _DISCREDITS.search(before))
 
 
 def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> frozenset[str]:
-    """The letters of a claim, with those that "A … or" before or "or C" behind it adds."""
+    """The letters of a claim, with those that "A … or" before or "or C" after it adds."""
     letters = marked.mentions[position].letters
     start = max(0, position - 120)
     earlier = _OR_BEFORE.search(marked.text[start:position])

@@ -1,4 +1,4 @@
-"""How a text goes on and ends: whether it takes something back, reasons on, or is cut off within a sentence."""
+"""How a text continues and ends: whether it takes something back, reasons on, or is cut off within a sentence."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 
 
 def retractions(text: str) -> list[int]:
-    """Where the text takes back what it said before: ``Wait, …``, ``Actually, …``."""
+    """Positions where the text takes back what came before: ``Wait, …``, ``Actually, …``."""
     return [match.end() for match in _RETRACTION.finditer(text)]
 
 
 def sentence_of(text: str, position: int) -> tuple[int, int]:
-    """Begin and end of the sentence around ``position``."""
+    """Start and end of the sentence around ``position``."""
     begin = max((match.end() for match in SENTENCE_ENDS.finditer(text, 0, position)), default=0)
     end = SENTENCE_ENDS.search(text, position)
     return begin, end.start() if end else len(text)
@@ -68,7 +68,7 @@ def is_unfinished(text: str) -> bool:
 
 
 def is_cut_off(text: str) -> bool:
-    """Whether the text ends within a sentence, as far as can be told: short last lines need no full stop."""
+    """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
     if is_unfinished(text):
         return True
     if has_ended(text) or text.rstrip()[-1:] in (MARK, DENIED):
@@ -78,7 +78,7 @@ def is_cut_off(text: str) -> bool:
 
 
 def is_reopened(text: str, position: int) -> bool:
-    """Whether the text withdraws what stands at ``position``, or is cut off while it reasons or lists on behind it."""
+    """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists on after it."""
     if _WITHDRAWN.search(text, position):
         return True
     if has_ended(text):
@@ -93,5 +93,5 @@ def is_last(text: str, position: int) -> bool:
 
 
 def follows_sentence(text: str, position: int) -> bool:
-    """Whether a sentence has ended before ``position``: prose that ends there without a full stop is cut off."""
+    """Whether a sentence ends before ``position``: prose that ends there without a full stop is cut off."""
     return SENTENCE_ENDS.search(text, 0, position) is not None

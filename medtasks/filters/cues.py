@@ -1,8 +1,8 @@
-r"""The words by which texts say that an option is the answer: patterns over texts whose letters are marked.
+r"""The words that make an option the answer: patterns over texts whose letters are marked.
 
-Patterns are regular expressions with three abbreviations: ``{name}`` stands for an entry of the vocabulary, a blank for
-white space, ``~`` for white space that may be missing. ``§`` is the letter, ``¶`` any letter, ``¬`` one that was
-denied. All repetitions are bounded, so that reading takes linear time.
+Patterns are regular expressions with abbreviations: ``{name}`` is an entry of the vocabulary, a blank is white space,
+``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one. All repetitions are bounded, so that
+reading takes linear time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CONCLUDES", "CUES", "FINAL", "SENTENCE_ENDS", "TICKED", "Cue", "Rank
 
 
 class Rank(IntEnum):
-    """How firmly an option is said to be the answer; the order is that of rule 3 in ``option_letter``."""
+    """How firmly an option is called the answer, as in rule 3 of ``option_letter``."""
 
     TENTATIVE = 1
     SUGGESTED = 2
@@ -31,7 +31,7 @@ class Rank(IntEnum):
 class Cue:
     """A pattern whose group ``letter`` is a MARK; a group ``sign`` is what separates a label from its letter.
 
-    ``loose``: the letter must end its clause, and its words are those of prose.
+    ``loose``: the words are those of prose, and the letter must end its clause.
     """
 
     pattern: re.Pattern[str]
@@ -202,7 +202,7 @@ def _compiled(cue: str) -> re.Pattern[str]:
 SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；]")
 
 FINAL = re.compile(r"(?:(?:the|my|our)\s+)?(?<![A-Za-z0-9])final(?:ly|ised|ized)?\b|最[終终后]", re.IGNORECASE)
-"""Makes a label final, at its beginning."""
+"""At the beginning of a label, makes it final."""
 
 CONCLUDES = _compiled("{conclusion}")
 """Makes what follows it a conclusion."""

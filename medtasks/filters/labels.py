@@ -1,4 +1,4 @@
-"""Letters that claim nothing but stand where answers stand: alone on a line, before an option's text, in a hedge."""
+"""Letters without a claim in the place of an answer: alone on a line, before an option's text, in a hedge."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ROMAN_LIST = re.compile(r"^\W{0,6}I{2,3}[.):]", re.MULTILINE)
 
 
 def lone_claims(marked: Marked) -> list[Claim]:
-    """A letter that is all of the first line, of the last line or of the last sentence, and no part of a list."""
+    """A letter that is the whole first line, last line or last sentence, and not part of a list."""
     text, listed = marked.text, _listed(marked)
     found: dict[int, Rank] = {}
     last = _LAST_LINE.search(text)
@@ -71,7 +71,7 @@ def lone_claims(marked: Marked) -> list[Claim]:
 
 
 def _begins_list(text: str, position: int) -> bool:
-    """Whether the letter at the end is but the beginning of a list, or of a list's next line."""
+    """Whether the letter at the end only begins a list, or the next line of one."""
     before = text[:position].rstrip(" \t([\"'→>")
     opened = [match.end() for match in _OPENER.finditer(before)]
     if opened and MARK not in before[opened[-1] :] and DENIED not in before[opened[-1] :]:
@@ -83,7 +83,7 @@ def _begins_list(text: str, position: int) -> bool:
 
 
 def label_letters(marked: Marked, letters: str) -> frozenset[str]:
-    """The letters of all labels and hedges; where one of ``letters`` is among them, others do not count."""
+    """The letters of all labels and hedges; if one of ``letters`` is among them, others do not count."""
     text, listed = marked.text, _listed(marked)
     found = dict(_labels(marked, letters))
     found |= {at: marked.mentions[at].letters for at in _at_ends(marked)}
@@ -109,9 +109,9 @@ def _union(found: Iterable[frozenset[str]], letters: str) -> frozenset[str]:
 
 
 def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[str]]]:
-    """Labels at the start of a line with their letters, up to a line whose option is denied: there options are judged.
+    """Labels at the start of a line with their letters, up to a line that denies an option: there options are weighed.
 
-    Roman numerals are labels only where they are among ``letters`` and not in a list of numerals.
+    Roman numerals are labels only if they are among ``letters`` and not in a list of numerals.
     """
     roman = _ROMAN if _ROMAN_LIST.search(marked.text) else _ROMAN - frozenset(letters)
     denied = _DENIED_LABEL.search(marked.text)
@@ -132,7 +132,7 @@ def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[
 
 
 def _at_ends(marked: Marked) -> Iterator[int]:
-    """Positions of letters at the end of a sentence, in brackets or set apart, with no other letter on the line."""
+    """Positions of letters at the end of a sentence, in brackets or after a sign, with no other letter on the line."""
     text = marked.text
     for match in _AT_END.finditer(text):
         at = match.start("bracketed" if match["bracketed"] else "apart")

@@ -1,22 +1,20 @@
-"""Stage-wise responses: one record of all stages, of which the last one's option letter is scored."""
+"""Stage-wise responses: one record of all stages; the option letter of the last stage is scored."""
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from medtasks.filters.option_letter import declared_letters, extract_option
+from medtasks.filters.base import ResponseFilter
+from medtasks.filters.option_letter import OptionLetterFilter, declared_letters, extract_option, option_status
 
-__all__ = ["VERSION", "LastStageOptionFilter", "join_stages", "read_stages"]
-
-VERSION = "1"
-"""Changes whenever the rule does; part of every protocol hash. Option letters have a version of their own."""
+__all__ = ["LastStageOptionFilter", "join_stages", "read_stages"]
 
 
 def join_stages(said: Sequence[str]) -> str:
-    """Both responses as one line of JSON, which is what the sample log keeps as the response.
+    """Both responses as one line of JSON, as the sample log has them.
 
     >>> join_stages(["T1 to T2: nothing", "B"])
     '{"stage1": "T1 to T2: nothing", "stage2": "B"}'
@@ -25,9 +23,9 @@ def join_stages(said: Sequence[str]) -> str:
 
 
 def read_stages(response: str) -> tuple[str, str]:
-    """The texts of stage 1 and stage 2 of a logged response; a text that is no such record is stage 2 alone.
+    """The texts of stage 1 and stage 2 of a logged response; any other text is stage 2 alone.
 
-    Back-ends of the harness wrap what several rounds gave in a tuple, which the harness logs as its representation.
+    Back-ends of the harness wrap the outcome of several rounds in a tuple, which the harness logs as its ``repr``.
     """
     text = response.strip()
     if text.startswith(("(", "[")):
@@ -46,11 +44,13 @@ def read_stages(response: str) -> tuple[str, str]:
     return "", response
 
 
-class LastStageOptionFilter:
-    """A step for the harness's ``filter_list``: the option letter (or ``[status]``) that the last stage selects."""
+class LastStageOptionFilter(ResponseFilter):
+    """Raw responses become the option letter of the last stage, or a ``[status]`` marker."""
 
-    def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
+    version = f"1.{OptionLetterFilter.version}"
+    status = staticmethod(option_status)
+
+    def reader(self, docs: Any) -> Callable[[str], str]:
+        """The option letter, or ``[status]``, that the last stage selects."""
         letters = declared_letters(docs)
-        filtered = [[extract_option(read_stages(text)[1], letters).filtered for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+        return lambda text: extract_option(read_stages(text)[1], letters).filtered

@@ -1,4 +1,4 @@
-"""Single letters in running text that may name an option, each put into one character that rules can look for."""
+"""Single letters in running text that may name an option, each replaced by one character that rules can look for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 __all__ = ["ASIDE", "DENIED", "MARK", "Marked", "Mention", "letters_alone", "mark_letters"]
 
 MARK = "\ue000"
-"""Stands where the text names letters (a private-use character, which texts do not hold)."""
+"""Replaces letters in the text (a private-use character, which texts do not contain)."""
 
 DENIED = "\ue001"
-"""Stands where the text names letters only to say that they are not the answer."""
+"""Replaces letters that the text names only to deny that they are the answer."""
 
 _OPEN = r"[(\[{<\"'“‘«]{0,3}"
 _CLOSE = r"[)\]}>\"'”’»]{0,3}"
@@ -97,7 +97,7 @@ ASIDE = (
     r"(?:\s{0,3}[(\[][^()\[\]\n]{0,80}[)\]])?"
     r"(?:[.:,]?\s{0,3}T\d(?:\s?(?:→|->|–|-|to|and|,|&)\s?T\d)?(?:\s?\([^()\n]{0,40}\))?,?)?"
 )
-"""What may stand between a letter and what is said of it: a bracket, an interval such as ``T2 → T3``."""
+"""Optional text between a letter and its verb: a bracket, an interval such as ``T2 → T3``."""
 
 _WRONG = (
     r"(?:not\b|n['’]t\b|in\s?correct|inaccurate|wrong|false|excluded|ruled\s+out|unlikely|eliminated|implausible|out\b"
@@ -135,8 +135,8 @@ _WINDOW = 120
 class Mention:
     """Letters named in one place, in upper case.
 
-    ``upper``: all of them were capitals; ``closed``: a bracket or quote stands behind them; ``bracketed``: and one
-    before; ``named``: a word such as *option* stands before.
+    ``upper``: all of them are capitals; ``closed``: a bracket or quote follows; ``bracketed``: one also precedes;
+    ``named``: a word such as *option* precedes.
     """
 
     letters: frozenset[str]
@@ -148,21 +148,21 @@ class Mention:
 
 @dataclass(frozen=True)
 class Marked:
-    """A text in which ``MARK`` (or ``DENIED``) takes the place of every mention; ``mentions`` by position of MARKs."""
+    """A text in which ``MARK`` (or ``DENIED``) replaces every mention; ``mentions`` by position of the marks."""
 
     text: str
     mentions: dict[int, Mention]
 
 
 def letters_alone(plain: str) -> frozenset[str]:
-    """The letters of a text that is nothing but single letters and punctuation; none for any other text."""
+    """The letters of a text of single letters and punctuation only; none for any other text."""
     if _LETTERS_ALONE.fullmatch(plain) is None or set(plain) & set("✓✗") or _NAMED_LETTER.search(plain):
         return frozenset()
     return frozenset(character.upper() for character in plain if character.isalpha())
 
 
 def mark_letters(plain: str) -> Marked:
-    """``plain`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E. coli``) out of sight.
+    """``plain`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E. coli``) removed.
 
     >>> marked = mark_letters("Image A shows no C-shaped tube, so option (B) is right, not D.")
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]
@@ -192,7 +192,7 @@ def mark_letters(plain: str) -> Marked:
 
 
 def _mention(match: re.Match[str]) -> Mention | None:
-    """The mention that was found; None for the beginning of more (``Options B``) and for words (``A and a``)."""
+    """The mention of a match; None for the beginning of a list (``Options B``) and for words (``A and a``)."""
     noun = match["noun"] or ""
     named = match["letters"].replace(noun, "", 1)
     letters = _ONE_LETTER.findall(named)

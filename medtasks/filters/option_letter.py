@@ -1,44 +1,45 @@
-r"""Option letters out of free text: rule-based, deterministic, the same for every model.
+r"""Option letters from free text: rule-based, deterministic, the same for every model.
 
-MI-CXR (section 4.1, appendix E.5) counts a response only where exactly one option is selectable. The rules:
+MI-CXR (section 4.1, appendix E.5) counts a response only if exactly one option is selectable. The rules:
 
 1. Thinking and markup are removed and the text is normalised (NFKC: full-width letters become plain ones; a letter in
-   bold counts as one in brackets; keys of JSON become labels; what follows the end of the turn is not read). Nothing
-   left is ``empty``. A response of nothing but single letters and punctuation names those letters.
-2. A *mention* is a single letter that is no part of a word (``C-shaped``, ``T1``), no article or pronoun (``A small
-   effusion``, ``I see``) and no name (``vitamin D``, ``image A``, ``E. coli``). Letters joined by *or*, *and*, a comma
-   or a slash are one mention of several letters. A mention that is denied (``not B``, ``B is incorrect``) counts for
-   nothing.
-3. A *claim* is a mention of which the text says that it is the answer. Ranks, weakest first: tentative (``it may be
+   bold counts as one in brackets; keys of JSON become labels; text after the end of the turn is not read). If nothing
+   is left the status is ``empty``. A response of single letters and punctuation only names those letters.
+2. A *mention* is a single letter that is not part of a word (``C-shaped``, ``T1``), not an article or pronoun (``A
+   small effusion``, ``I see``) and not part of a name (``vitamin D``, ``image A``, ``E. coli``). Letters joined by
+   *or*, *and*, a comma or a slash are one mention of several letters. A denied mention (``not B``, ``B is incorrect``)
+   does not count.
+3. A *claim* is a mention that the text calls the answer. Ranks, weakest first: tentative (``it may be
    B``), suggested (``points to B``), stated (``the answer is B``, ``I choose B``, ``B is correct``), concluded
    (``therefore B``), answered (``Answer: B`` at the start of a line, a tick, a letter alone on the first or last
-   line), final (``Final answer: B``, a LaTeX box, an answer tag). A condition, a question or a negation in front of it
+   line), final (``Final answer: B``, a LaTeX box, an answer tag). A condition, a question or a negation before it
    takes a claim back.
-4. Stated and firmer claims decide where there are any: the last one alone where it outranks every earlier one with
-   other letters, narrows them down (``B or C … the answer is B``), or takes them back (``Wait, …``); otherwise all of
-   them count, and so does a doubt behind them (``though C is also possible``).
-5. Tentative and suggested claims decide in the same way where no firmer ones are, unless the response was cut off:
-   an option that reasoning has come across is not yet an answer.
-6. Without a claim, mentions that stand as labels count: before a sign or the option's text at the start of a line; in
-   brackets at a sentence's end; and several joined letters (a hedge). A list of options (``A.``, ``B.``, …) counts
-   only where nothing else does, and a single option under ``Let us look at each option:`` does not count.
-7. Below a heading that says *answer* or *conclusion* only the text there counts, if it names an option.
+4. Stated and firmer claims decide if there are any: the last one alone if it outranks every earlier one with other
+   letters, narrows them down (``B or C … the answer is B``), or takes them back (``Wait, …``); otherwise all of them
+   count, and so does a doubt after them (``though C is also possible``).
+5. Tentative and suggested claims decide in the same way if there are no firmer ones, unless the response was cut off:
+   an option met in the course of reasoning is not yet an answer.
+6. Without a claim, mentions used as labels count: before a sign or the option's text at the start of a line; in
+   brackets at the end of a sentence; and several joined letters (a hedge). A list of options (``A.``, ``B.``, …) counts
+   only if nothing else does, and a single option under ``Let us look at each option:`` does not count.
+7. Below a heading with *answer* or *conclusion* only the text there counts, if it names an option.
 8. One letter among the options is ``ok``. Several different letters are ``multiple``, no letter is ``none``, one
-   letter that is no option is ``out_of_range``. There is no partial credit.
+   letter that is not an option is ``out_of_range``. There is no partial credit.
 
 Option texts are never matched: a response that repeats an option's words without its letter is ``none``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
 __all__ = [
     "LETTERS",
-    "VERSION",
     "Extraction",
     "OptionLetterFilter",
     "Status",
@@ -47,9 +48,6 @@ __all__ = [
     "option_status",
     "parse_filtered",
 ]
-
-VERSION = "3"
-"""Changes whenever a rule does; part of every protocol hash."""
 
 LETTERS = "ABCDE"
 """The options of a benchmark that declares none."""
@@ -92,7 +90,7 @@ def extract_option(text: str, letters: str = LETTERS) -> Extraction:
 def parse_filtered(filtered: str) -> Extraction:
     """The extraction that a filtered response carries: the letter, or the status in brackets.
 
-    A text that is neither (made by another filter) is judged by :func:`extract_option`.
+    Any other text (from another filter) goes through :func:`extract_option`.
     """
     text = filtered.strip()
     if len(text) == 1 and "A" <= text <= "Z":
@@ -106,7 +104,7 @@ def option_status(filtered: str) -> Status:
 
 
 def declared_letters(docs: Any) -> str:
-    """The options of the benchmark that the documents belong to (``Benchmark.options``); A to E where it has none."""
+    """The options of the benchmark that the documents belong to (``Benchmark.options``); by default A to E."""
     name = docs[0].get("benchmark") if docs else None
     if not name:
         return LETTERS
@@ -115,21 +113,23 @@ def declared_letters(docs: Any) -> str:
     return "".join(get_benchmark(name).options) or LETTERS
 
 
-class OptionLetterFilter:
-    """A step for the harness's ``filter_list``: raw responses become letters or ``[status]`` markers.
+class OptionLetterFilter(ResponseFilter):
+    """Raw responses become letters or ``[status]`` markers.
 
     Args:
-        letters: the options; by default those that the documents' benchmark declares.
+        letters: the options; by default those of the documents' benchmark.
     """
+
+    version = "3"
+    status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:
         self._letters = letters
 
-    def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
+    def reader(self, docs: Any) -> Callable[[str], str]:
+        """:func:`extract_option` with the options of ``docs``, as a string."""
         letters = self._letters or declared_letters(docs)
-        filtered = [[extract_option(text, letters).filtered for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+        return lambda text: extract_option(text, letters).filtered
 
 
 def _own_marker(text: str) -> Status | None:

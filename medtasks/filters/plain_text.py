@@ -1,4 +1,4 @@
-"""Responses without their markup: what is left are words, brackets and line breaks that rules can read."""
+"""Responses without markup: words, brackets and line breaks that rules can read."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()"
 def plain_text(text: str) -> str:
     """``text`` in Unicode form NFKC, without special tokens, Markdown, LaTeX and HTML emphasis, stripped.
 
-    A letter that stood in emphasis stands in brackets instead, because it is as much of a label there. A LaTeX
-    box and an ``<answer>`` tag become the words *final answer*, which is what they say.
+    An emphasised letter is put into brackets instead, because it is as much of a label there. A LaTeX box and an
+    ``<answer>`` tag become the words *final answer*, which they mean.
 
     >>> plain_text("The result is **B**"), plain_text(r"$\\boxed{\\text{C}}$")
     ('The result is (B)', 'final answer: {{C}}')

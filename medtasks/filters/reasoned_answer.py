@@ -1,17 +1,17 @@
-r"""Open answers that end a line of reasoning: the whole reply is scored, its final answer is found.
+r"""Open answers after a reasoning part: the whole reply is scored, and its final answer is located.
 
 Med-CMR asks for a reasoning part and then one line ``Final answer: …``; its judge scores the reasoning, too. The rules:
 
-1. Thinking blocks are removed. What is left, stripped, is the reply; nothing left is ``empty``.
+1. Thinking blocks are removed. What is left, stripped, is the reply; ``empty`` if nothing is left.
 2. A label is the words *final answer* (any case, in emphasis, quotes, HTML or as a JSON key) before a colon or an
    equals sign, at the start of a line before a dash, or alone on a line; or a tag ``<final_answer>``; or a LaTeX
-   box. Only where none of these is there, ``final answer is`` counts, because prose uses it, too; and only where that
-   is not there either, plain ``Answer:`` at the start of a line or sentence, as a heading, a JSON key or a tag, as in
-   Med-CMR's own layout (``Reasoning: …``, ``Answer: …``).
-3. The last label with something behind it decides. The answer runs from there to the end of the reply, over lines if
+   box. Only without any of these does ``final answer is`` count, because prose uses it, too; and only without that
+   does plain ``Answer:`` count at the start of a line or sentence, as a heading, a JSON key or a tag, as in Med-CMR's
+   own layout (``Reasoning: …``, ``Answer: …``).
+3. The last label with something after it decides. The answer runs from there to the end of the reply, over lines if
    need be; a box and a tag end it where they close, and a line ``Reasoning: …`` ends what a plain ``Answer:`` begins.
-   Markup around it is removed, its inside is left as written.
-4. A reply without such a label, or with nothing behind it, is ``no_final_answer``.
+   Markup around it is removed, the inside stays as written.
+4. A reply without such a label, or with nothing after it, is ``no_final_answer``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
 __all__ = [
-    "VERSION",
     "ReasonedAnswerFilter",
     "ReasonedStatus",
     "final_answer",
     "reasoned_status",
     "reply_text",
 ]
-
-VERSION = "2"
-"""Changes whenever a rule does; part of every protocol hash."""
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
@@ -79,8 +76,8 @@ def reply_text(text: str) -> str:
 
 
 def final_answer(text: str) -> str | None:
-    """What stands behind the last *Final answer* (or else *Answer*) label; None without a label, or with nothing
-    behind any.
+    """The text after the last *Final answer* (or else *Answer*) label; None without a label, or with nothing after
+    any.
 
     >>> final_answer("It enhances.\\n**Final answer:** a meningioma"), final_answer("A meningioma.")
     ('a meningioma', None)
@@ -107,14 +104,12 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
     return "no_final_answer" if final_answer(filtered) is None else "ok"
 
 
-class ReasonedAnswerFilter:
-    """A step for the harness's ``filter_list``: raw responses become replies without thinking, or ``[empty]``."""
+class ReasonedAnswerFilter(ResponseFilter):
+    """Raw responses become replies without thinking, or ``[empty]``."""
 
-    def apply(self, resps: list[list[str]], docs: object) -> list[str | list[str]]:
-        """One filtered string per document; a list of them where a document was answered several times."""
-        del docs
-        filtered = [[reply_text(text) or _EMPTY for text in answers] for answers in resps]
-        return [answers[0] if len(answers) == 1 else answers for answers in filtered]
+    version = "2"
+    status = staticmethod(reasoned_status)
+    read = staticmethod(lambda text: reply_text(text) or _EMPTY)
 
 
 def _boxed(segment: str) -> str:
@@ -130,7 +125,7 @@ def _boxed(segment: str) -> str:
 
 
 def _unwrapped(segment: str) -> str:
-    """``segment`` without the markup that encloses it or was closed or left open by its label."""
+    """``segment`` without the markup around it, or left half open by its label."""
     closing = _CLOSING_TAG.search(segment)
     if closing:
         segment = segment[: closing.start()]

@@ -1,4 +1,4 @@
-"""The letters that a reply selects: its text made plain, its claims and labels weighed (rules in ``option_letter``)."""
+"""The letters that a reply selects, from its claims and labels (rules in ``option_letter``)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _SECTION = re.compile(
 
 
 def selected_letters(reply: str, letters: str) -> frozenset[str] | None:
-    """The letters that a reply without thinking selects, options or not; None where it says nothing at all."""
+    """The letters that a reply without thinking selects, options or not; None if it is empty."""
     plain = _normalised(reply)
     if not plain:
         return None
     next_turn = _NEXT_TURN.search(plain, 1)
-    if next_turn:  # a model that went on to ask itself the next question
+    if next_turn:  # the model went on to write the next question
         found = _under_headings(plain[: next_turn.start()], letters)
         if found:
             return found
@@ -67,7 +67,7 @@ def _normalised(reply: str) -> str:
 
 
 def _under_headings(plain: str, letters: str) -> frozenset[str]:
-    """The letters that are selected in ``plain``, under its last heading that says *answer* where some are."""
+    """The letters selected in ``plain``, under its last heading with *answer* if there are any."""
     alone = letters_alone(plain)
     if alone:
         return alone
@@ -104,7 +104,7 @@ def _claimed(plain: str, letters: str) -> frozenset[str]:
 
 
 def _upheld(firm: Sequence[Claim], taken_back: Sequence[int]) -> list[Claim]:
-    """The claims that a later one does not take back: those behind the last retraction that a claim follows."""
+    """The claims that are not taken back: those after the last retraction that a claim follows."""
     for position in reversed(taken_back):
         behind = [claim for claim in firm if claim.position > position]
         if behind:

@@ -1,4 +1,4 @@
-"""Reasoning that a model thinks aloud before it answers is not part of the answer."""
+"""Reasoning before an answer, which is not part of it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _CHANNELS_JOINED = re.compile(r"\Aanalysis(?=[A-Z])(?:[\s\S]*assistantfinal|[\s\
 def strip_thinking(text: str) -> str:
     """``text`` without its thinking blocks, stripped of surrounding blanks.
 
-    Blocks are those of ``<think>`` and its kin (``[THINK]``, ``◁think▷``, ``<|begin_of_thought|>``, …), what stands
-    below a heading ``## Thinking`` up to ``## Final Response``, and every channel but the final one
-    (``<|channel|>analysis<|message|>``, also where the special tokens were lost: ``analysisWe … assistantfinal``).
+    Blocks are ``<think>`` and its variants (``[THINK]``, ``◁think▷``, ``<|begin_of_thought|>``, …), the text from a
+    heading ``## Thinking`` to ``## Final Response``, and every channel but the final one
+    (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe … assistantfinal``).
 
     A closing tag without an opening one (chat templates may prefill the opening tag) ends reasoning that began
-    at the start. An opening tag that is never closed (the response was cut off) leaves nothing behind it: what
-    follows is reasoning, unless it ends with an ``<answer>`` tag. Nested blocks end with the outermost one.
+    at the start. After an opening tag that is never closed (the response was cut off) everything is reasoning, unless
+    it ends with an ``<answer>`` tag. Nested blocks end with the outermost one.
 
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
@@ -67,11 +67,11 @@ def strip_thinking(text: str) -> str:
 
 
 def _last_channel(text: str) -> str:
-    """What the last final channel says; all of ``text`` where it has no channels."""
+    """The text of the last final channel; all of ``text`` if it has no channels."""
     channels = list(_CHANNEL.finditer(text))
     if channels:
         final = [channel["said"] for channel in channels if channel["name"] == "final"]
         text = final[-1].strip() if final else ""
-    for _ in range(2):  # what stands behind the last final channel may begin like an analysis again
+    for _ in range(2):  # the text of the final channel may begin like an analysis again
         text = _CHANNELS_JOINED.sub("", text).strip()
     return text

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.border import INTERRUPTED, at_border, interrupts_arrive
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.exits import INTERRUPTED, exit_with_sentence, interrupts_arrive
 
 from .backends import load_what_generates, take_no_media
 from .identity import described, model_facts, run_arguments, settings
@@ -45,7 +45,7 @@ _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=Mapp
 def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     """``simple_evaluate`` with our checks; its arguments are kept for :func:`with_our_scores`."""
 
-    @at_border
+    @exit_with_sentence
     @functools.wraps(original)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)
@@ -98,7 +98,7 @@ def _medtasks_cause(error: BaseException) -> MedtasksError | None:
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
     """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
 
-    @at_border
+    @exit_with_sentence
     @functools.wraps(original)
     def evaluate(*args: Any, **kwargs: Any) -> Any:
         call = inspect.signature(original).bind(*args, **kwargs)

@@ -100,9 +100,9 @@ def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
     return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
 
 
-def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _total(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The sum of all replicas' counts, by name."""
-    total: dict[str, int] = {}
+    total: dict[str, float] = {}
     for replica in counts:
         for kind, count in replica.items():
             total[kind] = total.get(kind, 0) + count
@@ -126,9 +126,6 @@ def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
 @functools.cache
 def _weights(checkpoint: str) -> dict[str, str]:
     """The fingerprint of a local checkpoint, as in our own back-ends; empty for others."""
-    from medtasks.adapters._fingerprint import METHOD, fingerprint_directory
+    from medtasks.adapters._fingerprint import fingerprint_of
 
-    folder = Path(checkpoint).expanduser()
-    if not (folder / "config.json").is_file():
-        return {}
-    return {"fingerprint": fingerprint_directory(folder), "fingerprint_method": METHOD}
+    return fingerprint_of(checkpoint) if (Path(checkpoint).expanduser() / "config.json").is_file() else {}

@@ -125,7 +125,8 @@ class RubricFacts(BaseModel):
 class RunManifest(BaseModel):
     """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ in a repetition.
 
-    ``usage`` counts what the back-end computed, over all processes; empty where it does not count. ``scored`` are the
+    ``usage`` counts what the back-end computed over all processes, the seconds that they answered, and samples per
+    second; empty if it does not count. ``scored`` are the
     versions that scored it later than it was run; None where that was one thing. ``problems`` are sentences about what
     could not be scored or judged. ``harness_stamp`` is how the names of the harness's own files of the run begin (it
     stamps them in a time zone of its own).
@@ -136,7 +137,7 @@ class RunManifest(BaseModel):
     schema_version: int = 1
     created: str
     processes: int
-    usage: dict[str, int] = {}
+    usage: dict[str, int | float] = {}
     versions: dict[str, str]
     model: dict[str, Any]
     settings: dict[str, Any]

@@ -8,10 +8,9 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._batches import plan_batches
 from medtasks.adapters._generation import GenerationSettings, cut_at_stop, read_settings, sample_seed
 from medtasks.adapters._messages import PixelLimits, fit_pixels
-from medtasks.adapters._requests import read_requests
+from medtasks.adapters._requests import plan_batches, read_requests
 from PIL import Image
 
 sides = st.integers(1, 400)

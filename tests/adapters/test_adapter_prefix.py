@@ -31,7 +31,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 
 
 def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
-    model = MedtasksVLM(str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
+    model = MedtasksVLM(pretrained=str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
     model.task_dict = bench.task_dict
     return model
 
@@ -91,6 +91,7 @@ def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> N
 
     assert answers == texts(vlm(batch_size=1, share_prefix=False).generate_until(requests))
     assert usage["media_reused"] >= 0 + 1 + 2 + 3 + 4
+    assert usage["samples_per_second"] == pytest.approx(5 / usage["seconds"], rel=0.1)
     assert usage["prompt_tokens_reused"] > usage["prompt_tokens_computed"]
 
 

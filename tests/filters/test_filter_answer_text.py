@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import FILTERS, AnswerTextFilter
+from medtasks.filters import AnswerTextFilter
 
 CASES = {
     "One pink polyp.": "One pink polyp.",
@@ -32,7 +32,7 @@ def test_what_is_scored(response: str, answer: str) -> None:
 
 
 def test_repeats_stay_apart() -> None:
-    assert FILTERS["answer_text"]().apply([["a", "Answer: b"]], None) == [["a", "b"]]
+    assert AnswerTextFilter().apply([["a", "Answer: b"]], None) == [["a", "b"]]
 
 
 @given(st.text())

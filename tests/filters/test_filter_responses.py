@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.filters import FILTERS, Extraction, OptionLetterFilter, extract_option, parse_filtered
+from medtasks.filters import Extraction, OptionLetterFilter, extract_option, parse_filtered
 
 OUTCOMES: dict[str, list[str]] = {
     "A": [
@@ -225,8 +225,7 @@ def test_a_model_stuck_in_a_loop_is_read_in_linear_time(unit: str) -> None:
     extract_option("x" + unit * 20_000 + "y")  # the suite's time limit is the assertion
 
 
-def test_the_filter_is_registered_by_name() -> None:
-    assert FILTERS["option_letter"] is OptionLetterFilter
+def test_the_filter_takes_the_options() -> None:
     assert OptionLetterFilter(letters="ABCD").apply([["E"], ["d"], ["A", "?"]], None) == [
         "[out_of_range]",
         "D",

@@ -23,8 +23,7 @@ def main(output: Path, log: Path, kill_at: int) -> None:
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
     from medtasks.adapters._base import MedtasksAdapter, Response
-    from medtasks.adapters._batches import plan_batches
-    from medtasks.adapters._requests import read_requests
+    from medtasks.adapters._requests import plan_batches, read_requests
 
     from medtasks.data.media import default_frames
     from medtasks.task_files import task_directory

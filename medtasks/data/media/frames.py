@@ -1,4 +1,4 @@
-"""Frames of videos at inference time: one open reader, one bounded cache, each frame decoded once per item."""
+"""Video frames at inference time: one open reader, one bounded cache, each frame decoded once per item."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["FrameStore", "default_frames"]
 
 
 class FrameStore:
-    """Decoded frames, least recently used first to go, holding at most ``max_bytes`` of pixels; thread-safe.
+    """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
 
-    The rounds of a streaming item look at growing parts of one video: the reader stays open and goes on where the
-    round before it ended, and frames that other rounds of the item will want are kept as they come by. ``decoded``
+    The rounds of a streaming item look at growing parts of one video: the reader stays open and continues where the
+    previous round ended, and frames that other rounds of the item will need are kept when they are passed. ``decoded``
     counts the frames that came out of the decoder.
     """
 
@@ -39,7 +39,7 @@ class FrameStore:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the pixels that are held now."""
+        """Bytes of the pixels in the cache."""
         return self._bytes
 
     def load(
@@ -51,7 +51,7 @@ class FrameStore:
             path: the video.
             keyframes: time stamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
             wanted: time stamps of the frames.
-            also: time stamps that other rounds of the same item will ask for; those that lie on the way are kept.
+            also: time stamps that other rounds of the same item will need; those on the way are kept.
 
         Raises:
             MediaError: a frame cannot be decoded.
@@ -71,7 +71,7 @@ class FrameStore:
             return [found[pts] for pts in wanted]
 
     def close(self) -> None:
-        """Close the open video and let go of all frames."""
+        """Close the open video and drop all frames."""
         with self._lock:
             self._close_reader()
             self._held.clear()

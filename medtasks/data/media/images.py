@@ -35,9 +35,9 @@ __all__ = [
 
 
 class VideoFacts(BaseModel):
-    """What reading a video's frames needs: time base in seconds (a fraction), and time stamps in units of it.
+    """What reading frames requires: time base in seconds (a fraction), and time stamps in units of it.
 
-    ``first`` is that of the first of ``frames`` frames, ``keyframes`` are those at which decoding can begin.
+    ``first`` is the time stamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,7 +62,7 @@ class MediaEntry(BaseModel):
 
 
 class KnownMedia(BaseModel):
-    """An entry, and when its file was last modified (nanoseconds): a file changed since then is read again."""
+    """An entry, and when its file was last modified (nanoseconds); a file changed since then is read again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,12 +71,12 @@ class KnownMedia(BaseModel):
 
 
 _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-"""Formats that Pillow itself decodes; others start programs (EPS), or hold pictures of a size of their own (ICO)."""
+"""Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several sizes (ICO)."""
 
 
 @dataclass
 class _Strictness:
-    """How many threads decode strictly now, and what Pillow's switch was before the first of them came."""
+    """How many threads decode strictly now, and Pillow's setting before the first of them."""
 
     lock: threading.Lock
     inside: int = 0
@@ -88,9 +88,9 @@ _STRICT = _Strictness(threading.Lock())
 
 @contextmanager
 def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient; the switch is global to the process.
+    """Refuse truncated files although lmms-eval makes Pillow lenient.
 
-    Threads share the strict time: the first one in turns the switch, the last one out turns it back.
+    The setting is global to the process: the first thread to enter changes it, the last one to leave restores it.
     """
     from PIL import ImageFile
 
@@ -111,12 +111,12 @@ def _strict_decoding() -> Iterator[None]:
 def decode_image(data: bytes, name: str) -> Image:
     """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits a channel.
 
-    A truncated file is refused even where ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a grey half of a
-    radiograph must not pass for a radiograph. 16-bit grey is scaled to 8 bits (65535 becomes 255).
+    A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
+    pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
-        MediaError: the bytes are no whole image of a known format, or it has more than `MAX_PIXELS` pixels; names the
-            file.
+        MediaError: the bytes are not a whole image of a known format, or it has more than `MAX_PIXELS` pixels; names
+            the file.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -139,7 +139,7 @@ def decode_image(data: bytes, name: str) -> Image:
         raise
     except UnidentifiedImageError as error:
         raise MediaError(f"{name}: not a whole image (of no known format); fetch or copy the file again.") from error
-    except Exception as error:  # on damaged bytes, Pillow's decoders raise from many families
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged bytes
         raise MediaError(f"{name}: not a whole image ({error}); fetch or copy the file again.") from error
 
 
@@ -147,15 +147,15 @@ def _eight_bits(image: Image) -> Image:
     import numpy as np
     from PIL import Image
 
-    values = np.asarray(image) // 257  # whole numbers stay whole: a large picture as floats would take 8 bytes a pixel
+    values = np.asarray(image) // 257  # integer division: floats would take 8 bytes a pixel
     return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
 def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded as :func:`decode_image` says.
+    """The image in the file ``path``, decoded by :func:`decode_image`.
 
     Raises:
-        MediaError: the file is missing, unreadable, or no whole image.
+        MediaError: the file is missing, unreadable, or not a whole image.
     """
     return decode_image(_read(path), str(path))
 
@@ -169,9 +169,9 @@ def _read(path: Path) -> bytes:
 
 
 class ImageCache:
-    """Decoded images, least recently used first to go, holding at most ``max_bytes`` of pixels; thread-safe.
+    """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
 
-    Questions about one image stand together, so each image is decoded once although the cache is bounded.
+    Questions about one image are neighbours, so each image is decoded once although the cache is bounded.
     ``hits`` and ``misses`` count the calls that found their image and those that decoded it.
     """
 
@@ -229,11 +229,11 @@ def index_media(
     Entries and errors do not depend on the number of workers.
 
     Args:
-        root: folder that ``paths`` are relative to.
-        workers: threads; 0 means as many as there are processors, at most 8.
-        known: entries of an earlier, interrupted pass; where size and modification time still agree the file is
-            not read again.
-        done: called in this thread with each good entry, in the order of paths; what it raises ends the pass.
+        root: directory that ``paths`` are relative to.
+        workers: threads; 0 for one per processor, at most 8.
+        known: entries of an earlier, interrupted pass; a file with the same size and modification time is not read
+            again.
+        done: called in this thread with each good entry, in the order of paths; an error it raises ends the pass.
     """
     wanted = sorted(set(paths))
     known = known or {}

@@ -1,4 +1,4 @@
-"""Verifying a video once: its checksum, its size, and whether every frame that will be shown can be decoded."""
+"""Verifying a video once: its checksum, its size, and whether every frame to be shown can be decoded."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class KnownVideo(BaseModel):
 def scan_video(
     file: Path, name: str, index: VideoIndex, wanted: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
-    """Decode the frames ``wanted`` of ``file``, which results will call ``name``.
+    """Decode the frames ``wanted`` of ``file``, whose entry is called ``name``.
 
-    ``known`` is the result of an interrupted pass; it stands where file and frames are still the same.
+    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same.
 
     Raises:
         MediaError: the file cannot be read, or none of the frames can be decoded.
@@ -89,5 +89,5 @@ def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int
                 continue
             size = size or picture.size
     if size is None:
-        raise failed or MediaError(f"{file}: no frame of it is asked for.")
+        raise failed or MediaError(f"{file}: none of its frames is requested.")
     return size, bad

@@ -1,7 +1,7 @@
-"""Videos by PyAV: an index of presentation time stamps, and decoding of exactly the frames that are asked for.
+"""Videos by PyAV: an index of presentation time stamps, and decoding of exactly the requested frames.
 
-Frames are named by presentation time stamps (pts) in the stream's time base, as the container has them, so constant
-and variable frame rates are alike and nothing is rounded.
+Frames are named by presentation time stamps (pts) in the stream's time base, as in the container, so constant and
+variable frame rates are treated alike and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["VideoIndex", "VideoReader", "read_index"]
 
 _END = 2
-"""Seconds by which a container may claim to be longer than its last frame's time before it counts as cut off."""
+"""Seconds by which a container's length may exceed its last frame's time before it counts as cut off."""
 
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """What is known of a video without decoding it.
+    """What is known about a video without decoding it.
 
     ``pts`` are the time stamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
-    ``cut`` whether the file ends before the video does.
+    ``cut`` is whether the file ends before the video does.
     """
 
     time_base: Fraction
@@ -48,8 +48,7 @@ class VideoIndex:
 
 
 _FORMATS = "asf,avi,flv,gif,ivf,m4v,matroska,mov,mpeg,mpegts,mpegvideo,mxf,nut,ogg,webm,wtv"
-"""Containers that hold their own frames. Playlists and scripts, which FFmpeg would follow to other files or into the
-network, are not among them."""
+"""Containers with frames of their own; no playlists or scripts, which FFmpeg would follow to other files or URLs."""
 
 
 _LARGEST = {"max_pixels": str(MAX_PIXELS)}
@@ -59,7 +58,7 @@ def _container(path: Path) -> Any:
     """The file as PyAV's container, its metadata in whatever encoding.
 
     Raises:
-        OSError, av.FFmpegError: the file cannot be read, or something else stands in its place.
+        OSError, av.FFmpegError: the file cannot be read, or is not a regular file.
     """
     import av
 
@@ -70,7 +69,7 @@ def _container(path: Path) -> Any:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The container and its first video stream; what FFmpeg refuses is one sentence."""
+    """The container and its first video stream; whatever FFmpeg refuses becomes one sentence."""
     import av
 
     try:
@@ -94,8 +93,8 @@ def read_index(path: Path) -> VideoIndex:
     """The index of the video in ``path``, read from its packets.
 
     Raises:
-        MediaError: the file is missing, no video, has no frames, or frames without distinct time stamps (their
-            order in time would be a guess).
+        MediaError: the file is missing, not a video, has no frames, or frames without distinct time stamps (their
+            order would be a guess).
     """
     pts: list[int] = []
     keyframes: list[int] = []
@@ -123,7 +122,7 @@ def read_index(path: Path) -> VideoIndex:
         raise MediaError(f"{path}: several frames have the same time stamp; convert it to MP4.")
     pts.sort()
     last = pts[-1] * time_base - start
-    # an audio track may outlast the pictures, so the container's own length says little where there is one
+    # an audio track may outlast the pictures, so with one the container's own length tells little
     short = alone and length is not None and length > last + _END + _largest_gap(pts) * time_base
     return VideoIndex(time_base, tuple(pts), tuple(sorted(keyframes)), packets < announced or short)
 
@@ -134,12 +133,12 @@ def _largest_gap(pts: Sequence[int]) -> int:
 
 @dataclass
 class VideoReader:
-    """An open video that decodes forward, and jumps to a keyframe only where that saves decoding.
+    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
 
     ``decoded`` counts frames that came out of the decoder. Use it as a context manager, from one thread at a time.
 
-    With several threads a decoder meets an error some frames earlier, how many depends on the machine; so what failed
-    is tried again with one.
+    A decoder with several threads reports an error some frames early, depending on the machine; so a frame that failed
+    is tried again with one thread.
     """
 
     path: Path
@@ -168,8 +167,8 @@ class VideoReader:
         """Time stamp and RGB picture of each frame in ``wanted`` (increasing), one at a time, in that order.
 
         Raises:
-            MediaError: a frame cannot be decoded whole, or does not come out where the index says; names the
-                file and the frame's time stamp.
+            MediaError: a frame cannot be decoded whole, or is not where the index has it; names the file and the
+                frame's time stamp.
         """
         for pts in wanted:
             yield pts, _picture(self._frame(pts), self.path)
@@ -218,7 +217,7 @@ class VideoReader:
         self._frames = self._container.decode(stream)
 
     def _jump(self, pts: int) -> None:
-        """To the keyframe before ``pts``; where the container cannot seek exactly, to the start."""
+        """Go to the keyframe before ``pts``, or to the start if the container cannot seek exactly."""
         keyframe = self._keyframe(pts)
         if self._container is None or keyframe is None or keyframe == self.keyframes[0]:
             self._open()
@@ -232,7 +231,7 @@ class VideoReader:
         if first is None or first.pts is None or first.pts > pts or not first.key_frame:
             self._open()
             return
-        self._frames = _again(first, self._frames)
+        self._frames = chain([first], self._frames)
         self.decoded -= 1
 
     def _forward_to(self, pts: int) -> Any:
@@ -240,7 +239,7 @@ class VideoReader:
         for frame in self._frames:
             self.decoded += 1
             if frame.pts is None or (self._position is not None and frame.pts <= self._position):
-                raise MediaError(f"{self.path}: frames come out of the decoder in no order of time; convert it to MP4.")
+                raise MediaError(f"{self.path}: frames are not decoded in the order of time; convert it to MP4.")
             self._position = frame.pts
             if frame.pts == pts:
                 if frame.is_corrupt:
@@ -248,21 +247,16 @@ class VideoReader:
                 return frame
             if frame.pts > pts:
                 break
-        raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded (it is not there).")
-
-
-def _again(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+        raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded (it is missing).")
 
 
 def _picture(frame: Any, path: Path) -> Image:
-    """The frame as RGB, turned upright where the container says that it was filmed turned."""
+    """The frame as RGB, rotated as the container prescribes."""
     from PIL import Image
 
     try:
         picture: Image.Image = frame.to_image()
-    except Exception as error:  # the scaler's errors have no family of their own
+    except Exception as error:  # the scaler's errors have no common base class
         raise MediaError(f"{path}: the frame with time stamp {frame.pts} cannot be shown ({error}).") from error
     turn = int(frame.rotation) % 360
     if turn == 0:
@@ -270,5 +264,5 @@ def _picture(frame: Any, path: Path) -> Image:
     # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
     turns = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
     if turn not in turns:
-        raise MediaError(f"{path}: is turned by {turn} degrees, expected a multiple of 90; convert it to MP4.")
+        raise MediaError(f"{path}: is rotated by {turn} degrees, expected a multiple of 90; convert it to MP4.")
     return picture.transpose(turns[turn])

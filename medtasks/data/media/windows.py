@@ -1,8 +1,8 @@
 """Which frames a window shows: exact arithmetic on presentation times, no decoding.
 
 MedStreamBench samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
-time is the one that a player shows then: the last whose presentation time is not later. So no frame that was
-taken after the window's end is ever chosen.
+time is the one that a player shows then: the last whose presentation time is not later. So no frame taken after the
+window's end is ever chosen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"(?P<number>[0-9]{1,18})[^0-9]*\Z")
 
 
 def exact(seconds: float) -> Fraction:
-    """The decimal number that a JSON file wrote, not its binary neighbour: 0.1 is one tenth.
+    """The decimal number as written in a JSON file, not its binary neighbour: 0.1 is one tenth.
 
     >>> exact(198.84)
     Fraction(4971, 25)
@@ -36,11 +36,11 @@ def exact(seconds: float) -> Fraction:
 def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step: int = STEP) -> list[int]:
     """Positions in ``times`` (increasing) of the frames that a window shows, each once.
 
-    Sampled are ``start``, ``start + step``, … as far as ``end``, and ``end`` itself. A window of no length has one
-    frame; where the video ends before the window, its last frame stands still.
-    A time before the first frame shows nothing; empty where the whole window lies there.
+    Sampled are ``start``, ``start + step``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
+    after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
+    empty if the whole window lies there.
 
-    Takes time in proportion to the frames shown, not to the window: a window may be 1e9 seconds long.
+    Takes time in proportion to the frames shown, not to the window, which may be 1e9 seconds long.
 
     >>> frames_shown([Fraction(0), Fraction(1), Fraction(3)], Fraction(0), Fraction(9))
     [0, 1, 2]
@@ -60,14 +60,14 @@ def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step
 
 
 def beyond_end(times: Sequence[Fraction], start: Fraction) -> bool:
-    """Whether a window that starts at ``start`` begins more than one step after the last frame: nothing to see."""
+    """Whether a window that starts at ``start`` begins more than one step after the last frame and so shows nothing."""
     return not times or start > times[-1] + STEP
 
 
 def thin(total: int, most: int | None) -> list[int]:
     """Positions 0 to ``total`` - 1, or ``most`` of them, evenly spread, with the first and the last.
 
-    One position is the last: what is seen at the window's end.
+    A single position is the last one, at the window's end.
 
     >>> thin(10, 4), thin(3, 8), thin(5, 1)
     ([0, 3, 6, 9], [0, 1, 2], [4])
@@ -76,15 +76,15 @@ def thin(total: int, most: int | None) -> list[int]:
         return list(range(total))
     if most == 1:
         return [total - 1]
-    # (2ab + c) // 2c is a·b/c rounded half up, in whole numbers
+    # (2ab + c) // 2c is a·b/c rounded half up, in integers
     return [(2 * number * (total - 1) + most - 1) // (2 * (most - 1)) for number in range(most)]
 
 
 def frame_cap() -> int | None:
-    """Most frames per request, ``$MEDTASKS_MAX_FRAMES``; None where that is not set.
+    """Most frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set.
 
     Raises:
-        UsageError: it is no whole number from 1.
+        UsageError: it is not an integer of at least 1.
     """
     given = os.environ.get("MEDTASKS_MAX_FRAMES", "").strip()
     if not given:
@@ -97,8 +97,8 @@ def frame_cap() -> int | None:
 def frame_numbers(names: Sequence[str]) -> tuple[list[str], list[int]]:
     """File names of an image sequence in order, and the frame index of each.
 
-    The index is the last number in the name (``frame_0012.png`` is 12) where all names have one and all differ;
-    else the position in the natural order of names, from 0.
+    The index is the last number in the name (``frame_0012.png`` is 12) if all names have one and all differ, else the
+    position in the natural order of names, from 0.
     """
     found = [_NUMBER.search(name.rpartition(".")[0] or name) for name in names]
     numbers = [int(match["number"]) for match in found if match is not None]

@@ -1,8 +1,7 @@
-"""The border between our functions and the harness's command line.
+"""Ending the process as a command should: one sentence and exit code 1 after an error, at once after an interrupt.
 
 The harness answers any exception with a traceback, several retries and exit code 0, so a script would take a
-failed run for a finished one; at the border every :class:`MedtasksError` becomes one sentence and exit code 1.
-Python in turn swallows an interrupt that arrives within a destructor; here it arrives after all.
+failed run for a finished one. And Python swallows an interrupt that arrives within a destructor.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import ParamSpec, TypeVar
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["INTERRUPTED", "at_border", "interrupts_arrive"]
+__all__ = ["INTERRUPTED", "exit_with_sentence", "interrupts_arrive"]
 
 INTERRUPTED = 130
-"""Exit code of a program that was interrupted (SIGINT), as shells have it."""
+"""Exit code of an interrupted program (SIGINT), as in shells."""
 _AGAIN = 0.05
 """Seconds after which a swallowed interrupt is sent again."""
 
@@ -29,11 +28,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def at_border(function: Callable[P, R]) -> Callable[P, R]:
-    """Let ``function`` end the process with one sentence where it raises :class:`MedtasksError`.
+def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
+    """Make ``function`` end the process with one sentence if it raises :class:`MedtasksError`.
 
     Raises:
-        SystemExit: with code 1, after ``medtasks: <message>`` went to standard error; the cause stays attached.
+        SystemExit: with code 1, after printing ``medtasks: <message>`` to standard error; the cause stays attached.
     """
 
     @functools.wraps(function)
@@ -49,7 +48,7 @@ def at_border(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def interrupts_arrive() -> Iterator[None]:
-    """Send SIGINT again where Python only printed its KeyboardInterrupt, since it was raised within a destructor.
+    """Send SIGINT again if Python only printed its KeyboardInterrupt because it was raised within a destructor.
 
     The package ``regex`` has such destructors: an interrupt while metrics compile their patterns was often lost.
     """

@@ -1,4 +1,4 @@
-"""At the harness's border every error is one sentence and exit code 1, not a traceback and exit code 0."""
+"""Under the harness every error is one sentence and exit code 1, not a traceback and exit code 0."""
 
 from __future__ import annotations
 

@@ -1,0 +1,149 @@
+"""What the back-ends that run a checkpoint share: arguments, batches, reading conversations, how answers ended."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from lmms_eval.api.instance import TokenCounts
+from loguru import logger
+from tqdm import tqdm
+
+from ._arguments import Arguments, Count, Natural, Share
+from ._base import MedtasksAdapter, Response
+from ._messages import Conversation, PixelLimits, read_messages, without_media
+from ._requests import Batch, ChatRequest, plan_batches, read_requests
+
+__all__ = ["GeneratingAdapter", "GeneratingArguments"]
+
+
+class GeneratingArguments(Arguments):
+    """Arguments of every back-end that generates."""
+
+    pretrained: str
+    """Checkpoint directory or hub id."""
+
+    max_pixels: Count | None = None
+    """Pixels per image (width times height) at most; larger images are scaled down."""
+
+    min_pixels: Count | None = None
+    """Pixels per image at least; smaller images are scaled up."""
+
+    max_new_tokens: Count | None = None
+    """Overrides the tasks' own limit."""
+
+    system_prompt: str | None = None
+    """Overrides the tasks' own system message."""
+
+    seed: Natural = 0
+    """Seeds each sampled answer, together with sample id and repeat."""
+
+    blind: bool = False
+    """Every prompt goes without its images and frames: what can be answered from the text alone?"""
+
+    max_failed: Share | None = None
+    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
+
+
+class GeneratingAdapter(MedtasksAdapter):
+    """Answers batch by batch; greedy by default.
+
+    A task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams, repetition_penalty, max_new_tokens (by
+    default 512), do_sample and until; others are reported as ignored. ``finish`` tells per task and sample id how each
+    answer ended, one entry per repeat.
+    """
+
+    name: str
+    alone_when_sampling = True
+    """Whether a sampled answer is a batch of its own."""
+
+    def __init__(self, given: GeneratingArguments) -> None:
+        super().__init__()
+        self._given = given
+        self.batch_size: int = given.batch_size
+        self.max_failed = given.max_failed
+        self._limits = PixelLimits(given.min_pixels, given.max_pixels)
+        self._facts: dict[str, Any] = {}
+        self._planned: list[Batch] = []
+        self._ignored: set[str] = set()
+        self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
+        self._answered, self._seconds = 0, 0.0
+
+    def describe(self) -> dict[str, Any]:
+        """What produced the answers, as JSON: checkpoint, versions, limits, and how answers ended so far.
+
+        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` is what
+        this replica computed, in how many seconds of answering; all of it may be added up over replicas.
+        """
+        finish = Counter(end for task in self.finish.values() for ends in task.values() for end in ends)
+        settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
+        return {
+            "model": self.name,
+            **self._facts,
+            **{name: getattr(self._given, name) for name in settings},
+            "finish": {kind: finish[kind] for kind in ("stop", "length")},
+            "ignored_generation_settings": sorted(self._ignored),
+            "usage": {
+                **self.usage(),
+                "seconds": round(self._seconds, 3),
+                "samples_per_second": round(self._answered / self._seconds, 3) if self._seconds else 0.0,
+            },
+        }
+
+    def usage(self) -> dict[str, int]:
+        """What this replica computed so far."""
+        raise NotImplementedError
+
+    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+        """Positions of the requests of each batch, in the order of answering."""
+        self._planned = self._batches(read_requests(requests, self.task_dict))
+        return [[request.position for request in batch] for _, batch in self._planned]
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        """Answer ``requests`` in their order; a padding request is answered with an empty text, unread.
+
+        Raises
+        ------
+        UsageError
+            A setting is out of range, or the back-end does not have it.
+        MedtasksError
+            Media cannot be read, the model does not take an input, or a sample is too large for the device.
+        """
+        read = read_requests(requests, self.task_dict)
+        answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
+        batches = self._batches(read)
+        if batches and batches[0] not in self._planned:  # asked without a plan, or for part of a batch that failed
+            self._planned = batches + self._planned
+        began = time.monotonic()
+        silent = self.rank != 0 or not self.show_progress
+        with tqdm(total=sum(len(batch) for _, batch in batches), desc=self.name, unit="sample", disable=silent) as bar:
+            for settings, batch in batches:
+                self._report_ignored(settings.ignored)
+                for request, answer in zip(batch, self._answer((settings, batch)), strict=True):
+                    self.finish[request.task].setdefault(request.sample_id, []).append(answer.finish or "stop")
+                    answers[request.position] = answer
+                bar.update(len(batch))
+                self._answered += len(batch)
+        self._seconds += time.monotonic() - began
+        return answers
+
+    def _batches(self, read: Iterable[ChatRequest]) -> list[Batch]:
+        limit, alone = self._given.max_new_tokens, self.alone_when_sampling
+        return list(plan_batches(read, self.batch_size, limit, alone_when_sampling=alone))
+
+    def _answer(self, batch: Batch) -> list[Response]:
+        raise NotImplementedError
+
+    def _conversation(self, request: ChatRequest, *, native_video: bool = False) -> Conversation:
+        messages = request.messages(self.task_dict)
+        if self._given.blind:
+            messages = without_media(messages)
+        return read_messages(messages, self._limits, self._given.system_prompt, native_video=native_video)
+
+    def _report_ignored(self, ignored: Iterable[str]) -> None:
+        fresh = set(ignored) - self._ignored
+        if fresh:
+            self._ignored |= fresh
+            logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
