@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RunManifest, TaskFacts
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import COVERAGE, coverage_text

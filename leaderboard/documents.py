@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.base import Document
+from medtasks.registry import get_benchmark
 from medtasks.results.files import canonical_json
 from medtasks.results.manifest import TaskFacts
 from medtasks.results.samples import Sample

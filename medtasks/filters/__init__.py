@@ -138,7 +138,7 @@ def filter_class(kind: str) -> type[Any]:
 
 
 def _other(kind: str) -> FilterInfo | _Known:
-    from medtasks.plugin import all_filters
+    from medtasks.registry import all_filters
 
     found = all_filters()
     if kind in found:

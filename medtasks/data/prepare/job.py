@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medtasks.data.manifest import Source
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
-from medtasks.data.store import Prepared
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError
 
@@ -73,6 +73,7 @@ class PrepareJob:
             excluded_samples=tuple(self.excluded_samples),
             mini=self.mini,
             details=self.details,
+            everything=records,
         )
 
     def _media_root(self) -> Path:
