@@ -20,19 +20,6 @@ from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.scoring import BREAKDOWNS, process_medico2025, process_results
 from medtasks.plugin import Plugin
 
-__all__ = [
-    "BENCHMARK",
-    "PLUGIN",
-    "TRANSFORMED",
-    "level1",
-    "level2",
-    "level3",
-    "medico2025",
-    "medico_subset",
-    "process_medico2025",
-    "process_results",
-]
-
 BENCHMARK = Benchmark(
     name="kvasir_vqa_x1",
     title="Kvasir-VQA-x1",

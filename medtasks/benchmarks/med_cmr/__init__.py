@@ -10,48 +10,12 @@ from pathlib import Path
 from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.command import run
+from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
-from medtasks.benchmarks.med_cmr.documents import (
-    mcq_cr,
-    mcq_fdd,
-    mcq_ltg,
-    mcq_msi,
-    mcq_sod,
-    mcq_su,
-    mcq_tp,
-    open_cr,
-    open_fdd,
-    open_ltg,
-    open_msi,
-    open_sod,
-    open_su,
-    open_tp,
-)
 from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
 from medtasks.benchmarks.med_cmr.scoring import BREAKDOWNS, dimension_mean, process_mcq, process_open
 from medtasks.plugin import Plugin
-
-__all__ = [
-    "BENCHMARK",
-    "PLUGIN",
-    "mcq_cr",
-    "mcq_fdd",
-    "mcq_ltg",
-    "mcq_msi",
-    "mcq_sod",
-    "mcq_su",
-    "mcq_tp",
-    "open_cr",
-    "open_fdd",
-    "open_ltg",
-    "open_msi",
-    "open_sod",
-    "open_su",
-    "open_tp",
-    "process_mcq",
-    "process_open",
-]
 
 BENCHMARK = Benchmark(
     name="med_cmr",

@@ -8,7 +8,6 @@ from medtasks.benchmarks.med_cmr.records import MedCmrRecord
 from medtasks.benchmarks.med_cmr.vocabulary import VISION
 
 __all__ = [
-    "documents",
     "mcq_cr",
     "mcq_fdd",
     "mcq_ltg",

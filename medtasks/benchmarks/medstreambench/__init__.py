@@ -26,17 +26,6 @@ from medtasks.benchmarks.medstreambench.scoring import (
 )
 from medtasks.plugin import Plugin
 
-__all__ = [
-    "BENCHMARK",
-    "PLUGIN",
-    "future",
-    "future_streaming",
-    "present",
-    "proactive",
-    "process_results",
-    "retrospective",
-]
-
 
 def _kinds(record: MedStreamRecord) -> Iterator[str]:
     yield record.task_mode

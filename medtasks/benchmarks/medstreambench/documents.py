@@ -11,7 +11,7 @@ from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRec
 from medtasks.data.media.windows import frame_cap, thin
 from medtasks.filters import UNANSWERABLE
 
-__all__ = ["documents", "future", "future_streaming", "present", "proactive", "retrospective"]
+__all__ = ["future", "future_streaming", "present", "proactive", "retrospective"]
 
 ALERT = "alert: "
 

@@ -10,53 +10,13 @@ from pathlib import Path
 from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.command import run
-from medtasks.benchmarks.mi_cxr.documents import (
-    NULL_OPTION,
-    gts_multi,
-    gts_multi_1shot,
-    gts_single,
-    gts_single_1shot,
-    icr,
-    icr_1shot,
-    icr_variant,
-    icr_variant_1shot,
-    report,
-    tel_multiple,
-    tel_multiple_1shot,
-    tel_ordered,
-    tel_ordered_1shot,
-    tel_single,
-    tel_single_1shot,
-    with_demonstrations,
-)
+from medtasks.benchmarks.mi_cxr.documents import *
+from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.mini import prepare_mini, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
 from medtasks.plugin import Plugin
-
-__all__ = [
-    "BENCHMARK",
-    "PLUGIN",
-    "gts_multi",
-    "gts_multi_1shot",
-    "gts_single",
-    "gts_single_1shot",
-    "icr",
-    "icr_1shot",
-    "icr_variant",
-    "icr_variant_1shot",
-    "process_report",
-    "process_results",
-    "report",
-    "tel_multiple",
-    "tel_multiple_1shot",
-    "tel_ordered",
-    "tel_ordered_1shot",
-    "tel_single",
-    "tel_single_1shot",
-    "with_demonstrations",
-]
 
 _PROMPTED = ("cot", "1shot", "sampled", "stagewise", "report")
 _VARIANT = ("icr_variant", "icr_variant_cot", "icr_variant_1shot", "icr_variant_sampled", "stagewise_icr_variant")

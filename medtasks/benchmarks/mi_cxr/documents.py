@@ -11,8 +11,6 @@ from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
 from medtasks.errors import DataError
 
 __all__ = [
-    "NULL_OPTION",
-    "documents",
     "gts_multi",
     "gts_multi_1shot",
     "gts_single",

@@ -20,7 +20,17 @@ TISSUE = {
     "pad": (214, 186, 150),
     "nose": (176, 84, 80),
 }
-STEEL, SHINE, GOLD = (104, 110, 118), (206, 210, 216), (216, 180, 40)
+LOOKS = {
+    "polyp": (0.62, 0.48, 0.15, (240, 158, 164)),
+    "spots": (0.42, 0.75, 0.05, (176, 16, 22)),
+    "thread": (0.50, 0.60, 0.06, (30, 40, 120)),
+    "redness": (0.28, 0.78, 0.08, (206, 84, 74)),
+    "bleeding": (0.28, 0.78, 0.20, (150, 6, 12)),
+    "clip": (0.50, 0.63, 0.06, (216, 180, 40)),
+    "grasper": (0.85, 0.70, 0.14, (206, 210, 216)),
+    "scissors": (0.15, 0.65, 0.14, (104, 110, 118)),
+}
+"""What can be seen: across, down, radius (as parts of width and height) and colour of a disc."""
 
 
 @dataclass(frozen=True)
@@ -189,16 +199,20 @@ FOOTAGE = {clip.video_id: clip for clip in _CLIPS}
 def draw_moment(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
     """What ``clip`` shows at ``time``, without its time code: RGB, (height, width, 3)."""
     at = float(time)
-    now = {event.kind: at - event.start for event in clip.events if event.start <= at < event.end}
+    now = [event.kind for event in clip.events if event.start <= at < event.end]
     width, height = clip.size
     picture = _tissue(TISSUE[clip.tissue], width, height, at)
     draw = ImageDraw.Draw(picture)
-    for kind in ("polyp", "spots", "thread", "redness", "bleeding", "clip"):
-        if kind in now:
-            _finding(draw, kind, now[kind], width, height)
-    for kind in ("grasper", "scissors"):
-        if kind in now:
-            _instrument(draw, kind, now[kind], width, height)
+    for kind in now:
+        if kind in LOOKS:
+            x, y, radius, color = LOOKS[kind]
+            box = (
+                width * x - height * radius,
+                height * (y - radius),
+                width * x + height * radius,
+                height * (y + radius),
+            )
+            draw.ellipse(box, fill=color)
     pixels = np.asarray(picture)
     if "smoke" in now:
         pixels = (pixels * 0.45 + 0.55 * 214).astype(np.uint8)
@@ -214,42 +228,3 @@ def _tissue(color: tuple[int, int, int], width: int, height: int, at: float) -> 
     distance = np.hypot((columns - x) / width, (rows - y) / height)
     light = 1.05 - 0.7 * distance + 0.05 * np.sin(distance * 34) - 0.6 * np.exp(-((distance / 0.1) ** 2))
     return Image.fromarray(np.clip(np.array(color) * light[..., None], 0, 255).astype(np.uint8))
-
-
-def _finding(draw: ImageDraw.ImageDraw, kind: str, age: float, width: int, height: int) -> None:
-    left, low = width * 0.28, height * 0.78
-    if kind == "polyp":
-        _disc(draw, width * 0.62, height * 0.48, height * 0.15, (120, 62, 60))
-        _disc(draw, width * 0.61, height * 0.47, height * 0.125, (240, 158, 164))
-        _disc(draw, width * 0.58, height * 0.43, height * 0.025, (255, 255, 255))
-    elif kind == "spots":
-        for across, down in ((0.3, 0.45), (0.42, 0.75), (0.7, 0.6)):
-            _disc(draw, width * across, height * down, height * 0.05, (176, 16, 22))
-    elif kind == "thread":
-        draw.arc((width * 0.3, height * 0.4, width * 0.7, height * 0.9), 180, 350, fill=(30, 40, 120), width=2)
-    elif kind == "redness":
-        _disc(draw, left, low, height * 0.08, (206, 84, 74))
-    elif kind == "bleeding":
-        _disc(draw, left, low, height * min(0.1 + 0.02 * age, 0.2), (150, 6, 12))
-    elif kind == "clip":
-        draw.rectangle((width * 0.42, height * 0.6, width * 0.58, height * 0.66), fill=GOLD)
-
-
-def _instrument(draw: ImageDraw.ImageDraw, kind: str, age: float, width: int, height: int) -> None:
-    """A shaft that comes in from the right (grasper) or the left (scissors) and has arrived after two seconds."""
-    reach = width * (0.18 + 0.2 * min(age / 2, 1.0))
-    side, step = (width, -1) if kind == "grasper" else (0, 1)
-    tip_x, tip_y, thick = side + step * reach, height * (0.62 if kind == "grasper" else 0.5), max(4, height // 12)
-    draw.line((side, height * 0.8, tip_x, tip_y), fill=STEEL, width=thick)
-    draw.line((side, height * 0.8 - 2, tip_x, tip_y - 2), fill=SHINE, width=max(1, thick // 3))
-    jaw = height * 0.1
-    if kind == "grasper":  # two short blunt jaws, nearly closed
-        for spread in (-0.3, 0.3):
-            draw.line((tip_x, tip_y, tip_x + step * jaw, tip_y + spread * jaw), fill=SHINE, width=3)
-    else:  # two long open blades
-        for spread in (-0.9, 0.9):
-            draw.line((tip_x, tip_y, tip_x + step * jaw * 1.6, tip_y + spread * jaw), fill=SHINE, width=2)
-
-
-def _disc(draw: ImageDraw.ImageDraw, x: float, y: float, radius: float, fill: tuple[int, int, int]) -> None:
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
