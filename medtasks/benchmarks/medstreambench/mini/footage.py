@@ -205,14 +205,9 @@ def draw_moment(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
     draw = ImageDraw.Draw(picture)
     for kind in now:
         if kind in LOOKS:
-            x, y, radius, color = LOOKS[kind]
-            box = (
-                width * x - height * radius,
-                height * (y - radius),
-                width * x + height * radius,
-                height * (y + radius),
-            )
-            draw.ellipse(box, fill=color)
+            across, down, size, color = LOOKS[kind]
+            x, y, radius = across * width, down * height, size * height
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=color)
     pixels = np.asarray(picture)
     if "smoke" in now:
         pixels = (pixels * 0.45 + 0.55 * 214).astype(np.uint8)
