@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Given, find_pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.data.fetch import Pace
-from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import Workplace
@@ -48,7 +46,7 @@ def prepare_kvasir(
     opened = open_kvasir(source)
     with Workplace(out or data_root() / "kvasir_vqa_x1", references_only=references_only) as place:
         given = Given(place)
-        records = _distinct(_record(item, None if references_only else given) for item in opened.rows)
+        records = distinct(_record(item, None if references_only else given) for item in opened.rows)
         job = PrepareJob(
             "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, relative, mini
         )
@@ -69,15 +67,3 @@ def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
     if given is not None:
         given.add(record.img_id, item.row.get("image"), item.where)
     return record
-
-
-def _distinct(records: Iterable[KvasirRecord]) -> list[KvasirRecord]:
-    """Records with ids of their own: a repeated one gets ``#2``, ``#3``."""
-    repeats: Counter[str] = Counter()
-    distinct = []
-    for record in records:
-        repeats[record.sample_id] += 1
-        number = repeats[record.sample_id]
-        again = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
-        distinct.append(again if number > 1 else record)
-    return distinct

@@ -14,7 +14,7 @@ from medtasks.data.archive import Published, check_published, extract, open_arch
 from medtasks.data.files import read_regular
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
-from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_json_list
@@ -107,17 +107,7 @@ def _rows(data: bytes, name: str) -> list[SourceRow]:
 
 def _records(rows: dict[Kind, list[SourceRow]]) -> list[MedCmrRecord]:
     _refuse_unmapped(rows)
-    records: list[MedCmrRecord] = []
-    seen: Counter[str] = Counter()
-    for kind, items in rows.items():
-        for item in items:
-            record = parse_med_cmr_row(item.row, kind, item.where)
-            seen[record.sample_id] += 1
-            number = seen[record.sample_id]
-            if number > 1:
-                record = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
-            records.append(record)
-    return records
+    return distinct(parse_med_cmr_row(item.row, kind, item.where) for kind, items in rows.items() for item in items)
 
 
 def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:

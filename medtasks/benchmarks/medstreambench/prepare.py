@@ -18,7 +18,7 @@ from medtasks.data.files import read_regular
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
-from medtasks.data.prepare.job import Progress
+from medtasks.data.prepare.job import Progress, distinct
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.workplace import Workplace
@@ -59,7 +59,7 @@ def prepare_medstream(
             f"--media {found}; give the one that holds Stream_Bench/ (or --references-only, which serves scoring)."
         )
     files, origin = _files(source)
-    records = _distinct(_multi_select(record for path in files for record in _parsed(path)))
+    records = distinct(_multi_select(record for path in files for record in _parsed(path)))
     entries: list[MediaEntry] = []
     with Workplace(out or data_root() / "medstreambench", references_only=references_only) as place:
         if references_only or media is None:
@@ -145,18 +145,6 @@ def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
         else record
         for record in listed
     ]
-
-
-def _distinct(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
-    """Records with ids of their own: a repeated one gets ``#2``, ``#3``."""
-    seen: Counter[str] = Counter()
-    distinct = []
-    for record in records:
-        seen[record.sample_id] += 1
-        number = seen[record.sample_id]
-        again = record.model_copy(update={"sample_id": f"{record.sample_id}#{number}"})
-        distinct.append(again if number > 1 else record)
-    return distinct
 
 
 def _frames(
