@@ -29,9 +29,9 @@ from typing import Any
 
 os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
 
-from medtasks.benchmarks.kvasir_vqa_x1 import documents
-from medtasks.data.records.kvasir import AtomicPair, KvasirRecord
-from medtasks.data.vocabulary import ATOMIC_QUESTIONS
+from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
+from medtasks.benchmarks.kvasir_vqa_x1.records import AtomicPair, KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
 from medtasks.metrics import LEXICAL, get_metric, wordnet
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import DataFacts, RunManifest, task_facts, versions

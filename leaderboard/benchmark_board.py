@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
-from medtasks.plugin import benchmark_owner
+from medtasks.registry import benchmark_owner, get_benchmark
 from medtasks.results.scoring import MetricScore, coverage_text
 from medtasks.spec import load_spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import medtasks
-from medtasks.plugin import all_cards
+from medtasks.benchmarks.all_cards import all_cards
 
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity

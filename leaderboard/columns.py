@@ -7,11 +7,11 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.card import ALL_GROUPS, Column
 from medtasks.metrics import get_metric
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
-from medtasks.validation.ranges import SIGNED
 
 from .board import BoardColumn, Unit
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.registry import get_benchmark
 from medtasks.results.imported import IMPORTED
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.scoring import COVERAGE

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.base import Document
 from medtasks.errors import DataError, UsageError
+from medtasks.registry import get_benchmark
 from medtasks.results.files import canonical_json
 from medtasks.results.manifest import TaskFacts
 from medtasks.results.samples import Sample

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from medtasks.benchmarks import get_benchmark
-from medtasks.benchmarks.streams import join_rounds
 from medtasks.errors import DataError, UsageError
+from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.items import by_name, joined_items, statistics_of
 from medtasks.results.judged import judged_threshold
@@ -194,8 +193,8 @@ def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, m
     held = list(items.values())
     ids = [view.sample_id for item in held for view in item.samples]
     shown: tuple[Timeline, ...] = ()
-    if name in manifest.tasks and benchmark.join is join_rounds:
-        shown = timelines(model, name, held)
+    if name in manifest.tasks and benchmark.timeline is not None:
+        shown = timelines(model, name, held, benchmark.timeline)
     statistics = {metric: statistics_of(metric, held) for metric in scores.metrics}
     for metric, rows in statistics.items():
         require_statistics(metric, rows)

@@ -1,4 +1,4 @@
-"""Published figures of the four benchmarks' papers, as data: ``reference/<benchmark>.yaml``.
+"""Published figures of the benchmarks' papers, as data: the YAML file that a benchmark names (`Benchmark.figures`).
 
 A file holds each table as printed, one line a printed row, its label first; ``null`` is a cell that cannot be read with
 certainty, and says why in ``cell_notes``. Each figure is mapped to the task, metric and, where it is a breakdown, the
@@ -20,6 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtasks.errors import DataError, UsageError
+from medtasks.registry import all_benchmarks
 
 __all__ = [
     "Gap",
@@ -306,8 +307,8 @@ def _rows(content: _File) -> Iterator[ReferenceRow]:
             )
 
 
-def read_reference(path: Path) -> Reference:
-    """The published rows in the YAML file ``path``, whose name is the benchmark's.
+def read_reference(path: Path, benchmark: str) -> Reference:
+    """The published rows of ``benchmark`` in the YAML file ``path``.
 
     Raises:
         DataError: the file is unreadable or breaks the format (names file and field, and table, row and column).
@@ -324,8 +325,8 @@ def read_reference(path: Path) -> Reference:
         raise DataError(f"{path}: field `{field}`: {first['msg']}.") from error
     except ValueError as error:
         raise DataError(f"{path}: field `tables`: {error}.") from error
-    if content.benchmark != path.stem:
-        raise DataError(f"{path}: field `benchmark` is {content.benchmark!r}, expected {path.stem!r}, the file's name.")
+    if content.benchmark != benchmark:
+        raise DataError(f"{path}: field `benchmark` is {content.benchmark!r}, expected {benchmark!r}; fix it.")
     return Reference(
         benchmark=content.benchmark, paper=content.paper, notes=content.notes, rows=rows, gaps=content.gaps
     )
@@ -333,21 +334,22 @@ def read_reference(path: Path) -> Reference:
 
 def reference_benchmarks() -> tuple[str, ...]:
     """The benchmarks with published figures, sorted."""
-    return tuple(sorted(path.stem for path in _directory().glob("*.yaml")))
+    return tuple(sorted(_files()))
 
 
 @functools.cache
 def load_reference(benchmark: str) -> Reference:
-    """The shipped published figures of ``benchmark``.
+    """The published figures of ``benchmark``.
 
     Raises:
         UsageError: there are none for that benchmark.
         DataError: as :func:`read_reference`.
     """
-    if benchmark not in reference_benchmarks():
-        known = ", ".join(reference_benchmarks())
+    files = _files()
+    if benchmark not in files:
+        known = ", ".join(sorted(files))
         raise UsageError(f"benchmark {benchmark!r} has no published figures here; choose from {known}.")
-    return read_reference(_directory() / f"{benchmark}.yaml")
+    return read_reference(files[benchmark], benchmark)
 
 
 def reference_rows(benchmark: str) -> tuple[ReferenceRow, ...]:
@@ -359,5 +361,5 @@ def reference_rows(benchmark: str) -> tuple[ReferenceRow, ...]:
     return load_reference(benchmark).rows
 
 
-def _directory() -> Path:
-    return Path(__file__).parent / "reference"
+def _files() -> dict[str, Path]:
+    return {name: one.figures for name, one in all_benchmarks().items() if one.figures is not None}

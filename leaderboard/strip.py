@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
 from medtasks.errors import MedtasksError
-from medtasks.plugin import all_cards
+from medtasks.registry import get_benchmark
 from medtasks.results.find import one_run
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.judged import judged_threshold

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from medtasks.benchmarks.base import Item
-from medtasks.benchmarks.streams import Turn, turn_of
+from medtasks.benchmarks.base import Item, SampleView
+from medtasks.benchmarks.streams import Turn
 from medtasks.metrics import Stream, StreamRound, streaming
 
 from .board import Round, Timeline
@@ -18,14 +18,16 @@ MOST = 12
 LONGEST = 400  # characters of a response
 
 
-def timelines(model: str, task: str, items: Sequence[Item]) -> tuple[Timeline, ...]:
+def timelines(
+    model: str, task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]
+) -> tuple[Timeline, ...]:
     """The first `MOST` streaming items of ``items``, which a benchmark with rounds has joined; times as in the item.
 
     ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
     """
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
-        turns = [turn_of(view.document, view.filtered, view.values) for view in item.samples]
+        turns = [turn_of(view) for view in item.samples]
         if turns[0].streaming and len(found) < MOST:
             found.append(_timeline(model, task, item, turns))
     return tuple(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.plugin import all_benchmarks
+from medtasks.registry import all_benchmarks
 from medtasks.spec import load_spec, load_specs
 
 from .collect import find_runs

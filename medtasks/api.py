@@ -8,9 +8,21 @@ A package registers under the entry-point group ``medtasks.tasks`` with the name
 from __future__ import annotations
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
-from medtasks.benchmarks.base import Benchmark, Document, Item, Joined, SampleView, Value, sample_items
+from medtasks.benchmarks.base import (
+    Benchmark,
+    Demo,
+    Document,
+    Item,
+    Joined,
+    PrepareCommand,
+    SampleView,
+    Value,
+    round_items,
+    sample_items,
+)
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
+from medtasks.benchmarks.streams import Turn, round_values
 from medtasks.data.records import Record, Where
 from medtasks.data.records.base import build, text_field, texts_by_key, wrong
 from medtasks.data.sources import read_jsonl
@@ -29,6 +41,7 @@ __all__ = [
     "CardTable",
     "Column",
     "DataError",
+    "Demo",
     "Document",
     "FilterInfo",
     "Item",
@@ -41,10 +54,12 @@ __all__ = [
     "OptionLetterFilter",
     "Plot",
     "Plugin",
+    "PrepareCommand",
     "Record",
     "Rows",
     "Rubric",
     "SampleView",
+    "Turn",
     "UsageError",
     "Value",
     "Where",
@@ -55,6 +70,8 @@ __all__ = [
     "option_status",
     "pending_value",
     "read_jsonl",
+    "round_items",
+    "round_values",
     "sample_items",
     "sample_value",
     "sign",

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from medtasks.errors import MedtasksError
-from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
-from medtasks.plugin import everything_left_out, plugin_of
-from medtasks.task_files import names_of_the_harness
+from medtasks.harness.names import harness_names
+from medtasks.packages import LeftOut, TaskPackage, task_packages
+from medtasks.registry import everything_left_out, plugin_of
 
-__all__ = ["PackageReport", "package_report"]
+__all__ = ["PackageReport", "names_of_the_harness", "package_report"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PackageReport:
 
 def package_report() -> list[PackageReport]:
     """Of every other package that registers tasks, also of those that cannot be used, by distribution."""
-    packages = {one.owner: one for one in task_packages() if one.distribution != OURS}
+    packages = {one.owner: one for one in task_packages() if not one.ours}
     left_out = [*everything_left_out(), *names_of_the_harness()]
     for package in packages.values():
         left_out += _broken_files(package)
@@ -58,7 +58,7 @@ def _brings(package: TaskPackage) -> str:
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
     """Task files and rubrics that cannot be read."""
     from medtasks.judge.rubric import load_rubric
-    from medtasks.plugin import code_left_out
+    from medtasks.registry import code_left_out
     from medtasks.spec import load_spec
 
     if code_left_out(package) is not None:
@@ -72,3 +72,19 @@ def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
                 load(path.stem)
             except MedtasksError as error:
                 yield LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path))
+
+
+def names_of_the_harness() -> list[LeftOut]:
+    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    others = [package for package in task_packages() if not package.ours]
+    return [
+        LeftOut(
+            package.owner,
+            f"task {path.stem}",
+            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
+            str(path),
+        )
+        for package in others
+        for path in package.task_files()
+        if path.stem in harness_names()
+    ]

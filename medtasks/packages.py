@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+import medtasks.templates
 from medtasks.guard import Guarded, guard_imports
 from medtasks.text import one_line
 
@@ -97,9 +99,14 @@ class TaskPackage:
         return f"{self.distribution} {self.version}"
 
     @property
+    def ours(self) -> bool:
+        """Whether medtasks itself brings it."""
+        return self.distribution == OURS
+
+    @property
     def prefix(self) -> str:
         """What names of its metrics, rubrics and folders of templates begin with; empty for ours."""
-        return "" if self.distribution == OURS else self.module.replace(".", "_")
+        return "" if self.ours else self.module.replace(".", "_")
 
     def owns(self, name: str) -> bool:
         """Whether ``name`` is one that the package may give to a metric, a rubric or a rubric's score.
@@ -143,10 +150,10 @@ class TaskPackage:
 @functools.cache
 def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     """The packages that are used, ours first, and what is not."""
-    used = [_ours()]
+    used = _ours()
     left_out: list[LeftOut] = []
-    taken = {path.stem: OURS for path in used[0].task_files()}
-    modules = {used[0].module: OURS}
+    taken = {path.stem: OURS for package in used for path in package.task_files()}
+    modules = {package.module: OURS for package in used}
     for point in sorted(entry_points(group=GROUP), key=_order):
         package = _read(point)
         if isinstance(package, LeftOut):
@@ -167,7 +174,7 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             left_out += package.foreign_files()
     for one in left_out:
         one.warn()
-    guard_imports({one.module: Guarded(one.owner, one.tasks.parent) for one in used[1:]})
+    guard_imports({one.module: Guarded(one.owner, one.tasks.parent) for one in used if not one.ours})
     return tuple(used), tuple(left_out)
 
 
@@ -185,15 +192,21 @@ def files_left_out() -> tuple[LeftOut, ...]:
     return _found()[1]
 
 
-def _ours() -> TaskPackage:
-    import medtasks.rubrics
-    import medtasks.tasks
-    import medtasks.templates
-
-    folders: Sequence[Path] = [
-        Path(module.__path__[0]) for module in (medtasks.tasks, medtasks.templates, medtasks.rubrics)
+def _ours() -> list[TaskPackage]:
+    """One per benchmark directory; their templates lie together."""
+    benchmarks = import_module("medtasks.benchmarks")
+    root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
+    return [
+        TaskPackage(
+            OURS,
+            medtasks.__version__,
+            f"medtasks.benchmarks.{name}",
+            root / name / "tasks",
+            templates,
+            root / name / "rubrics",
+        )
+        for name in benchmarks.DIRECTORIES
     ]
-    return TaskPackage(OURS, medtasks.__version__, "medtasks.builtin", *folders)
 
 
 def _order(point: EntryPoint) -> tuple[float, str, str]:

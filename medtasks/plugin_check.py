@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.card import Card
 from medtasks.errors import MedtasksError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
 from medtasks.plugin import FilterInfo, Plugin
@@ -15,17 +17,11 @@ from medtasks.plugin import FilterInfo, Plugin
 __all__ = ["Taken", "place_of", "usable_parts"]
 
 
-def _our_benchmarks() -> dict[str, str]:
-    from medtasks.builtin import PLUGIN
-
-    return {one.name: OURS for one in PLUGIN.benchmarks}
-
-
 @dataclass
 class Taken:
     """Names that are somebody's already, with their owners."""
 
-    benchmarks: dict[str, str] = field(default_factory=_our_benchmarks)
+    benchmarks: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
 
 
@@ -35,8 +31,6 @@ def usable_parts(package: TaskPackage, plugin: Plugin, taken: Taken) -> tuple[Pl
     Raises:
         MedtasksError: none can, since its benchmark has the name of another one: its tasks would be that one's.
     """
-    from medtasks.benchmarks.base import Benchmark
-
     left_out: list[LeftOut] = []
 
     def usable(word: str, parts: Any, check: Callable[[Any], Iterator[str]]) -> tuple[Any, ...]:
@@ -132,8 +126,6 @@ def _about_name(name: str, package: TaskPackage, taken: Taken) -> Iterator[str]:
 
 
 def _about_card(card: Any, benchmarks: list[str], plugin: Plugin) -> Iterator[str]:
-    from medtasks.benchmarks.card import Card
-
     yield from _not_a(Card, card)
     if card.benchmark not in benchmarks or [one.benchmark for one in plugin.cards].count(card.benchmark) > 1:
         yield f"it is not the one card of a benchmark of its own, which are {', '.join(benchmarks) or 'none'}."

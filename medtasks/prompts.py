@@ -51,7 +51,7 @@ def template_folders() -> tuple[Path, ...]:
     Raises:
         UsageError: the overlay is not a directory.
     """
-    return (*_overlay(), *(package.templates for package in task_packages() if package.templates.is_dir()))
+    return (*_overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
 
 
 def _overlay() -> tuple[Path, ...]:
@@ -78,7 +78,7 @@ class _Loader(BaseLoader):
 
     def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
         self._first = FileSystemLoader([*overlay, packages[0].templates])
-        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages[1:]}
+        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages if not one.ours}
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
@@ -148,7 +148,7 @@ def template_path(template: str) -> Path:
 
 def _absent(template: str) -> UsageError:
     ours = (*_overlay(), task_packages()[0].templates)
-    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages()[1:]))))
+    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages() if not one.ours))))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 

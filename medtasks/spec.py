@@ -170,7 +170,7 @@ def load_specs() -> dict[str, TaskSpec]:
 
 def _without_code(path: Path) -> LeftOut | None:
     """Why nothing of the package of a task file can be used; None where it can."""
-    from medtasks.plugin import code_left_out
+    from medtasks.registry import code_left_out
 
     return code_left_out(owner_of(path))
 

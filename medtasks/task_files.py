@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import medtasks.tasks
-from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
+import medtasks
+from medtasks.packages import TaskPackage, task_packages
 
-__all__ = ["names_of_the_harness", "owner_of", "task_directory", "task_files"]
+__all__ = ["owner_of", "task_directory", "task_files"]
 
 
 def task_directory() -> Path:
-    """The folder of our task files, as ``medtasks path`` prints it and ``--include_path`` wants it."""
-    return Path(medtasks.tasks.__path__[0])
+    """The directory below which our task files lie, as ``medtasks path`` prints it and ``--include_path`` wants it."""
+    return Path(medtasks.__path__[0]) / "benchmarks"
 
 
 def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
@@ -37,24 +37,6 @@ def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group
         for path in folder.glob("*/groups/*.yaml"):
             found.append((path.stem, "group", path))
     return tuple(sorted(found))
-
-
-def names_of_the_harness() -> list[LeftOut]:
-    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
-    from medtasks.harness.names import harness_names
-
-    others = [package for package in task_packages() if package.distribution != OURS]
-    return [
-        LeftOut(
-            package.owner,
-            f"task {path.stem}",
-            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
-            str(path),
-        )
-        for package in others
-        for path in package.task_files()
-        if path.stem in harness_names()
-    ]
 
 
 def owner_of(path: Path) -> TaskPackage:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks.data.records.base import Record
 from medtasks.errors import MedtasksError
 
-__all__ = ["FAILED", "Benchmark", "Document", "Item", "Joined", "SampleView", "Value", "sample_items"]
+if TYPE_CHECKING:
+    from medtasks.benchmarks.streams import Turn
+
+__all__ = [
+    "FAILED",
+    "Benchmark",
+    "Demo",
+    "Document",
+    "Item",
+    "Joined",
+    "PrepareCommand",
+    "SampleView",
+    "Value",
+    "round_items",
+    "sample_items",
+]
 
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
@@ -97,6 +112,50 @@ def sample_items(samples: Sequence[SampleView]) -> Joined:
     return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
 
 
+def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
+    """Items out of their rounds, by the documents' ``item_id``, ``round`` and ``rounds``.
+
+    ``values`` makes an item's values of its rounds, which come in order. An item of which a round was not asked is
+    incomplete.
+    """
+    items: dict[str, list[SampleView]] = {}
+    for sample in samples:
+        items.setdefault(sample.document["item_id"], []).append(sample)
+    whole: list[Item] = []
+    incomplete: dict[str, tuple[SampleView, ...]] = {}
+    for name, rounds in sorted(items.items()):
+        rounds.sort(key=lambda sample: int(sample.document["round"]))
+        if len(rounds) < rounds[0].document["rounds"]:
+            incomplete[name] = tuple(rounds)
+        else:
+            whole.append(Item(name, rounds[0].cluster, tuple(rounds), values(rounds)))
+    return Joined(tuple(whole), incomplete)
+
+
+@dataclass(frozen=True)
+class PrepareCommand:
+    """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than ``Benchmark.read``.
+
+    Args:
+        run: a generator that prepares data and yields each prepared dataset. Its first parameter opens a progress bar
+            (`medtasks.data.prepare.options.Bars`); the others, annotated for typer, are the command's options.
+        examples: lines for ``--help``.
+    """
+
+    run: Callable[..., Iterable[Any]]
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What ``medtasks demo`` does with a benchmark: run the group of its name and ``tasks``, show ``metrics`` of the
+    group, and one logged sample of the task ``sample``."""
+
+    metrics: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
+    sample: str = ""
+
+
 def _no_documents(record: Any) -> list[Document]:
     raise MedtasksError(
         f"the benchmark does not say how a {type(record).__name__} becomes documents; give `documents`."
@@ -115,10 +174,20 @@ class Benchmark:
     the breakdown in whose groups an item counts with a part of itself alone. ``doubt`` tells `medtasks validate` what
     makes a document's gold answer doubtful, None where nothing does.
 
-    ``documents`` makes the harness's documents of a record, of type ``record``. ``read`` and ``mini`` serve packages
-    whose data ``medtasks prepare`` is to prepare: the records of a source folder, and writing a source folder of
-    miniature data; ours have commands of their own. ``language`` is that of questions and answers, ``intended_use``
-    what scores may be used for.
+    ``documents`` makes the harness's documents of a record, of type ``record``. ``read`` gives the records of a source
+    directory, and ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a second
+    directory (by default as ``read`` gives it). ``command`` is a ``medtasks prepare`` command of the benchmark's own.
+    ``language`` is that of questions and answers, ``intended_use`` what scores may be used for.
+
+    ``kinds`` names the counts of the data manifest that a record belongs to, and ``published`` what they should be
+    (``rows`` in all, without the kinds that begin with ``apart``, which have one count of that name). ``figures`` is a
+    YAML file of published scores (`medtasks.leaderboard.reference`). ``coverage`` gives the source and the task for
+    which a record is counted as prepared or not; None where it is not counted.
+
+    For streams: ``timeline`` says what a sample contributes to its item, for the leaderboard's timelines;
+    ``sampled_frames`` that documents show frames sampled from windows, at most ``MEDTASKS_MAX_FRAMES`` of them, which
+    then is part of the protocol. A benchmark with a ``join`` of its own is not asked repeatedly.
+    ``levels`` are tasks of increasing difficulty; the gaps between neighbours are reported.
     """
 
     name: str
@@ -138,14 +207,30 @@ class Benchmark:
     record: type[Record] = Record
     read: Callable[[Path], Iterable[Record]] | None = None
     mini: Callable[[Path], None] | None = None
+    prepare_mini: Callable[[Path, Path], object] | None = None
+    command: PrepareCommand | None = None
     version: str = "1"
     language: str = "en"
     intended_use: str = "research"
     to_judge: Mapping[str, Callable[[Mapping[str, Any], str], bool]] = field(default_factory=dict)
     parts: str | None = None
     doubt: Callable[[Mapping[str, Any]], str | None] | None = None
+    kinds: Callable[[Any], Iterable[str]] | None = None
+    published: Mapping[str, int] = field(default_factory=dict)
+    apart: str | None = None
+    figures: Path | None = None
+    coverage: Callable[[Any], tuple[str, str] | None] | None = None
+    timeline: Callable[[SampleView], Turn] | None = None
+    sampled_frames: bool = False
+    levels: tuple[str, ...] = ()
+    demo: Demo | None = None
 
     @property
     def chance(self) -> float | None:
         """Accuracy of uniform guessing, as a fraction; None for open answers."""
         return 1 / len(self.options) if self.options else None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a question may be asked several times (``repeats``): items made of rounds are scored once."""
+        return self.join is sample_items

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
+from medtasks.metrics.item_metrics import SIGNED
 from medtasks.spec import leaf_tasks, load_spec
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def _problems(card: Card) -> Iterator[str]:
 
 def _signed(card: Card) -> Iterator[str]:
     """Scores that are best at 0, where models are put in order."""
-    from medtasks.validation.ranges import SIGNED
-
     places = {"the headline": card.headline}
     places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in card.plots if plot.kind == "heatmap"}
     for place, columns in places.items():

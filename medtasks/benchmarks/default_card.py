@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, check_card, metrics_of
 from medtasks.errors import MedtasksError
+from medtasks.registry import get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 
 __all__ = ["default_card"]

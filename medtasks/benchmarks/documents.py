@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
 from medtasks.data.media import default_cache, default_frames
-from medtasks.data.store import Prepared, open_prepared
+from medtasks.data.prepared import Prepared
+from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
 from medtasks.guard import raised_in
@@ -70,7 +71,7 @@ class Rows:
             NoRowsError: the prepared data hold no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
-        from medtasks.benchmarks import get_benchmark
+        from medtasks.registry import get_benchmark
 
         prepared = open_prepared(self.benchmark)
         everything = self._everything(prepared)
@@ -98,7 +99,7 @@ class Rows:
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
     def _everything(self, prepared: Prepared) -> list[Document]:
-        from medtasks.benchmarks import get_benchmark
+        from medtasks.registry import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
         return [
@@ -173,7 +174,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.
     """
-    from medtasks.benchmarks import get_benchmark
+    from medtasks.registry import get_benchmark
 
     visible = get_benchmark(doc["benchmark"]).visible_fields
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **said)

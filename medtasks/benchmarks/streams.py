@@ -1,39 +1,25 @@
-"""MedStreamBench's items out of its rounds: what each response contributes, and the scores of the item as a whole."""
+"""Scores of a streaming item from its rounds: what each response contributes is a :class:`Turn`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.base import FAILED, Item, Joined, SampleView, Value
-from medtasks.data.records import ABSTENTIONS
-from medtasks.filters import alert_status, answerability_status, parse_alert
+from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.metrics import (
     ITEM_METRICS,
-    OVERALL_TABLE4,
     Stream,
     StreamRound,
     aggregate,
     get_metric,
     streaming,
 )
-from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.item_metrics import ItemMetric
 
-__all__ = [
-    "Turn",
-    "is_mismatch",
-    "is_open",
-    "item_score",
-    "item_values",
-    "join_rounds",
-    "table4_value",
-    "turn_of",
-]
+__all__ = ["FALLBACK", "OPEN", "Turn", "item_score", "item_values", "round_values"]
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
@@ -72,104 +58,13 @@ class Turn:
         return asdict(self)
 
 
-def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
-    """What the filtered response to one document contributes (card, "Scoring"); ``judged`` are verdicts on it."""
-    proactive = doc["temporal_mode"] == "proactive"
-    status = alert_status(filtered) if proactive else answerability_status(filtered)
-    invalid = status in ("invalid", "empty")
-    positive = parse_alert(filtered).state == "alert" if proactive else status == "ok"
-    by_rule = 0.0 if invalid else _content(doc, filtered, proactive)
-    content, judge = _verdict(by_rule, by_rule is None, judged.get(OPEN))
-    fallback, fallback_judge = _verdict(by_rule, is_mismatch(doc, filtered), judged.get(FALLBACK))
-    return Turn(
-        item=doc["item_id"],
-        number=doc["round"],
-        rounds=doc["rounds"],
-        streaming=doc["task_mode"] == "streaming",
-        in_seconds=doc["medium"] == "video",
-        closed=doc["question_type"] == "closed",
-        time=doc["time"],
-        query_time=doc["query_time"],
-        expected_time=doc["expected_time"],
-        tolerance=doc["tolerance"],
-        answerable=doc["answerable"],
-        positive=positive and not invalid,
-        content=content,
-        invalid=invalid,
-        judge=judge,
-        fallback=fallback,
-        fallback_judge=fallback_judge,
-    )
-
-
-def _verdict(by_rule: float | None, asked: bool, judged: Value | None) -> tuple[float | None, str | None]:
-    """The content that stands, and the judge that it is from."""
-    if not asked:
-        return by_rule, None
-    if judged is None:
-        return None, None
-    return (None if judged.statistics is None else judged.statistics[0]), judged.judge
-
-
-def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether only a judge can score the response."""
-    return turn_of(doc, filtered).content is None
-
-
-def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is an answer to an answerable closed question that matching calls wrong.
-
-    A proactive response that raises no alert is no answer in other words, so it is none.
-    """
-    if doc["question_type"] != "closed" or not doc["answerable"]:
-        return False
-    proactive = doc["temporal_mode"] == "proactive"
-    given = parse_alert(filtered).state == "alert" if proactive else answerability_status(filtered) == "ok"
-    return given and _content(doc, filtered, proactive) == 0
-
-
-def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
-    """0 or 1 where a rule decides, None where a judge has to.
-
-    Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record names (section
-    5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
-    """
-    expected = doc["expected"]
-    if not doc["answerable"]:
-        said = parse_alert(filtered).state if proactive else filtered
-        return float(said in ABSTENTIONS["proactive" if proactive else "future"])
-    if doc["question_type"] == "open":
-        return None
-    if not proactive:
-        return float(closed_answer_matches(filtered, expected, doc["options"], doc["multi_select"]))
-    response = parse_alert(filtered)
-    if response.state != "alert":
-        return 0.0
-    alerts = [parse_alert(text) for text in expected]
-    reasons = [alert.reason if alert.state == "alert" else text for alert, text in zip(alerts, expected, strict=True)]
-    if not any(reasons):  # the record asks for an alert and gives no reason to compare
-        return 1.0
-    return float(closed_answer_matches(response.reason, reasons, doc["options"], doc["multi_select"]))
-
-
-def join_rounds(samples: Sequence[SampleView]) -> Joined:
-    """Items of the samples; one whose rounds were not all asked is left out and named."""
-    groups: dict[str, list[SampleView]] = {}
-    for sample in samples:
-        groups.setdefault(sample.document["item_id"], []).append(sample)
-    items: list[Item] = []
-    incomplete: dict[str, tuple[SampleView, ...]] = {}
-    for name, members in sorted(groups.items()):
-        members.sort(key=lambda sample: int(sample.document["round"]))
-        if len(members) < members[0].document["rounds"]:
-            incomplete[name] = tuple(members)
-            continue
-        turns = [turn_of(sample.document, sample.filtered, sample.values) for sample in members]
-        values = item_values(turns, fallback=FALLBACK in members[0].values)
-        if any(member.status == FAILED for member in members):
-            values = {name: _unknown(name, value, turns[0]) for name, value in values.items()}
-        items.append(Item(name, members[0].cluster, tuple(members), values))
-    return Joined(tuple(items), incomplete)
+def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
+    """Every metric of the item whose rounds the ``samples`` are; unknown where a round has no response."""
+    turns = [turn_of(sample) for sample in samples]
+    values = item_values(turns, fallback=FALLBACK in samples[0].values)
+    if any(sample.status == FAILED for sample in samples):
+        return {name: _unknown(name, value, turns[0]) for name, value in values.items()}
+    return values
 
 
 def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, Value]:
@@ -252,26 +147,6 @@ def _value(name: str, low: float | None, high: float | None, judge: str | None =
     bottom, top = (tuple(metric.item_statistics(number).tolist()) for number in (low, high))
     judge = None if low is None else judge
     return Value(statistics=bottom, judge=judge) if bottom == top else Value(low=bottom, high=top, judge=judge)
-
-
-def table4_value(item: Item) -> Value | None:
-    """The item's part in Table 4's overall, where mode means are combined."""
-    content, responsiveness = item.values["content"], item.values.get("responsiveness")
-    mode = item.view.document["temporal_mode"]
-
-    def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if said is None:
-            return None
-        return tuple(OVERALL_TABLE4.item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
-
-    timing = responsiveness or Value()
-    return Value(
-        statistics=row(content.statistics, timing.statistics),
-        low=row(content.low, timing.statistics or timing.low),
-        high=row(content.high, timing.statistics or timing.high),
-        judge=content.judge,
-        failed=content.failed,
-    )
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:

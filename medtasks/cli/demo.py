@@ -9,38 +9,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from medtasks.cli.console import progress, table, write
 from medtasks.text import printable
 
+if TYPE_CHECKING:
+    from medtasks.benchmarks.base import Demo
+
 __all__ = ["demo"]
-
-SHOWN = {
-    "kvasir_vqa_x1": ("judged_accuracy", "exact_match", "rougeL", "meteor", "chrf", "bleu"),
-    "mi_cxr": ("accuracy",),
-    "med_cmr": ("accuracy", "accuracy_dimension_mean", "open_total"),
-    "medstreambench": ("content", "content_closed", "content_open", "responsiveness", "stability", "overall"),
-}
-"""Metrics that the demo shows of each benchmark's group."""
-
-TRACKS = (
-    "kvasir_vqa_x1_transformed",
-    "kvasir_vqa_x1_medico2025",
-    "mi_cxr_cot",
-    "mi_cxr_1shot",
-    "mi_cxr_sampled",
-    "mi_cxr_stagewise",
-    "mi_cxr_report",
-    "mi_cxr_icr_variant",
-    "mi_cxr_icr_variant_cot",
-    "mi_cxr_icr_variant_1shot",
-    "mi_cxr_icr_variant_sampled",
-    "mi_cxr_stagewise_icr_variant",
-)
-"""What else is run: other ways of asking the same questions."""
 
 
 @dataclass(frozen=True)
@@ -112,19 +91,37 @@ def _run(contestant: _Contestant, out: Path) -> Path:
         return run_tasks(
             contestant.model,
             contestant.model_args,
-            [*SHOWN, *TRACKS, *other_tasks()],
+            [*_shown(), *_tracks(), *other_tasks()],
             folder,
             gen_kwargs=GENERATION,
         )
 
 
-def other_tasks() -> list[str]:
-    """The tasks of other packages whose benchmarks ship miniature data."""
-    from medtasks.plugin import all_benchmarks
-    from medtasks.spec import load_specs
+def _demos() -> dict[str, Demo]:
+    from medtasks.registry import all_benchmarks
 
-    drawn = {name for name, benchmark in all_benchmarks().items() if benchmark.mini is not None}
-    return [name for name, spec in load_specs().items() if spec.kind == "task" and spec.metadata.benchmark in drawn]
+    return {name: benchmark.demo for name, benchmark in all_benchmarks().items() if benchmark.demo is not None}
+
+
+def _shown() -> dict[str, tuple[str, ...]]:
+    """Metrics that are shown, by the group they are of."""
+    return {name: demo.metrics for name, demo in _demos().items()}
+
+
+def _tracks() -> list[str]:
+    """What else is run: other ways of asking the same questions."""
+    return [task for demo in _demos().values() for task in demo.tasks]
+
+
+def other_tasks() -> list[str]:
+    """The tasks of benchmarks with miniature data that do not say what to show of them."""
+    from medtasks.registry import all_benchmarks
+    from medtasks.spec import leaf_tasks, load_specs
+
+    drawn = {name for name, one in all_benchmarks().items() if one.mini is not None and one.demo is None}
+    told = {leaf for group in [*_shown(), *_tracks()] for leaf in leaf_tasks(group)}
+    tasks = [name for name, spec in load_specs().items() if spec.kind == "task" and spec.metadata.benchmark in drawn]
+    return [name for name in tasks if name not in told]
 
 
 @contextlib.contextmanager
@@ -144,7 +141,7 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 def _report(folders: dict[str, Path], out: Path) -> None:
     scores = {label: json.loads((folder / "scores.json").read_text()) for label, folder in folders.items()}
-    for group, metrics in SHOWN.items():
+    for group, metrics in _shown().items():
         for metric in metrics:
             rows = _rows(scores, group, metric)
             table(("", *folders), rows, title=f"\n{group}: {metric}, 95 % cluster-bootstrap interval")
@@ -153,7 +150,8 @@ def _report(folders: dict[str, Path], out: Path) -> None:
             rows = _rows(scores, task, metric)
             table(("", *folders), rows, title=f"\n{task}: {metric}, 95 % cluster-bootstrap interval")
     _show_tracks(scores)
-    _show_sample(next(iter(folders.values())) / "samples" / "mi_cxr_tel_single.jsonl")
+    for sample in [demo.sample for demo in _demos().values() if demo.sample]:
+        _show_sample(next(iter(folders.values())) / "samples" / f"{sample}.jsonl")
     write(f"\nMiniature data: a demonstration, not a benchmark result. Files in {out}:")
     for label, folder in folders.items():
         write(f"  {label}: {folder} (manifest.json, scores.json, samples/)")
@@ -194,7 +192,7 @@ def _show_tracks(scores: dict[str, Any]) -> None:
     """Each track against the plain way of asking the same questions, for the model."""
     label, own = next(iter(scores.items()))
     rows = []
-    for group in ("kvasir_vqa_x1", *TRACKS):
+    for group in [*_shown(), *_tracks()]:
         paired = own["comparisons"].get(group)
         if paired is None:
             continue

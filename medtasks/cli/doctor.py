@@ -136,10 +136,10 @@ def _metrics() -> list[Check]:
 
 
 def _data() -> list[Check]:
-    from medtasks.benchmarks import get_benchmark
-    from medtasks.data.store import data_root, is_mini, open_prepared
+    from medtasks.data.prepared import data_root, is_mini
+    from medtasks.data.store import open_prepared
     from medtasks.errors import MedtasksError, NotPreparedError
-    from medtasks.plugin import all_benchmarks
+    from medtasks.registry import all_benchmarks, get_benchmark
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
     checks = [Check("data directory", "ok", where)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["EXAMPLES", "plain_help"]
@@ -21,13 +21,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
     "doctor": ("medtasks doctor", "medtasks doctor --model qwen2_5_vl"),
     "demo": ("medtasks demo --out medtasks-demo",),
-    "prepare kvasir_vqa_x1": (
-        "medtasks prepare kvasir_vqa_x1 --source hub",
-        "medtasks prepare kvasir_vqa_x1 --transformed",
-    ),
-    "prepare mi_cxr": ("medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",),
-    "prepare med_cmr": ("medtasks prepare med_cmr --source dataset.zip",),
-    "prepare medstreambench": ("medtasks prepare medstreambench --source hub --media /data/media",),
     "prepare package": ("medtasks prepare package my_benchmark --source data/",),
     "leaderboard build": ("medtasks leaderboard build results --out page",),
     "leaderboard check": ("medtasks leaderboard check results",),
@@ -36,12 +29,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def plain_help(command: Any, name: str = "") -> Any:
+def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> Any:
     """``command`` with short placeholders, whole summaries and examples in its help.
 
     Args:
         command: a click command, or a group of them.
         name: its name below ``medtasks``; empty for ``medtasks`` itself.
+        examples: lines to copy, where `EXAMPLES` has none of that name.
     """
     for param in command.params:
         if param.param_type_name == "argument":
@@ -49,7 +43,7 @@ def plain_help(command: Any, name: str = "") -> Any:
         if not getattr(param, "is_flag", False):  # --task TASK, as in argparse, instead of a Python type
             param.metavar = param.metavar or max(param.opts, key=len).strip("-").upper().replace("-", "_")
     command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
-    lines = EXAMPLES.get(name, ())
+    lines = EXAMPLES.get(name, examples)
     if lines:
         shown = ["Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)]
         command.epilog = "\n".join(["\b", *shown])  # click keeps the lines of such a paragraph as they are

@@ -73,7 +73,7 @@ def _chosen(what: Sequence[str]) -> _Chosen:
     """What ``what`` names; all that is prepared where it names nothing."""
     from medtasks.errors import NotPreparedError
     from medtasks.packages import task_packages
-    from medtasks.plugin import all_benchmarks
+    from medtasks.registry import all_benchmarks
     from medtasks.task_files import owner_of, task_files
 
     files = {name: path for name, _, path in task_files()}

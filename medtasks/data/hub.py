@@ -7,21 +7,7 @@ from pathlib import Path
 
 from medtasks.errors import DataError
 
-__all__ = [
-    "KVASIR_HUB",
-    "KVASIR_IMAGES_HUB",
-    "MEDSTREAM_HUB",
-    "MED_CMR_HUB",
-    "MED_CMR_REVISION",
-    "hub_file",
-    "hub_tree",
-]
-
-KVASIR_HUB = "SimulaMet/Kvasir-VQA-x1"
-KVASIR_IMAGES_HUB = "SimulaMet-HOST/Kvasir-VQA"
-MED_CMR_HUB = "aaassddaadf/Med-CMR"
-MED_CMR_REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
-MEDSTREAM_HUB = "Venn2024/MedStreamBench"
+__all__ = ["hub_file", "hub_tree"]
 
 
 def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:

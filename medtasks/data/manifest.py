@@ -9,39 +9,20 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.data.records import KvasirRecord, MedCmrRecord, MedStreamRecord, MiCxrRecord, Record
+from medtasks.benchmarks.base import Benchmark
+from medtasks.data.records import Record
 
 __all__ = [
-    "PUBLISHED",
     "Counts",
     "Coverage",
     "DataManifest",
     "Source",
-    "compare",
     "count",
     "coverage_lines",
+    "covered",
+    "differences",
     "fingerprint",
 ]
-
-PUBLISHED: Mapping[str, Mapping[str, int]] = {
-    "kvasir_vqa_x1": {"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},
-    "kvasir_vqa_x1_transformed": {"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},
-    "mi_cxr": {"rows": 5311, "icr_variant": 400},
-    "med_cmr": {
-        "mcq": 16655,
-        "mcq_sod": 1024,
-        "mcq_fdd": 711,
-        "mcq_su": 371,
-        "mcq_tp": 336,
-        "mcq_cr": 1922,
-        "mcq_ltg": 11582,
-        "mcq_msi": 709,
-        "open": 3999,
-    },
-    "medstreambench": {"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
-}
-"""Counts that are published: rows scored in Kvasir-VQA-x1's table 6, questions of MI-CXR and its ICR variant, rows of
-Med-CMR's release (the paper has one open row less), records and streaming rounds of MedStreamBench."""
 
 
 class Source(BaseModel):
@@ -104,20 +85,9 @@ class DataManifest(BaseModel):
     fingerprint: str
 
 
-def count(records: Sequence[Record], media: int) -> Counts:
-    """Counts of ``records`` by kind: levels, question types, dimensions, or temporal modes."""
-    kinds: Counter[str] = Counter()
-    for record in records:
-        if isinstance(record, KvasirRecord):
-            kinds[f"level{record.complexity}"] += 1
-        elif isinstance(record, MiCxrRecord):
-            kinds[record.qtype] += 1
-        elif isinstance(record, MedCmrRecord):
-            kinds.update((record.format, f"{record.format}_{record.dimension}"))
-        elif isinstance(record, MedStreamRecord):
-            kinds.update((record.task_mode, record.subtask))
-            if record.task_mode == "streaming":
-                kinds["rounds"] += len(record.rounds)
+def count(benchmark: Benchmark, records: Sequence[Record], media: int) -> Counts:
+    """Counts of ``records`` by the benchmark's kinds: levels, question types, dimensions, or temporal modes."""
+    kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
     return Counts(
         rows=len(records),
         clusters=len({record.cluster for record in records}),
@@ -126,19 +96,28 @@ def count(records: Sequence[Record], media: int) -> Counts:
     )
 
 
-def compare(benchmark: str, counts: Counts) -> tuple[str, ...]:
-    """One sentence per published count that the prepared rows do not match.
-
-    The rows of MI-CXR's ICR variant come in a file of their own and are counted apart. Of other packages' benchmarks no
-    count is known.
-    """
-    variant = sum(number for kind, number in counts.by_kind.items() if kind.startswith("icr_variant"))
-    expected = PUBLISHED.get(benchmark, {})
-    found = {"rows": counts.rows - variant, "icr_variant": variant, **counts.by_kind}
+def differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
+    """One sentence per published count that the prepared rows do not match."""
+    found = {"rows": counts.rows, **counts.by_kind}
+    if benchmark.apart is not None:
+        apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
+        found = {**found, "rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
+    expected = benchmark.published
     return tuple(
         f"{name}: {_number(found, name)} here, {_number(expected, name)} published"
         for name, published in expected.items()
         if found.get(name, 0) != published
+    )
+
+
+def covered(benchmark: Benchmark, records: Sequence[Record], prepared: Sequence[Record]) -> tuple[Coverage, ...]:
+    """Prepared records against all, by source and task, where the benchmark tells them (`Benchmark.coverage`)."""
+    if benchmark.coverage is None:
+        return ()
+    everything, there = (Counter(map(benchmark.coverage, some)) for some in (records, prepared))
+    return tuple(
+        Coverage(source=place[0], task=place[1], prepared=there[place], records=everything[place])
+        for place in sorted(filter(None, everything))
     )
 
 

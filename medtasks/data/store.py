@@ -1,102 +1,13 @@
-"""Where prepared data live, and how they are opened."""
+"""The prepared data of a benchmark, wherever they are."""
 
 from __future__ import annotations
 
-import functools
-import os
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from medtasks.data.mini import prepare_mini
+from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory, replaced_folder
+from medtasks.errors import NotPreparedError
+from medtasks.registry import get_benchmark
 
-from pydantic import BaseModel, ValidationError
-
-from medtasks.cache import cache_root
-from medtasks.data.manifest import DataManifest, fingerprint
-from medtasks.data.media import MediaEntry, VideoFacts
-from medtasks.data.records import KvasirRecord, MedCmrRecord, MedStreamRecord, MiCxrRecord, Record
-from medtasks.errors import DataError, NotPreparedError, UsageError
-
-__all__ = [
-    "PREPARE_COMMANDS",
-    "RECORD_TYPES",
-    "Prepared",
-    "data_root",
-    "is_mini",
-    "open_directory",
-    "open_prepared",
-    "record_type",
-    "replaced_folder",
-]
-
-RECORD_TYPES: dict[str, type[Record]] = {
-    "kvasir_vqa_x1": KvasirRecord,
-    "kvasir_vqa_x1_transformed": KvasirRecord,
-    "mi_cxr": MiCxrRecord,
-    "med_cmr": MedCmrRecord,
-    "medstreambench": MedStreamRecord,
-}
-
-PREPARE_COMMANDS: dict[str, str] = {
-    "kvasir_vqa_x1": "medtasks prepare kvasir_vqa_x1 --source hub",
-    "kvasir_vqa_x1_transformed": "medtasks prepare kvasir_vqa_x1 --transformed",
-    "mi_cxr": "medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
-    "med_cmr": "medtasks prepare med_cmr --source hub",
-    "medstreambench": "medtasks prepare medstreambench --source hub --media DIR",
-}
-"""The command that prepares each benchmark."""
-
-T = TypeVar("T", bound=BaseModel)
-
-
-def is_mini() -> bool:
-    """Whether the miniature data were asked for by name (``MEDTASKS_DATA=mini``)."""
-    return os.environ.get("MEDTASKS_DATA") == "mini"
-
-
-def data_root() -> Path:
-    """Folder of prepared data: ``$MEDTASKS_DATA``, else ``data`` in the user's cache folder."""
-    named = os.environ.get("MEDTASKS_DATA")
-    return Path(named).expanduser() if named and named != "mini" else cache_root() / "data"
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A prepared dataset, opened; records and media index are read when first asked for."""
-
-    directory: Path
-    manifest: DataManifest
-
-    def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source.
-
-        Raises:
-            DataError: the file was changed by hand and no longer holds records.
-        """
-        return _records(self.directory, self.manifest.benchmark, self.manifest.fingerprint)
-
-    def media(self) -> tuple[MediaEntry, ...]:
-        """The media index, sorted by path."""
-        return _media(self.directory, self.manifest.fingerprint)
-
-    def video(self, name: str) -> VideoFacts:
-        """What reading the frames of the video ``name`` needs.
-
-        Raises:
-            DataError: the media index has no such video.
-        """
-        return _video(self.directory, self.manifest.fingerprint, name)
-
-    def item_frames(self, item_id: str) -> tuple[int, ...]:
-        """Time stamps of all video frames that the rounds of an item look at, increasing."""
-        return _item_frames(self.directory, self.manifest.benchmark, self.manifest.fingerprint).get(item_id, ())
-
-    def media_path(self, name: str) -> Path:
-        """The file of the medium ``name``."""
-        return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
-
-    def missing_media(self) -> list[str]:
-        """Names of media whose file is gone, or has another size than when it was verified, sorted."""
-        return [entry.path for entry in self.media() if _size(self.media_path(entry.path)) != entry.bytes]
+__all__ = ["open_prepared"]
 
 
 def open_prepared(benchmark: str) -> Prepared:
@@ -106,10 +17,8 @@ def open_prepared(benchmark: str) -> Prepared:
         UsageError: there is no such benchmark.
         NotPreparedError: there are none; the message holds the command that prepares them.
     """
-    record_type(benchmark)
+    known = get_benchmark(benchmark)
     if is_mini():
-        from medtasks.data.mini import prepare_mini
-
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
     if not (directory / "manifest.json").is_file():
@@ -117,114 +26,7 @@ def open_prepared(benchmark: str) -> Prepared:
         if (replaced / "manifest.json").is_file():  # a preparation was killed just as it took the place of this one
             return open_directory(replaced)
         raise NotPreparedError(
-            f"{benchmark} is not prepared in {data_root()}; run: {_command(benchmark)} "
+            f"{benchmark} is not prepared in {data_root()}; run: {known.prepare} "
             "(or set MEDTASKS_DATA=mini to try the miniature data)"
         )
     return open_directory(directory)
-
-
-def record_type(benchmark: str) -> type[Record]:
-    """The type of a benchmark's records, ours or another package's.
-
-    Raises:
-        UsageError: there is no such benchmark.
-    """
-    if benchmark in RECORD_TYPES:
-        return RECORD_TYPES[benchmark]
-    from medtasks.plugin import all_benchmarks
-
-    known = all_benchmarks()
-    if benchmark not in known:
-        raise UsageError(f"benchmark {benchmark!r} is unknown; choose from {', '.join(known)}.")
-    return known[benchmark].record
-
-
-def _command(benchmark: str) -> str:
-    if benchmark in PREPARE_COMMANDS:
-        return PREPARE_COMMANDS[benchmark]
-    from medtasks.plugin import all_benchmarks
-
-    return all_benchmarks()[benchmark].prepare
-
-
-def replaced_folder(directory: Path) -> Path:
-    """Where a prepared dataset stands for the moment in which its successor takes its place."""
-    return directory.with_name(f".{directory.name}.old")
-
-
-def open_directory(directory: Path) -> Prepared:
-    """The prepared dataset in ``directory``.
-
-    Raises:
-        DataError: its manifest cannot be read.
-    """
-    path = directory / "manifest.json"
-    try:
-        return _open(directory, path.stat().st_mtime_ns)
-    except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
-
-
-# Every document opens its dataset anew; the time of the manifest is part of the key, so data that are prepared
-# again are read again.
-@functools.lru_cache(maxsize=8)
-def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
-    del manifest_mtime_ns
-    text = (directory / "manifest.json").read_text(encoding="utf-8")
-    return Prepared(directory, DataManifest.model_validate_json(text))
-
-
-@functools.lru_cache(maxsize=8)
-def _records(directory: Path, benchmark: str, expected: str) -> tuple[Record, ...]:
-    """All records; the fingerprint is checked first, because results will carry it."""
-    try:
-        found = fingerprint(directory)
-    except OSError as error:
-        raise DataError(f"{directory}: records or media index cannot be read; prepare the benchmark again.") from error
-    if found != expected:
-        raise DataError(
-            f"{directory}: records or media index were changed since they were prepared (fingerprint "
-            f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
-        )
-    return _read_lines(directory / "records.jsonl", record_type(benchmark))
-
-
-@functools.lru_cache(maxsize=8)
-def _media(directory: Path, expected: str) -> tuple[MediaEntry, ...]:
-    del expected
-    return _read_lines(directory / "media.jsonl", MediaEntry)
-
-
-@functools.lru_cache(maxsize=512)
-def _video(directory: Path, expected: str, name: str) -> VideoFacts:
-    for entry in _media(directory, expected):
-        if entry.path == name and entry.video is not None:
-            return entry.video
-    raise DataError(f"{directory / 'media.jsonl'}: holds no video {name}; prepare the benchmark again.")
-
-
-@functools.lru_cache(maxsize=8)
-def _item_frames(directory: Path, benchmark: str, expected: str) -> dict[str, tuple[int, ...]]:
-    return {
-        record.sample_id: tuple(sorted({pts for turn in record.rounds for pts in turn.frames}))
-        for record in _records(directory, benchmark, expected)
-        if isinstance(record, MedStreamRecord)
-    }
-
-
-def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
-    items = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                items.append(kind.model_validate_json(line))
-    except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}, after line {len(items)}: cannot be read; prepare the benchmark again.") from error
-    return tuple(items)
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None

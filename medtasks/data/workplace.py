@@ -16,11 +16,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import medtasks
 from medtasks.data.holding import held
-from medtasks.data.manifest import PUBLISHED, Coverage, DataManifest, Source, compare, count, fingerprint
+from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media import KnownMedia, KnownVideo, MediaEntry, index_media
+from medtasks.data.prepared import Prepared, open_directory, replaced_folder
 from medtasks.data.records import Record, is_file_name
-from medtasks.data.store import Prepared, open_directory, replaced_folder
 from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.registry import get_benchmark
 
 __all__ = ["FetchedPicture", "Workplace"]
 
@@ -185,13 +186,17 @@ class Workplace:
         excluded_samples: tuple[str, ...],
         mini: bool,
         details: dict[str, dict[str, int]] | None = None,
-        coverage: tuple[Coverage, ...] = (),
+        everything: Sequence[Record] = (),
     ) -> Prepared:
-        """Write records, media index and manifest, and take the place of ``target``."""
+        """Write records, media index and manifest, and take the place of ``target``.
+
+        ``everything`` are the source's records, those that were left out included.
+        """
+        known = get_benchmark(benchmark)
         _remove_others(self.directory / "media", {entry.path for entry in media})
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
-        counts = count(records, len(media))
+        counts = count(known, records, len(media))
         manifest = DataManifest(
             benchmark=benchmark,
             medtasks=medtasks.__version__,
@@ -199,12 +204,12 @@ class Workplace:
             media_root=str(root),
             source=source,
             counts=counts,
-            published=dict(PUBLISHED.get(benchmark, {})),
-            differences=compare(benchmark, counts),
+            published=dict(known.published),
+            differences=differences(known, counts),
             excluded=excluded,
             excluded_samples=excluded_samples,
             details=details or {},
-            coverage=coverage,
+            coverage=covered(known, everything, records),
             references_only=self.references_only,
             mini=mini,
             fingerprint=fingerprint(self.directory),

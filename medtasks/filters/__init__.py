@@ -113,7 +113,7 @@ def filter_class(kind: str) -> type[Any]:
 def _registered(kind: str) -> FilterInfo | type[ResponseFilter]:
     if kind in _OURS:
         return _OURS[kind]
-    from medtasks.plugin import all_filters
+    from medtasks.registry import all_filters
 
     others = all_filters()
     if kind in others:

@@ -108,7 +108,7 @@ def declared_letters(docs: Any) -> str:
     name = docs[0].get("benchmark") if docs else None
     if not name:
         return LETTERS
-    from medtasks.benchmarks import get_benchmark  # which itself imports filters
+    from medtasks.registry import get_benchmark  # which itself imports filters
 
     return "".join(get_benchmark(name).options) or LETTERS
 

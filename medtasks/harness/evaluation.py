@@ -198,12 +198,13 @@ class _Evaluation:
     def _refuse_early(self) -> None:
         """Refuse what cannot work before the model is asked."""
         from medtasks.judge.rubric import load_rubric
+        from medtasks.registry import get_benchmark
 
         _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
         for name, (spec, task) in self._ours.items():
-            if spec.metadata.benchmark == "medstreambench" and (task.config.repeats or 1) > 1:
+            if not get_benchmark(spec.metadata.benchmark).repeatable and (task.config.repeats or 1) > 1:
                 raise UsageError(
                     f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
                     "again with another seed instead."

@@ -12,8 +12,9 @@ from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric, OverallTable4
 from medtasks.metrics.judged import JudgedMean
+from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.registry import ACCURACY_DIMENSION_MEAN, LEXICAL, OVERALL_TABLE4, get_metric
+from medtasks.metrics.registry import ACCURACY_DIMENSION_MEAN, LEXICAL, OVERALL_TABLE4
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.streaming import Stream, StreamRound
 

@@ -21,7 +21,8 @@ from medtasks.metrics._ngrams import Integers, matched_ngrams
 from medtasks.metrics.base import Array
 from medtasks.metrics.bleu import MAX_ORDER, tokenize_13a
 from medtasks.metrics.chrf import CHAR_ORDER, chrf_words
-from medtasks.metrics.registry import LEXICAL, get_metric
+from medtasks.metrics.lookup import get_metric
+from medtasks.metrics.registry import LEXICAL
 
 __all__ = ["lexical_statistics"]
 

@@ -22,12 +22,16 @@ from medtasks.metrics.streaming import DEFAULT_TOLERANCE, EXPECTED_TIME, NEVER_A
 __all__ = [
     "ITEM_METRICS",
     "MODES",
+    "SIGNED",
     "STREAMING_MODES",
     "DimensionMean",
     "ItemMetric",
     "OverallTable4",
     "table4_overall",
 ]
+
+SIGNED = frozenset({"signed_delay"})
+"""Metrics that are best neither high nor low."""
 
 MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
 """MedStreamBench's temporal modes, in the order of its Table 4 and of `OverallTable4`'s statistics."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_samples, compare_statistics
 from medtasks.results.samples import FAILED, Sample
 from medtasks.results.scoring import Scores
@@ -96,14 +97,11 @@ def level_gap(lower: Sequence[Sample], higher: Sequence[Sample], metric: str) ->
     return LevelGap(metric=metric, difference=found.difference, interval=ends, warning=few_clusters(found.clusters))
 
 
-LEVELS = (("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"), ("kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"))
-"""Neighbouring complexity levels, the lower first."""
-
-
 def level_gaps(samples: Mapping[str, Sequence[Sample]]) -> dict[str, LevelGap]:
-    """Gaps between neighbouring complexity levels that were both run, by ``higher - lower: metric``."""
+    """Gaps between neighbouring levels (`Benchmark.levels`) that were both run, by ``higher - lower: metric``."""
     found = {}
-    for lower, higher in LEVELS:
+    levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in samples)
+    for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
         if lower in samples and higher in samples:
             for metric in ("rougeL", "meteor", "exact_match"):
                 gap = level_gap(samples[lower], samples[higher], metric)

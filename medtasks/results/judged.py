@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.judge.ensemble import bounds, combine
 from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, total
 from medtasks.prompts import HASH_LENGTH
+from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import FAILED, JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import medtasks
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP, frame_cap
@@ -22,6 +21,7 @@ from medtasks.judge.agreement import AgreementReport
 from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
 from medtasks.prompts import HASH_LENGTH
+from medtasks.registry import get_benchmark
 from medtasks.results.files import canonical_json
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
@@ -208,8 +208,8 @@ def protocol_hash(
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
-    """How frames were chosen and decoded, for tasks that show windows of videos; empty for the others."""
-    if spec.metadata.benchmark != "medstreambench":
+    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for the others."""
+    if not get_benchmark(spec.metadata.benchmark).sampled_frames:
         return {}
     return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import is_blind
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, first_line
 from medtasks.metrics import get_metric
+from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics

@@ -64,11 +64,13 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
 
 
 def _refuse_taken(benchmark: str) -> None:
-    from medtasks.builtin import PLUGIN
     from medtasks.harness.names import harness_names
     from medtasks.packages import task_packages
+    from medtasks.registry import plugin_of
 
-    ours = {path.stem for path in task_packages()[0].task_files()} | {one.name for one in PLUGIN.benchmarks}
+    packages = [package for package in task_packages() if package.ours]
+    ours = {path.stem for package in packages for path in package.task_files()}
+    ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}
     if benchmark in ours:
         raise UsageError(f"benchmark name {benchmark!r} is medtasks's own; name another with --benchmark.")
     if benchmark in harness_names():

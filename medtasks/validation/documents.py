@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtasks.benchmarks import Benchmark
+from medtasks.benchmarks.base import Benchmark
 from medtasks.validation.codes import shown
 from medtasks.validation.options import check_bias, check_options, options_of
 from medtasks.validation.tally import Tally

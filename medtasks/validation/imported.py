@@ -10,7 +10,7 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.lookup import get_metric
 from medtasks.spec import filter_name
 from medtasks.validation.codes import shown
 from medtasks.validation.findings import Finding

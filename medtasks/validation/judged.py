@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from medtasks.benchmarks import Benchmark
+from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, first_line
 from medtasks.judge.rubric import Rubric, judge_prompt, load_rubric, rubric_names
 from medtasks.validation.codes import shown, suggestion

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks import Benchmark
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import Rows
-from medtasks.data.store import is_mini, open_prepared
+from medtasks.data.prepared import is_mini
+from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.guard import raised_at
 from medtasks.harness.names import harness_names

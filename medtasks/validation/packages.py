@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from medtasks.packages import OURS, TaskPackage
-from medtasks.plugin import code_left_out, everything_left_out
+from medtasks.registry import code_left_out, everything_left_out
 from medtasks.task_files import owner_of
 from medtasks.validation.codes import found
 from medtasks.validation.findings import Finding, Place

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import pictures, task_documents
-from medtasks.data.store import Prepared, open_prepared
+from medtasks.data.prepared import Prepared
+from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError
 from medtasks.prompts import isolated_rendering
+from medtasks.registry import get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 from medtasks.validation.findings import Finding
 from medtasks.validation.windows import WindowCheck, is_window

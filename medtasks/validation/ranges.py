@@ -11,7 +11,7 @@ import numpy as np
 from medtasks.metrics import Metric, aggregate
 from medtasks.metrics.judged import JudgedMean
 
-__all__ = ["SIGNED", "TIMED", "Range", "best_score", "range_of", "reaches", "unreadable"]
+__all__ = ["TIMED", "Range", "best_score", "range_of", "reaches", "unreadable"]
 
 _SHARE = (0.0, 1.0)
 _TOLERANCE = 1e-9
@@ -34,9 +34,6 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "cider": (0.0, 10.0),
     "signed_delay": (-math.inf, math.inf),
 }
-
-SIGNED = frozenset({"signed_delay"})
-"""Metrics that are best neither high nor low."""
 
 TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
 """Metrics of when a stream was answered: what can be reached at all, the times in the records decide."""

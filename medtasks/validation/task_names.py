@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from medtasks.benchmarks import Benchmark, get_benchmark
+from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.rubric import load_rubric, rubric_names
 from medtasks.metrics.learned import LEARNED
-from medtasks.plugin import all_benchmarks
+from medtasks.registry import all_benchmarks, get_benchmark
 from medtasks.validation.codes import shown, suggestion
 from medtasks.validation.findings import Finding
 from medtasks.validation.imported import metric_called

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks import Benchmark
-from medtasks.benchmarks.base import Item
+from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class, join_stages
 from medtasks.guard import raised_at

@@ -14,7 +14,7 @@ from typing import Any
 from medtasks.benchmarks.documents import messages
 from medtasks.data.media import read_index
 from medtasks.data.media.windows import exact
-from medtasks.data.store import Prepared
+from medtasks.data.prepared import Prepared
 from medtasks.errors import MediaError, MedtasksError
 from medtasks.validation.findings import Finding
 

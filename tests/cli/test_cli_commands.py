@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from aligned import cells
 
-from medtasks.benchmarks import BENCHMARKS
-from medtasks.data.mini import write_kvasir_source, write_mi_cxr_source
-from medtasks.data.mini.med_cmr import write_med_cmr_archive
+from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+from medtasks.benchmarks.med_cmr.mini import write_med_cmr_archive
+from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
+from medtasks.registry import all_benchmarks
 from medtasks.spec import load_specs
 from medtasks.task_files import task_directory
 
@@ -239,15 +240,16 @@ def test_validate_finds_nothing_wrong_with_the_miniatures(python: Any) -> None:
     done = python(*CLI, "validate", "--json", "--quick")  # decoding and scoring have tests of their own
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert set(found["data"]) == set(BENCHMARKS)
+    assert set(found["data"]) == set(all_benchmarks())
     assert {finding["severity"] for findings in found["data"].values() for finding in findings} == {"note"}
     assert found["tasks"] == []
 
 
 @pytest.mark.slow
 def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_path: Path) -> None:
-    text = (task_directory() / "mi_cxr" / "mi_cxr_tel_single.yaml").read_text(encoding="utf-8")
-    (tmp_path / "_base.yaml").write_text((task_directory() / "mi_cxr" / "_base.yaml").read_text(encoding="utf-8"))
+    tasks = task_directory() / "mi_cxr" / "tasks" / "mi_cxr"
+    text = (tasks / "mi_cxr_tel_single.yaml").read_text(encoding="utf-8")
+    (tmp_path / "_base.yaml").write_text((tasks / "_base.yaml").read_text(encoding="utf-8"))
     path = tmp_path / "mi_cxr_tel_single.yaml"
     path.write_text(text.replace("breakdowns:", "brakedowns:"), encoding="utf-8")
     line = text.splitlines().index(next(one for one in text.splitlines() if "breakdowns:" in one)) + 1

@@ -11,7 +11,9 @@ from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from medtasks.data.records import Where, parse_kvasir_row, parse_mi_cxr_row
+from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
+from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
+from medtasks.data.records import Where
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError
 

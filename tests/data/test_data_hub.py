@@ -12,8 +12,9 @@ import pytest
 from data_sources import kvasir_row, write_kvasir
 from PIL import Image
 
-from medtasks.data import hub
-from medtasks.data.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1 import pictures
+from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.errors import DataError, MediaError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
@@ -49,7 +50,7 @@ def image_rows(numbers: list[int]) -> list[dict[str, Any]]:
 def test_hub_and_folder_of_one_layout_give_one_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [with_image(ROWS[0], drawn(0)), with_image(ROWS[1], drawn(1, "PNG"))]
     folder = str(write_parquet(tmp_path / "x1", rows))
-    monkeypatch.setattr(hub, "KVASIR_HUB", folder)
+    monkeypatch.setattr(source_of_rows, "HUB", folder)
     from_hub = prepare_kvasir("hub", tmp_path / "hub")
     assert from_hub.manifest.fingerprint == prepare_kvasir(folder, tmp_path / "folder").manifest.fingerprint
     assert [entry.path for entry in from_hub.media()] == ["img0.jpg", "img1.png"]
@@ -57,18 +58,18 @@ def test_hub_and_folder_of_one_layout_give_one_fingerprint(tmp_path: Path, monke
 
 
 def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(source_of_rows, "HUB", str(write_parquet(tmp_path / "x1", ROWS)))
     images = write_parquet(tmp_path / "images", image_rows([2, 1, 0, 1]), "raw")
-    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(images))
+    monkeypatch.setattr(pictures, "HUB", str(images))
     prepared = prepare_kvasir("hub", tmp_path / "out")
     assert [entry.path for entry in prepared.media()] == ["img0.jpg", "img1.jpg", "img2.jpg"]
     assert prepared.media_path("img1.jpg").read_bytes() == drawn(1)
 
 
 def test_a_picture_that_the_second_dataset_lacks_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(source_of_rows, "HUB", str(write_parquet(tmp_path / "x1", ROWS)))
     images = write_parquet(tmp_path / "images", image_rows([0, 1]), "raw")
-    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(images))
+    monkeypatch.setattr(pictures, "HUB", str(images))
     with pytest.raises(MediaError, match=r"img2\.jpg"):
         prepare_kvasir("hub", tmp_path / "out")
     manifest = prepare_kvasir("hub", tmp_path / "out", allow_missing_media=True).manifest
@@ -76,8 +77,8 @@ def test_a_picture_that_the_second_dataset_lacks_is_missing(tmp_path: Path, monk
 
 
 def test_a_second_dataset_without_pictures_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "KVASIR_HUB", str(write_parquet(tmp_path / "x1", ROWS)))
-    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(write_parquet(tmp_path / "images", [{"img_id": "img0"}], "raw")))
+    monkeypatch.setattr(source_of_rows, "HUB", str(write_parquet(tmp_path / "x1", ROWS)))
+    monkeypatch.setattr(pictures, "HUB", str(write_parquet(tmp_path / "images", [{"img_id": "img0"}], "raw")))
     with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
         prepare_kvasir("hub", tmp_path / "out")
 

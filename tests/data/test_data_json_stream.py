@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
-from medtasks.data.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.data.sources import read_json_list, read_json_stream
 from medtasks.errors import DataError
 

@@ -20,7 +20,14 @@ from scipy import stats
 from torchvision.transforms import InterpolationMode, RandomResizedCrop
 from torchvision.transforms import functional as F
 
-from medtasks.data.perturb import SEED, VARIANTS, Perturbation, draw_perturbation, perturb, perturbed_png
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import (
+    SEED,
+    VARIANTS,
+    Perturbation,
+    draw_perturbation,
+    perturb,
+    perturbed_png,
+)
 from medtasks.errors import MediaError, UsageError
 
 IDENTITY = Perturbation(crop=(0, 0, 120, 90), rotation=0.0, translation=(0.0, 0.0), brightness=1.0, contrast=1.0)
@@ -164,7 +171,7 @@ def test_neither_order_nor_threads_nor_processes_nor_global_state_matter(
 
     program = (
         "import hashlib, sys\n"
-        "from medtasks.data.perturb import perturbed_png\n"
+        "from medtasks.benchmarks.kvasir_vqa_x1.perturb import perturbed_png\n"
         f"source = bytes.fromhex({source.hex()!r})\n"
         f"for img_id, variant in {keys[::-1]!r}:\n"
         f"    made = perturbed_png(source, 'x.png', {SEED}, img_id, variant)\n"

@@ -11,8 +11,10 @@ import pytest
 from data_sources import kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
 from PIL import Image
 
-from medtasks.data.prepare import prepare_kvasir, prepare_mi_cxr
-from medtasks.data.store import open_directory, open_prepared
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.data.prepared import open_directory
+from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MediaError, MedtasksError, NotPreparedError
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]

@@ -10,7 +10,10 @@ from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.data.records import ATOMIC_QUESTIONS, Record, Where, parse_kvasir_row, parse_mi_cxr_row
+from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
+from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
+from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
+from medtasks.data.records import Record, Where
 from medtasks.errors import DataError
 
 WHERE = Where("rows.jsonl", 7)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from data_sources import kvasir_row, write_kvasir
 
-from medtasks.benchmarks import BENCHMARKS, get_benchmark
-from medtasks.data.prepare import prepare_kvasir
-from medtasks.data.store import PREPARE_COMMANDS, open_directory, open_prepared
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.data.prepared import open_directory
+from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, NotPreparedError, UsageError
+from medtasks.registry import all_benchmarks, get_benchmark
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(4)]
 
@@ -83,15 +84,14 @@ def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Pat
     assert prepare_kvasir(source, tmp_path / "out").manifest.fingerprint == expected
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("benchmark", all_benchmarks())
 def test_data_that_are_not_prepared_name_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmark: str
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
-    assert PREPARE_COMMANDS[benchmark] == get_benchmark(benchmark).prepare
     with pytest.raises(NotPreparedError) as caught:
         open_prepared(benchmark)
-    assert PREPARE_COMMANDS[benchmark] in str(caught.value)
+    assert get_benchmark(benchmark).prepare in str(caught.value)
 
 
 def test_an_unknown_benchmark_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,12 @@ from data_sources import kvasir_row, write_kvasir
 from picture_server import Answer, PictureServer
 from PIL import Image
 
-from medtasks.data import fetch, hub
+from medtasks.benchmarks.kvasir_vqa_x1 import pictures
+from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.data import fetch
 from medtasks.data.fetch import Pace
-from medtasks.data.prepare import prepare_kvasir
-from medtasks.data.store import Prepared
+from medtasks.data.prepared import Prepared
 from medtasks.errors import DataError, MediaError, UsageError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
@@ -44,7 +46,7 @@ def served(name: str, _: int = 0) -> Answer:
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever asks the hub finds an empty folder."""
     (tmp_path / "no hub").mkdir()
-    monkeypatch.setattr(hub, "KVASIR_IMAGES_HUB", str(tmp_path / "no hub"))
+    monkeypatch.setattr(pictures, "HUB", str(tmp_path / "no hub"))
 
 
 def as_text(cell: Any) -> Any:
@@ -84,7 +86,7 @@ def test_pictures_are_fetched_by_url(
     told: list[tuple[int, int]] = []
     with PictureServer(served) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-        monkeypatch.setattr(hub, "KVASIR_HUB", source)
+        monkeypatch.setattr(source_of_rows, "HUB", source)
         prepared = prepare_kvasir(
             "hub" if from_hub else source,
             tmp_path / "out",

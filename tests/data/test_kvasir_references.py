@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_references import contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
 
 TEXT, BOX, FINDING = "Is there text?", "Is there a green/black box artefact?", "Does this image contain any finding?"
 POLYPS, FINDINGS = "How many polyps are in the image?", "How many findings are present?"
@@ -56,7 +56,7 @@ def test_the_miniature_references_agree_with_their_pairs() -> None:
 
 
 def test_validate_names_them() -> None:
-    from medtasks.benchmarks import get_benchmark
+    from medtasks.registry import get_benchmark
     from medtasks.validation.documents import check_documents
     from medtasks.validation.tally import Tally
 

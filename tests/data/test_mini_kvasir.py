@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from medtasks.data.mini import write_kvasir_source
-from medtasks.data.mini.endoscopy import COLORS, Lesion, cell_center
-from medtasks.data.mini.kvasir import SCENES, answer_to, kvasir_rows
-from medtasks.data.records import QUESTION_CLASSES, KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.mini import SCENES, answer_to, kvasir_rows, write_kvasir_source
+from medtasks.benchmarks.kvasir_vqa_x1.mini.endoscopy import COLORS, Lesion, cell_center
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import QUESTION_CLASSES
 from medtasks.data.store import open_prepared
 
 
@@ -71,7 +71,7 @@ def test_a_lesion_has_its_colour_at_its_place(img_id: str, lesion: Lesion) -> No
 
 @pytest.mark.parametrize("scene", [scene for scene in SCENES if scene.lesions], ids=lambda scene: scene.img_id)
 def test_as_many_lesions_can_be_counted_as_the_answer_says(scene: object) -> None:
-    from medtasks.data.mini.endoscopy import Scene
+    from medtasks.benchmarks.kvasir_vqa_x1.mini.endoscopy import Scene
 
     assert isinstance(scene, Scene)
     color = np.array(COLORS[scene.lesions[0].color])

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.data.mini.med_cmr import med_cmr_rows, write_med_cmr_archive, write_med_cmr_source
-from medtasks.data.mini.med_cmr_pictures import PICTURES
-from medtasks.data.mini.modalities import draw_picture, mark_box
-from medtasks.data.prepare import prepare_med_cmr
-from medtasks.data.records import MedCmrRecord
+from medtasks.benchmarks.med_cmr.mini import med_cmr_rows, write_med_cmr_archive, write_med_cmr_source
+from medtasks.benchmarks.med_cmr.mini.modalities import draw_picture, mark_box
+from medtasks.benchmarks.med_cmr.mini.pictures import PICTURES
+from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
+from medtasks.benchmarks.med_cmr.records import MedCmrRecord
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
 from medtasks.data.store import open_prepared
-from medtasks.data.vocabulary import MED_CMR_DIMENSIONS
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,9 @@ def test_counts_do_not_divide_and_long_tail_is_the_largest_dimension(records: li
     dimensions = Counter(record.dimension for record in records if record.format == "mcq")
 
     assert (formats["mcq"], formats["open"]) == (43, 15)
-    assert all(dimensions[name] >= 3 for name in MED_CMR_DIMENSIONS)
+    assert all(dimensions[name] >= 3 for name in DIMENSIONS)
     assert dimensions.most_common(1)[0][0] == "ltg"
-    assert {record.dimension for record in records if record.format == "open"} == set(MED_CMR_DIMENSIONS)
+    assert {record.dimension for record in records if record.format == "open"} == set(DIMENSIONS)
 
 
 def test_no_letter_is_right_more_often_than_another(records: list[MedCmrRecord]) -> None:

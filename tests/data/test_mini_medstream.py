@@ -14,11 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from medtasks.benchmarks.medstreambench.mini import (
+    CORRUPT,
+    DEGENERATE,
+    MISSING,
+    medstream_records,
+    write_medstream_source,
+)
+from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.media import VideoReader, load_image, read_index
 from medtasks.data.mini.clips import draw_time_code, encode_clip, read_time_code
-from medtasks.data.mini.footage import FOOTAGE
-from medtasks.data.mini.medstream import CORRUPT, DEGENERATE, MISSING, medstream_records, write_medstream_source
-from medtasks.data.records import MedStreamRecord, Where, parse_medstream_row
+from medtasks.data.records import Where
 from medtasks.data.store import open_prepared
 from medtasks.errors import UsageError
 

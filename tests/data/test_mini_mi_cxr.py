@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.data.mini import write_mi_cxr_source
-from medtasks.data.mini.mi_cxr import TIMELINES, image_path, mi_cxr_rows
-from medtasks.data.mini.radiograph import FINDINGS, draw_radiograph, region
-from medtasks.data.records import MI_CXR_QTYPES, MiCxrRecord
+from medtasks.benchmarks.mi_cxr.mini import TIMELINES, image_path, mi_cxr_rows, write_mi_cxr_source
+from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph, region
+from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
+from medtasks.benchmarks.mi_cxr.vocabulary import QTYPES
 from medtasks.data.store import open_prepared
 
 
@@ -91,7 +91,7 @@ def test_the_gold_option_is_the_only_true_one() -> None:
 
 def test_every_question_type_occurs() -> None:
     found = {record.qtype for record in load()}
-    assert {qtype for qtype in found if not qtype.startswith("icr_variant")} == set(MI_CXR_QTYPES)
+    assert {qtype for qtype in found if not qtype.startswith("icr_variant")} == set(QTYPES)
     assert any(qtype.startswith("icr_variant") for qtype in found)
 
 

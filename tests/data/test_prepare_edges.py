@@ -16,9 +16,12 @@ from PIL import Image
 from release_rows import single_turn_row
 from time_coded import write_video
 
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.holding import held
 from medtasks.data.media import decode_image, images, load_image, read_index
-from medtasks.data.prepare import prepare_kvasir, prepare_med_cmr, prepare_medstream, prepare_mi_cxr
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 from release_rows import med_cmr_row
 
-from medtasks.data import hub
+from medtasks.benchmarks.med_cmr import prepare as med_cmr
+from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
+from medtasks.benchmarks.med_cmr.records import MedCmrRecord
 from medtasks.data.archive import Published
-from medtasks.data.prepare import med_cmr, prepare_med_cmr
-from medtasks.data.records import MedCmrRecord
-from medtasks.data.store import Prepared
+from medtasks.data.prepared import Prepared
 from medtasks.errors import DataError, MediaError, UsageError
 
 MCQ = [
@@ -92,7 +92,7 @@ def test_the_hub_gives_the_archive_at_its_revision(
         asked.append(arguments)
         return archive, arguments[2]
 
-    monkeypatch.setattr(hub, "hub_file", hub_file)
+    monkeypatch.setattr(med_cmr, "hub_file", hub_file)
     prepared = prepare_med_cmr("hub", tmp_path / "out", allow_other_archive=True)
     assert asked == [("aaassddaadf/Med-CMR", "dataset.zip", "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73")]
     assert (prepared.manifest.source.kind, prepared.manifest.source.revision) == ("hub", asked[0][2])

@@ -13,10 +13,10 @@ from PIL import Image
 from release_rows import single_turn_row, streaming_row
 from time_coded import write_video
 
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.data.manifest import coverage_lines
-from medtasks.data.prepare import prepare_medstream
-from medtasks.data.records import MedStreamRecord
-from medtasks.data.store import Prepared
+from medtasks.data.prepared import Prepared
 from medtasks.errors import DataError, UsageError
 
 TIMES = list(range(0, 20_000, 100))

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.data.media import load_image
-from medtasks.data.perturb import SEED, perturbed_png
-from medtasks.data.prepare import prepare_transformed
-from medtasks.data.store import Prepared, open_directory, open_prepared
+from medtasks.data.prepared import Prepared, open_directory
+from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, UsageError
 
 
@@ -68,7 +69,7 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
         made.append(img_id)
         return real(data, name, seed, img_id, variant)
 
-    monkeypatch.setattr("medtasks.data.prepare.transformed.perturbed_png", counted)
+    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.transformed.perturbed_png", counted)
 
     def stop(done: int, total: int) -> None:
         if done == 5 < total:

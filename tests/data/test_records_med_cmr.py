@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from release_rows import med_cmr_row
 
-from medtasks.data.records import MedCmrRecord, Where, parse_med_cmr_row
-from medtasks.data.vocabulary import MED_CMR_DIMENSIONS, dimension_of
+from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
+from medtasks.data.records import Where
 from medtasks.errors import DataError
 
 HERE = Where("rows.json", 3, unit="row")
@@ -56,9 +57,9 @@ def test_an_option_that_only_begins_like_a_letter_stays() -> None:
     assert parsed(A="A small nodule", B="B-cell lymphoma", C="C.difficile").prefixed == 0
 
 
-@pytest.mark.parametrize("name", [*MED_CMR_DIMENSIONS.values(), *MED_CMR_DIMENSIONS, "Subtle Object Detection"])
+@pytest.mark.parametrize("name", [*DIMENSIONS.values(), *DIMENSIONS, "Subtle Object Detection"])
 def test_dimensions_are_known_by_release_name_paper_name_and_abbreviation(name: str) -> None:
-    assert dimension_of(name) in MED_CMR_DIMENSIONS
+    assert dimension_of(name) in DIMENSIONS
     assert dimension_of(name.upper().replace(" ", "_")) == dimension_of(name)
 
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
-from medtasks.data.records import MedStreamRecord, Where, parse_medstream_row
-from medtasks.data.records.medstream import ALIASES, bare_question
+from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, bare_question, parse_medstream_row
+from medtasks.data.records import Where
 from medtasks.errors import DataError
 
 HERE = Where("cholec80.jsonl", 41)

@@ -9,8 +9,8 @@ import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
 from medtasks.benchmarks.mi_cxr import icr, tel_single
-from medtasks.data.mini import write_mi_cxr_source
-from medtasks.data.prepare import prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
+from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.errors import MediaError
 
 

@@ -60,8 +60,8 @@ def test_the_medico_order_is_that_of_a_shuffled_dataset() -> None:
 
 
 def test_the_subset_of_incomplete_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from medtasks.data.mini import write_kvasir_source
-    from medtasks.data.prepare import prepare_kvasir
+    from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+    from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 
     write_kvasir_source(tmp_path / "source")
     (tmp_path / "source" / "images" / "mini0002.jpg").unlink()

@@ -14,8 +14,8 @@ import pytest
 from release_rows import streaming_row
 from runs import Run
 
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.data.mini.clips import encode_clip
-from medtasks.data.prepare import prepare_medstream
 
 pytestmark = pytest.mark.slow
 

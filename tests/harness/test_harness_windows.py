@@ -11,7 +11,7 @@ import pytest
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.data.mini import write_medstream_source
+from medtasks.benchmarks.medstreambench.mini import write_medstream_source
 from medtasks.data.mini.clips import read_time_code
 from medtasks.spec import leaf_tasks
 

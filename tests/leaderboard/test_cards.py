@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from medtasks.leaderboard.reference import load_reference, reference_benchmarks
 
-from medtasks import api, plugin
+from medtasks import api, registry
+from medtasks.benchmarks import all_cards as boards
+from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import card_columns, check_card, metrics_of
-from medtasks.benchmarks.cards import KVASIR_VQA_X1, MED_CMR, MEDSTREAMBENCH, MI_CXR
 from medtasks.benchmarks.default_card import default_card
-from medtasks.builtin import PLUGIN
+from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.med_cmr.board import MED_CMR
+from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
+from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.errors import MedtasksError
 from medtasks.packages import task_packages
-from medtasks.plugin import Plugin, all_cards
+from medtasks.plugin import Plugin
 
 OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
 
@@ -31,7 +36,6 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
     cards = all_cards()
     assert list(cards) == ["kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"]
     assert [cards[card.benchmark] for card in OURS] == list(OURS)
-    assert PLUGIN.cards == OURS
     on_kvasir = {column.task for column in card_columns(cards["kvasir_vqa_x1"])}
     assert "kvasir_vqa_x1_transformed" in on_kvasir
 
@@ -119,18 +123,18 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     class Stranger:
         PLUGIN = Plugin(cards=(replace(MI_CXR, why="mine now"),))
 
-    ours = task_packages()[0]
-    stranger = replace(ours, distribution="stranger", version="3", module="stranger")
-    monkeypatch.setattr(plugin, "task_packages", lambda: (ours, stranger))
-    monkeypatch.setattr(plugin, "import_module", lambda name: {"stranger": Stranger}[name])
-    plugin._plugins.cache_clear()
+    ours = task_packages()
+    stranger = replace(ours[0], distribution="stranger", version="3", module="stranger")
+    monkeypatch.setattr(registry, "task_packages", lambda: (*ours, stranger))
+    monkeypatch.setitem(sys.modules, "stranger", Stranger)
+    registry._loaded.cache_clear()
     try:
         assert all_cards()["mi_cxr"] is MI_CXR
         said = capsys.readouterr().err
         assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its own" in said
         assert len(said.splitlines()) == 1
     finally:
-        plugin._plugins.cache_clear()
+        registry._loaded.cache_clear()
 
 
 def test_another_packages_card_that_cannot_be_shown_is_replaced(
@@ -138,8 +142,8 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
 ) -> None:
     wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
-    monkeypatch.setattr(plugin, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
-    assert plugin._checked(wrong) == default_card("mi_cxr")
+    monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
+    assert boards._checked(wrong) == default_card("mi_cxr")
     assert "card of mi_cxr of stranger 3 is left out: the card of mi_cxr: column 'x'" in capsys.readouterr().err
 
 

@@ -110,7 +110,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_row_is_what_one_table_prints_for_one_model(tmp_path: Path) -> None:
-    first, second = read_reference(written(tmp_path, GOOD)).rows
+    first, second = read_reference(written(tmp_path, GOOD), "some_benchmark").rows
     assert (first.label, first.model, first.size, first.trained_on_benchmark) == ("First", "First", None, "no")
     assert (second.label, second.model, second.size, second.trained_on_benchmark) == ("second", "Second", "7B", "yes")
     assert second.notes == ("Of the table", "Why")
@@ -127,7 +127,7 @@ def test_models_may_stand_side_by_side(tmp_path: Path) -> None:
         "    rows_are: {task: some_task, breakdown: kind, metric: accuracy, unit: percent}\n"
         "    rows: [[easy, 90, 80], [hard, 10, 20]]\n"
     )
-    _, second = read_reference(written(tmp_path, text)).rows
+    _, second = read_reference(written(tmp_path, text), "some_benchmark").rows
     assert [(cell.column, cell.breakdown, cell.group, cell.value) for cell in second.cells] == [
         ("easy", "kind", "easy", 0.8),
         ("hard", "kind", "hard", 0.2),
@@ -174,7 +174,7 @@ def replaced(old: str, new: str) -> Callable[[], str]:
 )
 def test_a_wrong_file_is_refused_by_file_and_field(tmp_path: Path, edit: Callable[[], str], message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        read_reference(written(tmp_path, edit()))
+        read_reference(written(tmp_path, edit()), "some_benchmark")
     assert "some_benchmark.yaml" in str(caught.value)
 
 

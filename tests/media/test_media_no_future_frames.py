@@ -19,10 +19,10 @@ from release_rows import single_turn_row, streaming_row
 from time_coded import shown, write_video
 
 from medtasks.benchmarks.documents import messages, pictures
-from medtasks.benchmarks.medstreambench import documents
+from medtasks.benchmarks.medstreambench.documents import documents
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.data.manifest import fingerprint
-from medtasks.data.prepare import prepare_medstream
-from medtasks.data.records import MedStreamRecord
 from medtasks.data.store import open_prepared
 from medtasks.validation import validate_prepared
 

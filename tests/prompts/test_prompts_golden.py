@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from PIL.Image import Image
 
-from medtasks.benchmarks import BENCHMARKS, get_benchmark
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual, task_documents
 from medtasks.benchmarks.stages import stage_messages
 from medtasks.errors import MedtasksError
 from medtasks.prompts import render, template_hash, template_variables
+from medtasks.registry import all_benchmarks, get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -109,7 +109,7 @@ MUST_STAY_HIDDEN = {
 """Fields that state or give away the answer (a folder's name may be the label), as far as the cards name them."""
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", all_benchmarks())
 def test_a_prompt_may_see_these_fields_and_no_other(name: str) -> None:
     assert get_benchmark(name).visible_fields == VISIBLE[name]
     documents = [

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.errors import MedtasksError
+from medtasks.registry import get_benchmark
 from medtasks.results.diagnostics import comparisons, diagnose, level_gap, same_tasks
 from medtasks.results.paired import compare_samples
 from medtasks.results.samples import Sample

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from medtasks.benchmarks import BENCHMARKS
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.harness import run_tasks
+from medtasks.registry import all_benchmarks
 from medtasks.results.elsewhere import score_predictions
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.rescore import rescore
 
-TASKS = [*BENCHMARKS, "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
+TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 
 
 @pytest.fixture(scope="module")

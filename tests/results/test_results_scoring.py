@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample, duplicate_ids, read_samples, write_samples

@@ -7,8 +7,10 @@ from typing import Any
 
 from release_rows import single_turn_row, streaming_row
 
-from medtasks.benchmarks.medstreambench import documents, process_results
-from medtasks.data.records import Where, parse_medstream_row
+from medtasks.benchmarks.medstreambench.documents import documents
+from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.scoring import process_results
+from medtasks.data.records import Where
 from medtasks.filters import AlertStateFilter, AnswerabilityFilter, status_of
 from medtasks.results.samples import Sample
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_documents import documents_of, open_streaming_row, samples_of, single_turn_row, streaming_row
 
-from medtasks.benchmarks import get_benchmark
-from medtasks.benchmarks.medstreambench import STREAMING_METRICS, process_results
-from medtasks.benchmarks.streams import item_score, join_rounds
+from medtasks.benchmarks.medstreambench import process_results
+from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_rounds
+from medtasks.benchmarks.streams import item_score
 from medtasks.metrics import OVERALL_TABLE4
+from medtasks.registry import get_benchmark
 from medtasks.results.scoring import Scores, score_samples
 
 BENCHMARK = get_benchmark("medstreambench")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from medtasks.api import Benchmark, sample_value
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_documents
+from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
 from medtasks.validation.behaviour import behaviour_findings
 from medtasks.validation.findings import Finding

@@ -13,12 +13,12 @@ from typing import Any
 import medtasks.templates
 import pytest
 
-import medtasks.tasks
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_documents
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
+from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
+from medtasks.task_files import task_directory
 from medtasks.validation.findings import Finding
 from medtasks.validation.one_task import document_findings
 from medtasks.validation.tally import Tally
@@ -46,7 +46,8 @@ class Bench:
         self.tasks, self.templates, self.data = (self.folder / name for name in ("tasks", "templates", "data"))
 
     def copy_tasks(self) -> None:
-        shutil.copytree(medtasks.tasks.__path__[0], self.tasks, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
+        for tasks in task_directory().glob("*/tasks"):
+            shutil.copytree(tasks, self.tasks, dirs_exist_ok=True)
 
     def copy_template(self, name: str) -> Path:
         self.templates.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from seeded_behaviour import TEXT, Documents, checked, every, here, said, with_its_metrics
 
-from medtasks import packages, plugin
+from medtasks import packages, registry
 from medtasks.api import FilterInfo, MeanMetric, Plugin, sign
 from medtasks.validation.findings import Finding
 
@@ -227,7 +227,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "entry_points.txt").write_text("[medtasks.tasks]\nseeded = seeded_lab\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "seeded_lab", raising=False)
-    caches = (packages._found, plugin._plugins)
+    caches = (packages._found, registry._loaded)
     for one in caches:
         one.cache_clear()
     yield

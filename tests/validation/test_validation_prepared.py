@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from medtasks.benchmarks import BENCHMARKS
+from medtasks.registry import all_benchmarks
 from medtasks.validation import validate_prepared
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", all_benchmarks())
 def test_the_miniatures_are_whole(name: str) -> None:
     assert {finding.severity for finding in validate_prepared(name, decode=True)} == {"note"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from seeded_bench import Bench, codes
 
-from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_documents
 from medtasks.judge.rubric import load_rubric
+from medtasks.registry import get_benchmark
 from medtasks.validation.findings import Finding
 from medtasks.validation.one_task import document_findings
 from medtasks.validation.options import options_of
@@ -72,7 +72,7 @@ def test_data_that_are_not_prepared_are_a_note(tmp_path: Path, monkeypatch: pyte
 
 def test_rows_of_another_make_are_a_note(bench: Bench) -> None:
     path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
-    path.write_text(path.read_text().replace("mi_cxr.icr\n", "mi_cxr.documents\n"))
+    path.write_text(path.read_text().replace("mi_cxr.icr\n", "mi_cxr.process_results\n"))
     assert codes(validate_tasks(None, [path])) == {"MT302"}
 
 
@@ -97,9 +97,9 @@ def test_no_benchmark_may_show_the_answer(field: str) -> None:
 
 
 def _some_task() -> object:
-    import medtasks.tasks
+    from medtasks.task_files import task_directory
 
-    return read_task(Path(medtasks.tasks.__path__[0]) / "mi_cxr/mi_cxr_icr.yaml")
+    return read_task(task_directory() / "mi_cxr/tasks/mi_cxr/mi_cxr_icr.yaml")
 
 
 def _checked(documents: list[dict[str, object]]) -> list[Finding]:

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from medtasks.data.manifest import Source
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
-from medtasks.data.store import Prepared
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError
 
-__all__ = ["PrepareJob", "Progress"]
+__all__ = ["PrepareJob", "Progress", "distinct"]
 
 Progress = Callable[[int, int], None]
 """Called with (files verified, files in all)."""
 
 NAMED = 10
+
+R = TypeVar("R", bound=Record)
+
+
+def distinct(records: Iterable[R]) -> list[R]:
+    """Records with ids of their own: a repeated one gets ``#2``, ``#3``."""
+    times: Counter[str] = Counter()
+    found = []
+    for record in records:
+        times[record.sample_id] += 1
+        number = times[record.sample_id]
+        again = {"sample_id": f"{record.sample_id}#{number}"}
+        found.append(record.model_copy(update=again) if number > 1 else record)
+    return found
 
 
 @dataclass
@@ -73,6 +88,7 @@ class PrepareJob:
             excluded_samples=tuple(self.excluded_samples),
             mini=self.mini,
             details=self.details,
+            everything=records,
         )
 
     def _media_root(self) -> Path:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Record
-from medtasks.data.store import Prepared, data_root
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MedtasksError, UsageError
 

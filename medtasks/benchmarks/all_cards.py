@@ -1,0 +1,55 @@
+"""The board layout of every benchmark that has a page of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from medtasks.benchmarks.card import Card
+from medtasks.benchmarks.card_check import card_columns, check_card
+from medtasks.benchmarks.default_card import default_card
+from medtasks.errors import MedtasksError
+from medtasks.packages import LeftOut
+from medtasks.registry import all_benchmarks, benchmark_owner, loaded_cards
+from medtasks.spec import load_specs
+
+__all__ = ["all_cards"]
+
+
+def all_cards() -> dict[str, Card]:
+    """The leaderboard card of every benchmark that has a page of its own, by the benchmark's name, ours first.
+
+    A benchmark without a card gets a plain one of its tasks' metrics, unless its tasks stand on another card of its
+    package (a track beside the original). Another package's card that cannot be shown is replaced by the plain one, and
+    a benchmark that cannot be shown at all is left out, with one sentence on standard error.
+    """
+    brought = loaded_cards()
+    beside = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
+    found: dict[str, Card] = {}
+    for name in all_benchmarks():
+        card = brought.get(name)
+        if card is None and (benchmark_owner(name), name) in beside:
+            continue
+        try:
+            found[name] = default_card(name) if card is None else _checked(card)
+        except MedtasksError as error:
+            print(f"medtasks: no leaderboard page: {error}", file=sys.stderr, flush=True)
+    return found
+
+
+def _benchmarks_on(card: Card) -> set[str]:
+    """The benchmarks whose tasks the card names; unknown tasks are told of elsewhere."""
+    specs = load_specs()
+    return {specs[column.task].metadata.benchmark for column in card_columns(card) if column.task in specs}
+
+
+def _checked(card: Card) -> Card:
+    """The card, or the plain one in its place where another package's cannot be shown; our tests check ours."""
+    owner = benchmark_owner(card.benchmark)
+    if owner.ours:
+        return card
+    try:
+        check_card(card)
+    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may hold anything
+        LeftOut(owner.owner, f"card of {card.benchmark}", str(error)).warn()
+        return default_card(card.benchmark)
+    return card

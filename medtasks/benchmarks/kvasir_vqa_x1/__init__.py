@@ -1,0 +1,67 @@
+"""Kvasir-VQA-x1: GI endoscopy VQA at complexity levels 1 to 3, scored by text overlap and a judge.
+
+Its transformed track asks the same questions about slightly perturbed pictures. Task files name what this module holds,
+and a name counts in their hash: names stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.kvasir_vqa_x1.command import run
+from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
+from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset
+from medtasks.benchmarks.kvasir_vqa_x1.mini import prepare_mini, prepare_mini_transformed, write_kvasir_source
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.scoring import BREAKDOWNS, process_medico2025, process_results
+from medtasks.plugin import Plugin
+
+BENCHMARK = Benchmark(
+    name="kvasir_vqa_x1",
+    title="Kvasir-VQA-x1",
+    paper="arXiv 2506.09958",
+    source="SimulaMet/Kvasir-VQA-x1",
+    licence="CC BY-NC 4.0",
+    prepare="medtasks prepare kvasir_vqa_x1 --source hub",
+    cluster="image",
+    visible_fields=frozenset({"question"}),
+    breakdowns=BREAKDOWNS,
+    parts="question_class",
+    documents=documents_of,
+    record=KvasirRecord,
+    doubt=contradiction,
+    mini=write_kvasir_source,
+    prepare_mini=prepare_mini,
+    command=PrepareCommand(
+        run,
+        examples=("medtasks prepare kvasir_vqa_x1 --source hub", "medtasks prepare kvasir_vqa_x1 --transformed"),
+    ),
+    kinds=lambda record: (f"level{record.complexity}",),
+    published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
+    figures=Path(__file__).with_name("published.yaml"),
+    levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
+    demo=Demo(
+        metrics=("judged_accuracy", "exact_match", "rougeL", "meteor", "chrf", "bleu"),
+        tasks=("kvasir_vqa_x1_transformed", "kvasir_vqa_x1_medico2025"),
+    ),
+)
+
+TRANSFORMED = replace(
+    BENCHMARK,
+    name="kvasir_vqa_x1_transformed",
+    title="Kvasir-VQA-x1, transformed",
+    prepare="medtasks prepare kvasir_vqa_x1 --transformed",
+    prepare_mini=prepare_mini_transformed,
+    command=None,
+    figures=None,
+    levels=(),
+    demo=None,
+)
+
+PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), cards=(KVASIR_VQA_X1,))
+
+level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))

@@ -1,0 +1,75 @@
+"""The options of ``medtasks prepare kvasir_vqa_x1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.data.prepare.options import Bars, Missing, Out, References, Workers
+from medtasks.data.prepared import Prepared
+from medtasks.errors import UsageError
+
+__all__ = ["run"]
+
+
+def run(
+    bars: Bars,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", help="hub, a folder, a JSONL or parquet file, or a quoted pattern of files.", show_default=False
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            "--images",
+            help="Folder of <img_id>.jpg, or of the image dataset's parquet files (default: images/ beside the rows).",
+        ),
+    ] = None,
+    out: Out = None,
+    allow_missing_media: Missing = False,
+    references_only: References = False,
+    workers: Workers = 0,
+    transformed: Annotated[
+        bool, typer.Option("--transformed", help="Make the transformed track of the prepared data, too.")
+    ] = False,
+    variants: Annotated[
+        int, typer.Option("--variants", help="Perturbed pictures of each image; the first is evaluated.", min=1, max=10)
+    ] = 1,
+) -> Iterator[Prepared]:
+    """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (of prepared data, without --source)."""
+    if source is None and not transformed:
+        raise UsageError(
+            "--source is missing; give hub, a folder or a file (or --transformed for data that are there)."
+        )
+    if source is not None:
+        with bars("verifying pictures") as bar:
+            prepared = prepare_kvasir(
+                source,
+                out,
+                images=images,
+                allow_missing_media=allow_missing_media,
+                references_only=references_only,
+                workers=workers,
+                progress=bar,
+                fetching=bar.stage("fetching pictures"),
+            )
+        yield prepared
+    if transformed:
+        original = prepared if source is not None else None
+        beside = None if out is None or source is None else out.with_name(f"{out.name}_transformed")
+        with bars("perturbing pictures") as bar:
+            made = prepare_transformed(
+                beside if source is not None else out,
+                original=original,
+                variants=variants,
+                workers=workers,
+                progress=bar,
+            )
+        yield made

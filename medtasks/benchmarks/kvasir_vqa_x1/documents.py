@@ -1,0 +1,53 @@
+"""Kvasir-VQA-x1's records as documents, and the rows of each task."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.data.store import open_prepared
+from medtasks.errors import DataError
+
+__all__ = ["level_rows", "medico2025", "medico_subset"]
+
+ABSTENTION = "This cannot be told from the image."
+
+
+def documents(record: KvasirRecord) -> list[Document]:
+    """The record as a harness document; its reference answer is the target."""
+    return [
+        {
+            **record.model_dump(mode="json", exclude={"original"}),
+            "original": [{"q": pair.q, "a": pair.a} for pair in record.original],
+            "target": record.answer,
+            "abstention": ABSTENTION,
+        }
+    ]
+
+
+def level_rows(benchmark: str, level: int) -> Rows:
+    """The rows of one complexity level, of the original pictures or of the transformed ones."""
+    return Rows(benchmark, lambda row: row["complexity"] == level)
+
+
+def medico_subset(documents: list[Document]) -> list[Document]:
+    """The Medico 2025 challenge's public subset: the test split in the order of a shuffle with seed 42, cut at 1,500.
+
+    The order is that of ``datasets.Dataset.shuffle(seed=42)``: numpy's default generator permutes the row numbers.
+
+    Raises:
+        DataError: rows were left out when the data were prepared, so row numbers are not the split's.
+    """
+    excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
+    if excluded:
+        raise DataError(
+            f"kvasir_vqa_x1_medico2025: {sum(excluded.values())} rows of the split were left out when it was prepared, "
+            "so the challenge's subset cannot be drawn; prepare the whole split."
+        )
+    order = np.random.default_rng(42).permutation(len(documents))
+    return [documents[number] for number in order[:1500].tolist()]
+
+
+medico2025 = Rows("kvasir_vqa_x1", lambda row: True, medico_subset)  # noqa: ARG005

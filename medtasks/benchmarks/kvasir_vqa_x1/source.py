@@ -1,0 +1,133 @@
+"""The layouts in which people have Kvasir-VQA-x1's rows, and where their pictures may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medtasks.data.files import check_regular
+from medtasks.data.hub import hub_tree
+from medtasks.data.manifest import Source
+from medtasks.data.records import Where
+from medtasks.data.sources import SourceRow, read_jsonl
+from medtasks.errors import DataError, UsageError
+
+__all__ = ["KvasirSource", "open_kvasir", "read_parquet", "saved_rows"]
+
+HUB = "SimulaMet/Kvasir-VQA-x1"
+
+_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
+"""Where a folder, or the hub, has the test rows; the first that fits counts."""
+
+
+@dataclass(frozen=True)
+class KvasirSource:
+    """Rows, the folders in which ``<img_id>.jpg`` may lie (the first that exists counts), and where all came from.
+
+    Paths within the rows are relative to ``base``; None where the rows are the hub's.
+    """
+
+    rows: Iterator[SourceRow]
+    folders: tuple[Path, ...]
+    source: Source
+    base: Path | None
+
+
+def open_kvasir(source: str) -> KvasirSource:
+    """The rows that ``source`` names: ``hub``, a folder, a JSONL or parquet file, or a pattern of such files.
+
+    A folder holds ``test*.jsonl`` or ``test*.parquet``, or is what ``datasets``' ``save_to_disk`` wrote.
+
+    Raises:
+        UsageError: there is no such file or folder, or the folder holds no test rows.
+        DataError: the hub cannot be reached, or a saved dataset cannot be read.
+    """
+    if source == "hub":
+        folder, commit = hub_tree(HUB, *_PATTERNS)
+        origin = Source(kind="hub", name=HUB, revision=commit)
+        return KvasirSource(_in_folder(folder).rows, (), origin, None)
+    path = Path(source)
+    if path.is_dir():
+        return _in_folder(path)
+    files = [path] if path.exists() else _fitting(path)
+    if not files:
+        raise UsageError(f"--source {source}: found neither file nor folder; give hub, a folder, a file or a pattern.")
+    beside = files[0].parent
+    folders = (beside / "images", beside.parent / "images")
+    return KvasirSource(_rows_of(files), folders, Source(kind="file", name=files[0].name), beside)
+
+
+def _in_folder(path: Path) -> KvasirSource:
+    rows = saved_rows(path, "test")
+    name = path.resolve().name
+    if rows is None:
+        files = next(filter(None, (sorted(path.glob(pattern)) for pattern in _PATTERNS)), None)
+        if files is None:
+            raise UsageError(f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does.")
+        rows, name = _rows_of(files), files[0].name
+    return KvasirSource(rows, (path / "images",), Source(kind="directory", name=name), path)
+
+
+def _fitting(pattern: Path) -> list[Path]:
+    """The files that a pattern such as ``data/test-*.parquet`` stands for."""
+    if not any(sign in pattern.name for sign in "*?["):
+        return []
+    return sorted(path for path in pattern.parent.glob(pattern.name) if path.is_file())
+
+
+def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
+    for path in files:
+        yield from read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
+
+
+def read_parquet(path: Path) -> Iterator[SourceRow]:
+    """The rows of a parquet file, read in small batches; pictures are as they are stored.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    number = 0
+    try:
+        check_regular(path)
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                number += 1
+                yield SourceRow(Where(path.name, number, unit="row"), row)
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
+        raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
+
+
+def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:
+    """The rows of a dataset that ``datasets`` saved into ``folder``, of ``split`` where it has several; else None.
+
+    Raises:
+        DataError: it is one and cannot be read, or lacks the split.
+    """
+    splits = (folder / "dataset_dict.json").is_file()
+    if not splits and not (folder / "state.json").is_file():
+        return None
+    from datasets import load_from_disk
+
+    try:
+        dataset: Any = load_from_disk(str(folder))
+        if splits:
+            dataset = dataset[split]
+    except KeyError as error:
+        raise DataError(f"{folder}: the saved dataset has no split {split!r}; save that one, too.") from error
+    except Exception as error:  # of arrow, JSON, the file system
+        raise DataError(f"{folder}: not a readable saved dataset ({error}); save or fetch it again.") from error
+    return _stored(dataset, folder.resolve().name)
+
+
+def _stored(dataset: Any, name: str) -> Iterator[SourceRow]:
+    """Rows of a ``datasets.Dataset``; a picture stays as it is stored: its bytes, its path, or both."""
+    from datasets import Image
+
+    if isinstance(dataset.features.get("image"), Image):
+        dataset = dataset.cast_column("image", Image(decode=False))
+    for number, row in enumerate(dataset, start=1):
+        yield SourceRow(Where(name, number, unit="row"), row)

@@ -1,0 +1,137 @@
+"""Kvasir-VQA-x1's transformed track: the prepared questions over perturbed pictures, made here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.data.files import MAX_PICTURE_BYTES, read_regular
+from medtasks.data.manifest import Source
+from medtasks.data.media import MediaEntry
+from medtasks.data.prepare.job import Progress
+from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.store import open_prepared
+from medtasks.data.workplace import PERTURBED_LOG, Workplace
+from medtasks.errors import MediaError, UsageError
+
+__all__ = ["prepare_transformed"]
+
+Wanted = tuple[str, int, str]
+"""Image id, variant, and the original's checksum."""
+
+
+def prepare_transformed(
+    out: Path | None = None,
+    *,
+    original: Prepared | None = None,
+    variants: int = 1,
+    workers: int = 0,
+    progress: Progress | None = None,
+    mini: bool = False,
+) -> Prepared:
+    """Perturb every picture of the prepared Kvasir-VQA-x1; variant 0 is what the questions are asked about.
+
+    Where the original data have no pictures (references alone), these have none either.
+
+    The media index holds the SHA-256 of every variant. Pictures do not depend on order or number of workers, and a
+    call that was interrupted goes on with those that are missing.
+
+    Raises:
+        UsageError: ``variants`` is not 1 to 10.
+        NotPreparedError: the original data are not prepared.
+        MediaError: an original picture is gone or not whole.
+    """
+    if not 1 <= variants <= VARIANTS:
+        raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
+    source = original or open_prepared("kvasir_vqa_x1")
+    records = [record for record in source.records() if isinstance(record, KvasirRecord)]
+    references_only = source.manifest.references_only
+    with Workplace(out or data_root() / "kvasir_vqa_x1_transformed", references_only=references_only) as place:
+        entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
+        return place.complete(
+            benchmark="kvasir_vqa_x1_transformed",
+            source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
+            root=Path("media"),
+            records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
+            media=entries,
+            excluded=dict(source.manifest.excluded),
+            excluded_samples=source.manifest.excluded_samples,
+            mini=mini,
+            details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
+        )
+
+
+def _variants(
+    place: Workplace,
+    source: Prepared,
+    records: Sequence[KvasirRecord],
+    variants: int,
+    workers: int,
+    progress: Progress | None,
+) -> list[MediaEntry]:
+    """Make the variants that are missing, and verify all."""
+    files = {record.img_id: record.media[0] for record in records}
+    checksums = {entry.path: entry.sha256 for entry in source.media()}
+    wanted = [(img_id, number, checksums[name]) for img_id, name in sorted(files.items()) for number in range(variants)]
+    _make(place, source, files, wanted, workers, progress)
+    names = {_name(img_id, number) for img_id, number, _ in wanted}
+    entries, errors = place.index(place.directory / "media", names, workers, None)
+    if errors:
+        raise next(iter(errors.values()))
+    return entries
+
+
+def _name(img_id: str, variant: int) -> str:
+    return f"variant{variant}/{img_id}.png"
+
+
+def _make(
+    place: Workplace,
+    source: Prepared,
+    files: dict[str, str],
+    wanted: Iterable[Wanted],
+    workers: int,
+    progress: Progress | None,
+) -> None:
+    folder = place.directory / "media"
+    log = place.directory / PERTURBED_LOG
+    done = _read_log(log)
+    missing = [one for one in wanted if _line(one) not in done or not (folder / _name(*one[:2])).is_file()]
+
+    def make(one: Wanted) -> Wanted:
+        img_id, variant, _ = one
+        original = source.media_path(files[img_id])
+        try:
+            data = read_regular(original, MAX_PICTURE_BYTES)
+        except OSError as error:
+            raise MediaError(f"{original}: cannot be read ({error.strerror}); restore the file.") from error
+        path = folder / _name(img_id, variant)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(perturbed_png(data, str(original), SEED, img_id, variant))
+        return one
+
+    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
+    try:
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write("\n")  # ends the line that a crash may have cut off
+            for number, one in enumerate(pool.map(make, missing), start=1):
+                stream.write(_line(one) + "\n")
+                stream.flush()
+                if progress is not None:
+                    progress(number, len(missing))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _line(one: Wanted) -> str:
+    """What a finished picture is written down as; another seed, rule or original makes another line."""
+    return json.dumps([*one, SEED, VERSION])
+
+
+def _read_log(log: Path) -> set[str]:
+    return set(log.read_text(encoding="utf-8", errors="replace").splitlines()) if log.is_file() else set()

@@ -1,0 +1,53 @@
+"""Med-CMR: multiple-choice and judged open-ended questions over seven reasoning dimensions (paper, section 3).
+
+Task files name what this module holds, and a name counts in their hash: names stay.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.med_cmr.board import MED_CMR
+from medtasks.benchmarks.med_cmr.command import run
+from medtasks.benchmarks.med_cmr.documents import *
+from medtasks.benchmarks.med_cmr.documents import documents as documents_of
+from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
+from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
+from medtasks.benchmarks.med_cmr.scoring import BREAKDOWNS, dimension_mean, process_mcq, process_open
+from medtasks.plugin import Plugin
+
+BENCHMARK = Benchmark(
+    name="med_cmr",
+    title="Med-CMR",
+    paper="arXiv 2512.00818",
+    source="aaassddaadf/Med-CMR",
+    licence="Apache-2.0",
+    prepare="medtasks prepare med_cmr --source hub",
+    cluster="image",
+    visible_fields=frozenset({"question", "choices"}),
+    breakdowns=BREAKDOWNS,
+    options=OPTIONS,
+    pooled={"accuracy_dimension_mean": dimension_mean},
+    documents=documents_of,
+    record=MedCmrRecord,
+    mini=write_med_cmr_source,
+    prepare_mini=prepare_mini,
+    command=PrepareCommand(run, examples=("medtasks prepare med_cmr --source dataset.zip",)),
+    kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
+    published={  # rows of the release; the paper has one open row less
+        "mcq": 16655,
+        "mcq_sod": 1024,
+        "mcq_fdd": 711,
+        "mcq_su": 371,
+        "mcq_tp": 336,
+        "mcq_cr": 1922,
+        "mcq_ltg": 11582,
+        "mcq_msi": 709,
+        "open": 3999,
+    },
+    figures=Path(__file__).with_name("published.yaml"),
+    demo=Demo(metrics=("accuracy", "accuracy_dimension_mean", "open_total")),
+)
+
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MED_CMR,))

@@ -1,0 +1,149 @@
+"""Med-CMR: the published archive, or its unpacked folder, as prepared data."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
+from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
+from medtasks.data.files import read_regular
+from medtasks.data.hub import hub_file
+from medtasks.data.manifest import Source
+from medtasks.data.prepare.job import PrepareJob, Progress, distinct
+from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.records import Where
+from medtasks.data.sources import SourceRow, read_json_list
+from medtasks.data.workplace import Workplace
+from medtasks.errors import DataError, UsageError
+
+__all__ = ["FILES", "PUBLISHED_ARCHIVE", "prepare_med_cmr"]
+
+HUB = "aaassddaadf/Med-CMR"
+REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
+
+Kind = Literal["mcq", "open"]
+
+FILES: dict[Kind, str] = {
+    "mcq": "dataset/cmed.copy.mcq_cate.cleaned.json",
+    "open": "dataset/cmed.copy.open_taged.cleaned.json",
+}
+"""Row file of each format, as the archive names it."""
+
+PUBLISHED_ARCHIVE = Published(6_895_143_178, "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775")
+NAMED = 10
+
+
+def prepare_med_cmr(
+    source: str,
+    out: Path | None = None,
+    *,
+    allow_other_archive: bool = False,
+    allow_missing_media: bool = False,
+    references_only: bool = False,
+    workers: int = 0,
+    progress: Progress | None = None,
+    relative: bool = False,
+    mini: bool = False,
+) -> Prepared:
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the folder it was unpacked into.
+
+    With ``references_only`` the images are left aside, and no model can be run.
+
+    Raises:
+        UsageError: there is no such source.
+        DataError: the archive is not the published one (and another was not allowed), or tries to leave its folder;
+            a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
+            their rows are excluded, and counted in the manifest, instead.
+    """
+    if source == "hub":
+        path, revision = hub_file(HUB, "dataset.zip", REVISION)
+        origin = Source(kind="hub", name=HUB, revision=revision)
+    else:
+        path = Path(source)
+        origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
+    with Workplace(out or data_root() / "med_cmr", references_only=references_only) as place:
+        if path.is_dir():
+            root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
+            records = _records({kind: _rows(_read(root / name), name) for kind, name in FILES.items()})
+        else:
+            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
+            origin = origin.model_copy(update={"sha256": digest})
+            root = Path("media")
+            with open_archive(path) as archive:
+                records = _records({kind: _rows(read_member(archive, name), name) for kind, name in FILES.items()})
+                if not references_only:
+                    _unpack(archive, records, place, progress)
+        job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, relative, mini)
+        job.details = _details(records)
+        return job.finish(records)
+
+
+def _unpack(
+    archive: zipfile.ZipFile, records: Sequence[MedCmrRecord], place: Workplace, progress: Progress | None
+) -> None:
+    """The pictures that rows name; those that the archive lacks are reported when media are verified."""
+    names = {name for record in records for name in record.media}
+    extract(archive, names, place.directory / "media", progress)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the folder that holds dataset/."
+        ) from error
+
+
+def _rows(data: bytes, name: str) -> list[SourceRow]:
+    return list(read_json_list(data, Path(name).name))
+
+
+def _records(rows: dict[Kind, list[SourceRow]]) -> list[MedCmrRecord]:
+    _refuse_unmapped(rows)
+    return distinct(parse_med_cmr_row(item.row, kind, item.where) for kind, items in rows.items() for item in items)
+
+
+def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
+    """All values at once: whoever has to extend the table wants to see the whole of it."""
+    unknown: dict[str, Where] = {}
+    for items in rows.values():
+        for item in items:
+            task = item.row.get("task")
+            if isinstance(task, str) and task.strip() and dimension_of(task) is None:
+                unknown.setdefault(task, item.where)
+    if unknown:
+        named = ", ".join(f"{task!r} ({where})" for task, where in list(unknown.items())[:NAMED])
+        rest = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        raise DataError(
+            f"field `task`: {len(unknown)} values name no dimension: {named}{rest}; expected one of "
+            f"{', '.join(DIMENSIONS.values())}; fix the rows."
+        )
+
+
+def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
+    """The release's own vocabularies, and how often something was odd."""
+    topics = {
+        "modality": Counter(record.modality or "(none)" for record in records),
+        "organ_system": Counter(record.organ_system or "(none)" for record in records),
+        "subtype": Counter(record.subtype or "(none)" for record in records),
+        "question_type": Counter(record.question_type or "(none)" for record in records),
+        "task": Counter(record.task for record in records),
+        "oddities": Counter(
+            {
+                "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
+                "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
+                "rows without visual_description": sum(not record.visual_description for record in records),
+                "rows with equal options": sum(
+                    len(set(record.choices.values())) < len(record.choices) for record in records
+                ),
+            }
+        ),
+    }
+    return {topic: dict(sorted(counts.items())) for topic, counts in topics.items()}

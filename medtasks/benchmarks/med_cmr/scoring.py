@@ -1,0 +1,56 @@
+"""Med-CMR: accuracy of the option chosen, and its mean over dimensions; open answers await their judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medtasks.benchmarks.aggregations import pending_value, sample_value
+from medtasks.benchmarks.base import Item, SampleView, Value
+from medtasks.metrics import ACCURACY_DIMENSION_MEAN
+
+__all__ = ["BREAKDOWNS", "dimension_mean", "process_mcq", "process_open"]
+
+
+def _field(name: str) -> Any:
+    """A breakdown by a descriptive field; rows of which the release does not say it stand under their own name."""
+
+    def keys(view: SampleView) -> tuple[str, ...]:
+        return (view.document[name] or "(not stated)",)
+
+    return keys
+
+
+def _gold_option(view: SampleView) -> tuple[str, ...]:
+    return (view.document["target"],) if view.document["format"] == "mcq" else ()
+
+
+BREAKDOWNS = {
+    "format": _field("format"),
+    "dimension": _field("dimension"),
+    "ability": _field("ability"),
+    "modality": _field("modality"),
+    "organ_system": _field("organ_system"),
+    "question_type": _field("question_type"),
+    "gold_option": _gold_option,
+}
+
+
+def dimension_mean(item: Item) -> Value | None:
+    """The sums of right answers per dimension that the unweighted mean is made of."""
+    accuracy = item.values.get("accuracy")
+    if accuracy is None:
+        return None
+    dimension = item.view.document["dimension"]
+    return accuracy.mapped(lambda row: tuple(ACCURACY_DIMENSION_MEAN.item_statistics(dimension, row[0]).tolist()))
+
+
+def process_mcq(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Accuracy of one filtered response: a letter, or a status marker such as ``[none]``, which is wrong."""
+    return {"accuracy": sample_value("accuracy", results, doc["target"], doc["cluster"])}
+
+
+def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """One open-ended response awaits its judge; nothing of it is scored before."""
+    del results
+    return {"open_total": pending_value(doc["cluster"])}

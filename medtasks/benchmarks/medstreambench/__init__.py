@@ -1,0 +1,78 @@
+"""MedStreamBench: time-aware video QA, single-turn and in streaming rounds (paper, section 5).
+
+Task files name what this module holds, and a name counts in their hash: names stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
+from medtasks.benchmarks.medstreambench.command import run
+from medtasks.benchmarks.medstreambench.documents import documents as documents_of
+from medtasks.benchmarks.medstreambench.documents import future, future_streaming, present, proactive, retrospective
+from medtasks.benchmarks.medstreambench.mini import prepare_mini, write_medstream_source
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord
+from medtasks.benchmarks.medstreambench.scoring import (
+    BREAKDOWNS,
+    is_mismatch,
+    is_open,
+    join_rounds,
+    process_results,
+    table4_value,
+    turn_of_sample,
+)
+from medtasks.plugin import Plugin
+
+
+def _kinds(record: MedStreamRecord) -> Iterator[str]:
+    yield record.task_mode
+    yield record.subtask
+    if record.task_mode == "streaming":
+        yield from ["rounds"] * len(record.rounds)
+
+
+BENCHMARK = Benchmark(
+    name="medstreambench",
+    title="MedStreamBench",
+    paper="arXiv 2607.01751",
+    source="Venn2024/MedStreamBench, media of 22 upstream datasets",
+    licence="Apache-2.0 (records); media: upstream terms",
+    prepare="medtasks prepare medstreambench --source hub --media DIR",
+    cluster="video",
+    visible_fields=frozenset(
+        {
+            "allowed_responses",
+            "medium",
+            "multi_select",
+            "options",
+            "query_time",
+            "question",
+            "task_mode",
+            "temporal_mode",
+            "times",
+            "window_end",
+            "window_start",
+        }
+    ),
+    breakdowns=BREAKDOWNS,
+    join=join_rounds,
+    timeline=turn_of_sample,
+    sampled_frames=True,
+    pooled={"overall_table4": table4_value},
+    to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
+    documents=documents_of,
+    record=MedStreamRecord,
+    coverage=lambda record: None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}"),
+    mini=write_medstream_source,
+    prepare_mini=prepare_mini,
+    command=PrepareCommand(run, examples=("medtasks prepare medstreambench --source hub --media /data/media",)),
+    kinds=_kinds,
+    published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
+    figures=Path(__file__).with_name("published.yaml"),
+    demo=Demo(metrics=("content", "content_closed", "content_open", "responsiveness", "stability", "overall")),
+)
+
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MEDSTREAMBENCH,))

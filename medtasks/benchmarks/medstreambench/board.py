@@ -1,0 +1,120 @@
+"""MedStreamBench (Table 4, Figure 4), with timing and timelines of streaming items."""
+
+from __future__ import annotations
+
+from medtasks.benchmarks.card import Card, CardTable, Column, Plot
+from medtasks.benchmarks.columns import groups, scores, tasks
+
+__all__ = ["MEDSTREAMBENCH"]
+
+_STREAM = "medstreambench"
+_STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
+_TIMING = {
+    "false_alarm_rate": "False alarms",
+    "miss_rate": "Misses",
+    "signed_delay": "Delay",
+    "invalid_rate": "Invalid",
+}
+_MODES = (
+    Column("medstreambench_retrospective", "content", "Retrospective, content"),
+    Column("medstreambench_present", "content", "Present, content"),
+    Column(_STREAM, "content", "Future, content", "temporal_mode", "future"),
+    Column("medstreambench_future_streaming", "responsiveness", "Future, responsiveness"),
+    Column("medstreambench_future_streaming", "stability", "Future, stability"),
+    Column("medstreambench_proactive", "content", "Proactive, content"),
+    Column("medstreambench_proactive", "responsiveness", "Proactive, responsiveness"),
+    Column("medstreambench_proactive", "stability", "Proactive, stability"),
+)
+_TABLE4 = Column(_STREAM, "overall_table4", "Overall, Table 4")
+_BEHAVIOUR = scores(_STREAM, {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"})
+_CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
+
+MEDSTREAMBENCH = Card(
+    benchmark=_STREAM,
+    headline=(
+        Column(_STREAM, "overall", "Overall"),
+        _TABLE4,
+        *_BEHAVIOUR,
+        Column(_STREAM, "content_closed", "Closed content"),
+    ),
+    tables=(
+        CardTable(
+            name="modes",
+            title="By temporal mode",
+            columns=(*_MODES, _TABLE4),
+            note="As the paper's Table 4: this overall combines modes' means, the headline's the items.",
+        ),
+        CardTable(
+            name="mode-overall",
+            title="Overall by temporal mode",
+            columns=groups(_STREAM, "overall", "temporal_mode"),
+        ),
+        CardTable(
+            name="content",
+            title="Content by kind of question",
+            columns=scores(
+                _STREAM,
+                {
+                    "content": "All",
+                    "content_closed": "Closed",
+                    "content_closed_fallback": "Closed, mismatches judged",
+                    "content_open": "Open, judged",
+                },
+            ),
+        ),
+        CardTable(
+            name="timing",
+            title="Timing of streaming items",
+            columns=(
+                *scores(_STREAM, _TIMING),
+                *(column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")),
+            ),
+            note="False alarms: before t* - δ. Misses: never. Delay: mean over answered items, late is positive.",
+        ),
+        *(
+            CardTable(name=f"{part}{suffix}", title=f"{title} by {said}", columns=groups(_STREAM, metric, breakdown))
+            for metric, (suffix, title) in _CONTENTS.items()
+            for breakdown, part, said in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "data set"))
+        ),
+        CardTable(
+            name="label-source",
+            title="Content by source of labels",
+            columns=groups(_STREAM, "content", "label_source"),
+        ),
+    ),
+    plots=(
+        Plot(name="modes", title="Content, responsiveness, stability by mode", kind="radar", columns=_MODES),
+        Plot(
+            name="mode-overall",
+            title="Overall by temporal mode",
+            kind="bars",
+            columns=groups(_STREAM, "overall", "temporal_mode"),
+        ),
+        Plot(name="behaviour", title="Content, responsiveness, stability", kind="bars", columns=_BEHAVIOUR),
+        Plot(
+            name="timing",
+            title="False alarms and misses",
+            kind="bars",
+            columns=scores(_STREAM, {name: _TIMING[name] for name in ("false_alarm_rate", "miss_rate")}),
+            note="Lower is better.",
+        ),
+        *(
+            Plot(
+                name=f"organ{suffix}",
+                title=f"{title} by organ group",
+                kind="heatmap",
+                columns=groups(_STREAM, metric, "organ_group"),
+            )
+            for metric, (suffix, title) in _CONTENTS.items()
+        ),
+        Plot(
+            name="timelines",
+            title="Rounds of streaming items",
+            kind="timeline",
+            columns=tasks(_STREAMED, "responsiveness"),
+            note="Rounds, the time t* from which the answer can be known with its tolerance, and positive responses.",
+        ),
+    ),
+    shows="text",
+    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream data sets and not copied.",
+)

@@ -1,0 +1,99 @@
+"""MedStreamBench's records as documents: one per round, which sees its own window and nothing later."""
+
+from __future__ import annotations
+
+import json
+
+from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.medstreambench.organs import organ_group
+from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
+from medtasks.data.media.windows import frame_cap, thin
+from medtasks.filters import UNANSWERABLE
+
+__all__ = ["future", "future_streaming", "present", "proactive", "retrospective"]
+
+ALERT = "alert: "
+
+
+def documents(record: MedStreamRecord) -> list[Document]:
+    """One document per round, each seeing its own window alone; a single-turn item has one.
+
+    ``MEDTASKS_MAX_FRAMES`` thins the frames of every document; the cap stands in the document.
+    """
+    single = record.task_mode == "single_turn"
+    shared = {
+        **record.model_dump(mode="json", exclude={"rounds", "media", "judge_rubric", "choices", "sample_id"}),
+        "item_id": record.sample_id,
+        "subtask": record.subtask,
+        "organ_group": organ_group(record.dataset),
+        "options": list(record.choices),
+        "judge_rubric": json.dumps(record.judge_rubric, sort_keys=True, ensure_ascii=False),
+        "rounds": len(record.rounds),
+        **_responses(record),
+    }
+    return [
+        {
+            **shared,
+            "sample_id": record.sample_id if single else f"{record.sample_id}@{number}",
+            "round": number,
+            **_window(turn),
+            "target": _target(record, turn),
+        }
+        for number, turn in enumerate(record.rounds, start=1)
+    ]
+
+
+def _window(turn: MedStreamRound) -> Document:
+    most = frame_cap()
+    kept = thin(len(turn.times), most)
+    return {
+        "time": turn.time,
+        "window_start": turn.window[0],
+        "window_end": turn.window[1],
+        "times": [turn.times[position] for position in kept],
+        "frames": [turn.frames[position] for position in kept] if turn.frames else [],
+        "media": list(turn.media) if turn.frames else [turn.media[position] for position in kept],
+        "max_frames": most,
+        "expected": list(turn.expected),
+        "answerable": turn.answerable,
+    }
+
+
+def _responses(record: MedStreamRecord) -> Document:
+    """What may be answered, as the release's response protocol has it, and what baselines say."""
+    if record.temporal_mode == "proactive":
+        alert = next((turn.expected for turn in record.rounds if turn.answerable), ("something changed",))
+        return {
+            "allowed_responses": ["no_alert", "uncertain", "alert: <reason>"],
+            "abstention": ABSTENTIONS["proactive"][0],
+            "positive_response": _alert("; ".join(alert)),
+            "guesses": [*ABSTENTIONS["proactive"], _alert("; ".join(alert))],
+        }
+    answer = next((turn.expected for turn in record.rounds if turn.answerable), ("yes",))
+    return {
+        "allowed_responses": [UNANSWERABLE, "<answer>"],
+        "abstention": UNANSWERABLE,
+        "positive_response": "; ".join(answer),
+        "guesses": [*record.choices, *([UNANSWERABLE] if record.choices and record.task_mode == "streaming" else [])],
+    }
+
+
+def _alert(reason: str) -> str:
+    return reason if reason.casefold().startswith("alert") else f"{ALERT}{reason}"
+
+
+def _target(record: MedStreamRecord, turn: MedStreamRound) -> str:
+    expected = "; ".join(turn.expected)
+    return _alert(expected) if record.temporal_mode == "proactive" and turn.answerable else expected
+
+
+def _subtask(name: str) -> Rows:
+    return Rows("medstreambench", lambda row: row["subtask"] == name)
+
+
+retrospective = _subtask("retrospective")
+present = _subtask("present")
+future = _subtask("future")
+future_streaming = _subtask("future_streaming")
+proactive = _subtask("proactive")

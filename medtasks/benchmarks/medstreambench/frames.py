@@ -1,0 +1,145 @@
+"""Which frames MedStreamBench's records look at, and whether those frames are there and whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord, MedStreamRound
+from medtasks.data.media import KnownVideo, MediaEntry, VideoIndex, index_media, read_index, scan_video
+from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
+from medtasks.errors import MediaError
+
+__all__ = ["ChosenFrames", "choose_in_images", "choose_in_video", "find_medium"]
+
+_PREFIX = "Stream_Bench"
+_PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
+
+Examined = tuple[dict[str, "ChosenFrames"], list[MediaEntry], KnownVideo | None]
+"""Frames by record id, entries of the media, and what is worth remembering of a video."""
+
+
+@dataclass(frozen=True)
+class ChosenFrames:
+    """The rounds of one record with their frames, or why it is excluded."""
+
+    excluded: str = ""
+    rounds: tuple[MedStreamRound, ...] = ()
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """Files that the rounds look at, in order, each once."""
+        return tuple(dict.fromkeys(name for turn in self.rounds for name in turn.media))
+
+
+def find_medium(root: Path, path: str) -> str | None:
+    """Name below ``root`` of the file or folder that a record calls ``path``; None where it is not there."""
+    parts = PurePosixPath(path).parts
+    names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
+    return next((name for name in names if _is_there(root / name)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no file system takes, a folder that cannot be searched
+        return False
+
+
+def choose_in_video(
+    records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
+) -> Examined:
+    """Frames of the records that look at one video; a damaged part costs the records that look at it."""
+    file = root / name
+    try:
+        index = read_index(file)
+        times = index.times
+        chosen = {record.sample_id: _in_video(record, name, index, times) for record in records}
+        wanted = {pts for one in chosen.values() for turn in one.rounds for pts in turn.frames}
+        if not wanted:
+            return chosen, [], None
+        video = scan_video(file, name, index, wanted, known)
+    except MediaError:
+        return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
+    bad = set(video.bad)
+    for sample_id, one in chosen.items():
+        if any(bad.intersection(turn.frames) for turn in one.rounds):
+            chosen[sample_id] = ChosenFrames("unreadable_media")
+    return chosen, [video.entry], video
+
+
+def _in_video(record: MedStreamRecord, name: str, index: VideoIndex, times: Sequence[Fraction]) -> ChosenFrames:
+    rounds = []
+    for turn in record.rounds:
+        start, end = (exact(edge) for edge in turn.window)
+        if index.cut and end > times[-1]:
+            return ChosenFrames("unreadable_media")
+        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
+        if not positions:
+            return ChosenFrames("window_outside_media")
+        rounds.append(
+            turn.model_copy(
+                update={
+                    "media": (name,),
+                    "frames": tuple(index.pts[position] for position in positions),
+                    "times": tuple(float(times[position]) for position in positions),
+                }
+            )
+        )
+    return ChosenFrames(rounds=tuple(rounds))
+
+
+def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Examined:
+    """Pictures of the records that look at one image sequence, or at one image.
+
+    A path that names a picture stands for it alone, unless the window is an interval of frame indices: then for the
+    sequence in its folder.
+    """
+    folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
+    try:
+        names, numbers = _sequence(root, folder)
+    except OSError:  # a folder that cannot be read
+        return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
+    times = [Fraction(number) for number in numbers]
+    chosen = {
+        record.sample_id: _one_image(record, name)
+        if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
+        else _in_images(record, names, times)
+        for record in records
+    }
+    wanted = {picture for one in chosen.values() for picture in one.media}
+    entries, errors = index_media(root, wanted, workers=1)
+    for sample_id, one in chosen.items():
+        if set(one.media) & set(errors):
+            chosen[sample_id] = ChosenFrames("unreadable_media")
+    return chosen, entries, None
+
+
+def _sequence(root: Path, folder: str) -> tuple[list[str], list[int]]:
+    pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
+    ordered, numbers = frame_numbers(pictures)
+    return [str(PurePosixPath(folder, picture)) for picture in ordered], numbers
+
+
+def _one_image(record: MedStreamRecord, name: str) -> ChosenFrames:
+    update = [{"media": (name,), "times": (turn.window[1],)} for turn in record.rounds]
+    return ChosenFrames(
+        rounds=tuple(turn.model_copy(update=new) for turn, new in zip(record.rounds, update, strict=True))
+    )
+
+
+def _in_images(record: MedStreamRecord, names: Sequence[str], times: Sequence[Fraction]) -> ChosenFrames:
+    rounds = []
+    for turn in record.rounds:
+        start, end = (exact(edge) for edge in turn.window)
+        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
+        if not positions:
+            return ChosenFrames("window_outside_media")
+        update = {
+            "media": tuple(names[position] for position in positions),
+            "times": tuple(float(times[position]) for position in positions),
+        }
+        rounds.append(turn.model_copy(update=update))
+    return ChosenFrames(rounds=tuple(rounds))

@@ -1,0 +1,202 @@
+"""MedStreamBench: record files and the upstream media as prepared data, frames chosen.
+
+Media come from 22 datasets of which a user may have some: a record without them is counted as not evaluated, by
+dataset, and never scored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
+from medtasks.data.files import read_regular
+from medtasks.data.hub import hub_tree
+from medtasks.data.manifest import Source
+from medtasks.data.media import KnownVideo, MediaEntry
+from medtasks.data.prepare.job import Progress, distinct
+from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.sources import SourceRow, read_json_stream
+from medtasks.data.workplace import Workplace
+from medtasks.errors import DataError, UsageError
+
+__all__ = ["prepare_medstream"]
+
+HUB = "Venn2024/MedStreamBench"
+
+
+def prepare_medstream(
+    source: str,
+    media: Path | None,
+    out: Path | None = None,
+    *,
+    keep_degenerate: bool = False,
+    references_only: bool = False,
+    workers: int = 0,
+    progress: Progress | None = None,
+    relative: bool = False,
+    mini: bool = False,
+) -> Prepared:
+    """Prepare MedStreamBench from ``hub`` or a folder of record files, and the folder ``media`` of upstream media.
+
+    ``media`` holds ``Stream_Bench/`` (or what lies in it), as the records' ``media_path`` says. Records whose media
+    are missing, damaged where they look, or end before their window are excluded and counted; so are degenerate
+    records (no question, or a placeholder for an answer) unless ``keep_degenerate``. With ``references_only`` there are
+    no media, no record is excluded for want of them, and no model can be run.
+
+    Raises:
+        UsageError: there is no such source or media folder, or the source holds no record file.
+        DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
+            no record is left.
+    """
+    if not references_only and (media is None or not media.is_dir()):
+        found = "is missing" if media is None else f"{media}: no such folder"
+        raise UsageError(
+            f"--media {found}; give the one that holds Stream_Bench/ (or --references-only, which serves scoring)."
+        )
+    files, origin = _files(source)
+    records = distinct(_multi_select(record for path in files for record in _parsed(path)))
+    entries: list[MediaEntry] = []
+    with Workplace(out or data_root() / "medstreambench", references_only=references_only) as place:
+        if references_only or media is None:
+            root = Path("media")
+            chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
+        else:
+            media = media.resolve()
+            root = Path(os.path.relpath(media, place.directory)) if relative else media
+            chosen, entries = _frames(records, media, place, workers, progress)
+        kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
+        if not kept:
+            fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
+            raise DataError(f"{origin.name}: no record is left: {_listed(excluded)}; {fix}.")
+        used = {name for record in kept for name in record.media}
+        return place.complete(
+            benchmark="medstreambench",
+            source=origin,
+            root=root,
+            records=kept,
+            media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
+            excluded=dict(sorted(excluded.items())),
+            excluded_samples=tuple(excluded_samples),
+            mini=mini,
+            details=_details(records),
+            everything=records,
+        )
+
+
+def _asked(
+    records: Sequence[MedStreamRecord], chosen: Mapping[str, ChosenFrames], keep_degenerate: bool
+) -> tuple[list[MedStreamRecord], Counter[str], list[str]]:
+    """The records that can be asked, with their frames; the others by reason, and their ids."""
+    excluded: Counter[str] = Counter()
+    excluded_samples: list[str] = []
+    kept: list[MedStreamRecord] = []
+    for record in records:
+        result = chosen[record.sample_id]
+        reason = "degenerate" if record.degenerate and not keep_degenerate else result.excluded
+        if reason:
+            excluded[reason] += 1
+            excluded_samples.append(record.sample_id)
+        else:
+            kept.append(record.model_copy(update={"rounds": result.rounds, "media": result.media}))
+    return kept, excluded, excluded_samples
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {reason}" for reason, number in sorted(counts.items()))
+
+
+def _files(source: str) -> tuple[list[Path], Source]:
+    if source == "hub":
+        folder, revision = hub_tree(HUB, "*.jsonl")
+        origin = Source(kind="hub", name=HUB, revision=revision)
+    else:
+        folder = Path(source)
+        origin = Source(kind="directory", name=folder.resolve().name)
+    if not folder.is_dir():
+        raise UsageError(f"--source {source}: no such folder; give hub, or the folder of the .jsonl files.")
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise UsageError(f"--source {source}: holds no .jsonl file; give the folder that does.")
+    return files, origin
+
+
+def _parsed(path: Path) -> Iterable[MedStreamRecord]:
+    try:
+        data = read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the file.") from error
+    rows: Iterable[SourceRow] = read_json_stream(data, path.name)
+    return (parse_medstream_row(item.row, item.where) for item in rows)
+
+
+def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
+    """Whether a question may have several answers is said of its task as a whole: one record's number is a hint."""
+    listed = list(records)
+    several = {(record.dataset, record.source_task) for record in listed if record.multi_select}
+    return [
+        record.model_copy(update={"multi_select": True})
+        if record.choices
+        and ((record.dataset, record.source_task) in several or "multi" in record.source_task.casefold())
+        else record
+        for record in listed
+    ]
+
+
+def _frames(
+    records: Sequence[MedStreamRecord], media: Path, place: Workplace, workers: int, progress: Progress | None
+) -> tuple[dict[str, ChosenFrames], list[MediaEntry]]:
+    """The frames of every record by its id, and the entries of the media they lie in; the same for any ``workers``."""
+    by_path: dict[str, list[MedStreamRecord]] = {}
+    for record in records:
+        by_path.setdefault(record.media_path, []).append(record)
+    known = place.known_videos()
+    chosen: dict[str, ChosenFrames] = {}
+    entries: list[MediaEntry] = []
+
+    def examine(path: str) -> tuple[dict[str, ChosenFrames], list[MediaEntry], KnownVideo | None]:
+        name = find_medium(media, path)
+        if name is None:
+            return {record.sample_id: ChosenFrames("missing_media") for record in by_path[path]}, [], None
+        if by_path[path][0].medium == "video":
+            return choose_in_video(by_path[path], media, name, known.get(name))
+        return choose_in_images(by_path[path], media, name)
+
+    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
+    try:
+        with place.video_log() as log:
+            for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
+                chosen.update(frames)
+                entries += found
+                if video is not None and known.get(video.entry.path) != video:
+                    log(video)
+                if progress is not None:
+                    progress(number, len(by_path))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return chosen, list({entry.path: entry for entry in entries}.values())
+
+
+def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
+    """The release's own vocabularies, and how often something was odd."""
+    oddities: Counter[str] = Counter(note for record in records for note in record.notes)
+    oddities.update(f"degenerate: {record.degenerate}" for record in records if record.degenerate)
+    oddities["records that share their id with an earlier one"] = sum("#" in record.sample_id for record in records)
+    oddities["records with an answer that is none of the choices"] = sum(
+        bool(record.choices)
+        and any(turn.answerable and set(turn.expected) - set(record.choices) for turn in record.rounds)
+        for record in records
+        if record.temporal_mode != "proactive"
+    )
+    topics: dict[str, Counter[str]] = {
+        "dataset": Counter(record.dataset for record in records),
+        "task": Counter(record.source_task for record in records),
+        "label_source": Counter(record.label_source or "(none)" for record in records),
+        "question_type": Counter(record.question_type for record in records),
+        "oddities": oddities,
+    }
+    return {topic: dict(sorted(counts.items())) for topic, counts in topics.items()}

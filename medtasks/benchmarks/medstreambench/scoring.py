@@ -1,0 +1,180 @@
+"""MedStreamBench: what each response contributes to its item, and the items' part in the paper's table 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from medtasks.benchmarks.base import Item, Joined, SampleView, Value, round_items
+from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
+from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
+from medtasks.filters import alert_status, answerability_status, parse_alert
+from medtasks.metrics import OVERALL_TABLE4
+from medtasks.metrics.closed_answer import closed_answer_matches
+
+__all__ = [
+    "BREAKDOWNS",
+    "STREAMING_METRICS",
+    "is_mismatch",
+    "is_open",
+    "join_rounds",
+    "process_results",
+    "table4_value",
+    "turn_of",
+    "turn_of_sample",
+]
+
+
+def _field(name: str) -> Any:
+    def keys(view: SampleView) -> tuple[str, ...]:
+        return (view.document[name] or "(not stated)",)
+
+    return keys
+
+
+BREAKDOWNS = {
+    "temporal_mode": _field("temporal_mode"),
+    "dataset": _field("dataset"),
+    "organ_group": _field("organ_group"),
+    "question_type": _field("question_type"),
+    "task": _field("source_task"),
+    "label_source": _field("label_source"),
+}
+
+SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
+STREAMING_METRICS = (
+    "content",
+    "content_closed",
+    "responsiveness",
+    "stability",
+    "overall",
+    "false_alarm_rate",
+    "miss_rate",
+    "signed_delay",
+    "invalid_rate",
+)
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What one filtered response contributes: the same facts for every metric, since items are joined later.
+
+    An open answer has no content of its own here: a judge gives it, as ``content_open``.
+    """
+    turn = turn_of(doc, results[0])
+    facts = {"cluster": doc["cluster"], "turn": turn.payload()}
+    names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
+    values = {name: dict(facts) for name in names}
+    if turn.content is not None:
+        values["content"]["score"] = turn.content
+    return values
+
+
+def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
+    """What the filtered response to one document contributes (card, "Scoring"); ``judged`` are verdicts on it."""
+    proactive = doc["temporal_mode"] == "proactive"
+    status = alert_status(filtered) if proactive else answerability_status(filtered)
+    invalid = status in ("invalid", "empty")
+    positive = parse_alert(filtered).state == "alert" if proactive else status == "ok"
+    by_rule = 0.0 if invalid else _content(doc, filtered, proactive)
+    content, judge = _verdict(by_rule, by_rule is None, judged.get(OPEN))
+    fallback, fallback_judge = _verdict(by_rule, is_mismatch(doc, filtered), judged.get(FALLBACK))
+    return Turn(
+        item=doc["item_id"],
+        number=doc["round"],
+        rounds=doc["rounds"],
+        streaming=doc["task_mode"] == "streaming",
+        in_seconds=doc["medium"] == "video",
+        closed=doc["question_type"] == "closed",
+        time=doc["time"],
+        query_time=doc["query_time"],
+        expected_time=doc["expected_time"],
+        tolerance=doc["tolerance"],
+        answerable=doc["answerable"],
+        positive=positive and not invalid,
+        content=content,
+        invalid=invalid,
+        judge=judge,
+        fallback=fallback,
+        fallback_judge=fallback_judge,
+    )
+
+
+def _verdict(by_rule: float | None, asked: bool, judged: Value | None) -> tuple[float | None, str | None]:
+    """The content that stands, and the judge that it is from."""
+    if not asked:
+        return by_rule, None
+    if judged is None:
+        return None, None
+    return (None if judged.statistics is None else judged.statistics[0]), judged.judge
+
+
+def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether only a judge can score the response."""
+    return turn_of(doc, filtered).content is None
+
+
+def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether the response is an answer to an answerable closed question that matching calls wrong.
+
+    A proactive response that raises no alert is no answer in other words, so it is none.
+    """
+    if doc["question_type"] != "closed" or not doc["answerable"]:
+        return False
+    proactive = doc["temporal_mode"] == "proactive"
+    given = parse_alert(filtered).state == "alert" if proactive else answerability_status(filtered) == "ok"
+    return given and _content(doc, filtered, proactive) == 0
+
+
+def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
+    """0 or 1 where a rule decides, None where a judge has to.
+
+    Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record names (section
+    5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
+    """
+    expected = doc["expected"]
+    if not doc["answerable"]:
+        said = parse_alert(filtered).state if proactive else filtered
+        return float(said in ABSTENTIONS["proactive" if proactive else "future"])
+    if doc["question_type"] == "open":
+        return None
+    if not proactive:
+        return float(closed_answer_matches(filtered, expected, doc["options"], doc["multi_select"]))
+    response = parse_alert(filtered)
+    if response.state != "alert":
+        return 0.0
+    alerts = [parse_alert(text) for text in expected]
+    reasons = [alert.reason if alert.state == "alert" else text for alert, text in zip(alerts, expected, strict=True)]
+    if not any(reasons):  # the record asks for an alert and gives no reason to compare
+        return 1.0
+    return float(closed_answer_matches(response.reason, reasons, doc["options"], doc["multi_select"]))
+
+
+def turn_of_sample(sample: SampleView) -> Turn:
+    """:func:`turn_of` a scored sample."""
+    return turn_of(sample.document, sample.filtered, sample.values)
+
+
+def join_rounds(samples: Sequence[SampleView]) -> Joined:
+    """Items of the samples; one whose rounds were not all asked is left out and named."""
+    return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
+
+
+def table4_value(item: Item) -> Value | None:
+    """The item's part in Table 4's overall, where mode means are combined."""
+    content, responsiveness = item.values["content"], item.values.get("responsiveness")
+    mode = item.view.document["temporal_mode"]
+
+    def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if said is None:
+            return None
+        return tuple(OVERALL_TABLE4.item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
+
+    timing = responsiveness or Value()
+    return Value(
+        statistics=row(content.statistics, timing.statistics),
+        low=row(content.low, timing.statistics or timing.low),
+        high=row(content.high, timing.statistics or timing.high),
+        judge=content.judge,
+        failed=content.failed,
+    )

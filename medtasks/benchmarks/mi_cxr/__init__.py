@@ -1,0 +1,55 @@
+"""MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
+
+Task files name what this module holds, and a name counts in their hash: names stay.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.mi_cxr.board import MI_CXR
+from medtasks.benchmarks.mi_cxr.command import run
+from medtasks.benchmarks.mi_cxr.documents import *
+from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
+from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
+from medtasks.benchmarks.mi_cxr.mini import prepare_mini, write_mi_cxr_source
+from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
+from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
+from medtasks.plugin import Plugin
+
+_PROMPTED = ("cot", "1shot", "sampled", "stagewise", "report")
+_VARIANT = ("icr_variant", "icr_variant_cot", "icr_variant_1shot", "icr_variant_sampled", "stagewise_icr_variant")
+
+BENCHMARK = Benchmark(
+    name="mi_cxr",
+    title="MI-CXR",
+    paper="arXiv 2605.15574",
+    source="micxr_test.jsonl of the authors' repository, images of MIMIC-CXR-JPG 2.1.0",
+    licence="PhysioNet credentialed access (images and rows)",
+    prepare="medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
+    cluster="patient",
+    visible_fields=frozenset({"question", "choices", "demonstration"}),
+    breakdowns=BREAKDOWNS,
+    options=OPTIONS,
+    null_option=NULL_OPTION,
+    documents=documents_of,
+    record=MiCxrRecord,
+    mini=write_mi_cxr_source,
+    prepare_mini=prepare_mini,
+    command=PrepareCommand(
+        run,
+        examples=("medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",),
+    ),
+    kinds=lambda record: (record.qtype,),
+    published={"rows": 5311, "icr_variant": 400},
+    apart="icr_variant",
+    figures=Path(__file__).with_name("published.yaml"),
+    demo=Demo(
+        metrics=("accuracy",),
+        tasks=tuple(f"mi_cxr_{name}" for name in (*_PROMPTED, *_VARIANT)),
+        sample="mi_cxr_tel_single",
+    ),
+)
+
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MI_CXR,))

@@ -1,0 +1,131 @@
+"""MI-CXR's records as documents, and the rows of each task: plain, with a worked example, and as reports."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
+from medtasks.errors import DataError
+
+__all__ = [
+    "gts_multi",
+    "gts_multi_1shot",
+    "gts_single",
+    "gts_single_1shot",
+    "icr",
+    "icr_1shot",
+    "icr_variant",
+    "icr_variant_1shot",
+    "report",
+    "tel_multiple",
+    "tel_multiple_1shot",
+    "tel_ordered",
+    "tel_ordered_1shot",
+    "tel_single",
+    "tel_single_1shot",
+    "with_demonstrations",
+]
+
+NULL_OPTION = "E"
+
+SUBTASKS: Mapping[str, tuple[str, ...]] = {
+    "tel_single": ("single_emergence", "single_resolution"),
+    "tel_multiple": (
+        "multiple_emergence_1",
+        "multiple_emergence_2",
+        "multiple_resolution_1",
+        "multiple_resolution_2",
+    ),
+    "tel_ordered": ("emergence_to_resolution", "resolution_to_emergence"),
+    "icr": ("icr_multi_abn",),
+    "gts_single": ("single_entity_interval_summary",),
+    "gts_multi": ("multi_entity_interval_summary",),
+}
+"""The ``qtype`` values of each subtask; those of the variant start with ``icr_variant``."""
+
+
+def documents(record: MiCxrRecord) -> list[Document]:
+    """The record as a harness document; the right option's letter is the target."""
+    return [
+        {
+            **record.model_dump(mode="json", exclude={"answer"}),
+            "target": record.answer,
+            "abstention": NULL_OPTION,
+        }
+    ]
+
+
+def _subtask(name: str, change: Callable[[list[Document]], list[Document]] | None = None) -> Rows:
+    return Rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name], change)
+
+
+def with_demonstrations(documents: list[Document]) -> list[Document]:
+    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
+
+    Which one follows from the sample's id alone, so a run on part of the rows shows the same examples. Its five
+    images stand before the question's own.
+
+    Raises:
+        DataError: a question type has rows of one patient only.
+    """
+    alike: dict[str, list[Document]] = {}
+    for document in sorted(documents, key=lambda document: str(document["sample_id"])):
+        alike.setdefault(document["qtype"], []).append(document)
+    return [_demonstrated(document, alike[document["qtype"]]) for document in documents]
+
+
+def _demonstrated(document: Document, alike: list[Document]) -> Document:
+    digest = hashlib.sha256(document["sample_id"].encode()).digest()
+    start = int.from_bytes(digest[:8], "big") % len(alike)
+    for example in (*alike[start:], *alike[:start]):
+        if example["cluster"] != document["cluster"]:
+            shown = {key: example[key] for key in ("question", "choices")}
+            return {
+                **document,
+                "demonstration": {**shown, "answer": example["target"]},
+                "demonstration_id": example["sample_id"],
+                "media": [*example["media"], *document["media"]],
+            }
+    raise DataError(
+        f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to show as an example; "
+        "prepare more rows."
+    )
+
+
+def _no_summary(document: Document) -> str:
+    """A row whose right option says that none applies has no reference summary (appendix H.3)."""
+    return "null_option_right" if document["target"] == NULL_OPTION else ""
+
+
+def _as_reports(documents: list[Document]) -> list[Document]:
+    """The right option's text becomes the reference summary; the options are no part of these documents."""
+    return [
+        {
+            **{key: value for key, value in document.items() if key != "choices"},
+            "target": document["choices"][document["target"]] if not _no_summary(document) else document["target"],
+            "abstention": "No change can be described.",
+        }
+        for document in documents
+    ]
+
+
+tel_single = _subtask("tel_single")
+tel_multiple = _subtask("tel_multiple")
+tel_ordered = _subtask("tel_ordered")
+icr = _subtask("icr")
+gts_single = _subtask("gts_single")
+gts_multi = _subtask("gts_multi")
+icr_variant = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
+
+tel_single_1shot = _subtask("tel_single", with_demonstrations)
+tel_multiple_1shot = _subtask("tel_multiple", with_demonstrations)
+tel_ordered_1shot = _subtask("tel_ordered", with_demonstrations)
+icr_1shot = _subtask("icr", with_demonstrations)
+gts_single_1shot = _subtask("gts_single", with_demonstrations)
+gts_multi_1shot = _subtask("gts_multi", with_demonstrations)
+icr_variant_1shot = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"), with_demonstrations)
+
+report = Rows("mi_cxr", lambda row: row["group_type"] == "GTS", _as_reports, _no_summary)

@@ -1,0 +1,67 @@
+"""MI-CXR: row files and the MIMIC-CXR-JPG tree as prepared data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
+from medtasks.data.manifest import Source
+from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.records import Record
+from medtasks.data.sources import read_jsonl
+from medtasks.data.workplace import Workplace
+from medtasks.errors import DataError, UsageError
+
+__all__ = ["prepare_mi_cxr"]
+
+
+def prepare_mi_cxr(
+    rows: Sequence[Path],
+    images: Path | None,
+    out: Path | None = None,
+    *,
+    allow_missing_media: bool = False,
+    references_only: bool = False,
+    workers: int = 0,
+    progress: Progress | None = None,
+    relative: bool = False,
+    mini: bool = False,
+) -> Prepared:
+    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
+
+    With ``references_only`` there are no images, and no model can be run; the root is not needed then.
+
+    Raises:
+        UsageError: there is no row file, or ``images`` is not a directory.
+        DataError: a row breaks the format, or two rows of a family share their q_id.
+        MediaError: as :func:`prepare_kvasir`.
+    """
+    if not rows:
+        raise UsageError("--rows names no file; give micxr_test.jsonl.")
+    if images is None and not references_only:
+        raise UsageError(
+            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which serves "
+            "scoring)."
+        )
+    if images is not None and not images.is_dir():
+        raise UsageError(f"--images {images}: no such folder; give the MIMIC-CXR-JPG root that holds files/.")
+    seen: dict[str, str] = {}
+    records: list[Record] = []
+    for path in rows:
+        for item in read_jsonl(path):
+            record = parse_mi_cxr_row(item.row, item.where)
+            if record.sample_id in seen:
+                raise DataError(
+                    f"{item.where}: field `q_id` is {record.q_id}, which {seen[record.sample_id]} has already in "
+                    "this family; give each question an id of its own."
+                )
+            seen[record.sample_id] = str(item.where)
+            records.append(record)
+    names = "+".join(path.name for path in rows)
+    source = Source(kind="file", name=names)
+    root = Path("media") if images is None else images.resolve()
+    with Workplace(out or data_root() / "mi_cxr", references_only=references_only) as place:
+        job = PrepareJob("mi_cxr", place, source, root, allow_missing_media, workers, progress, relative, mini)
+        return job.finish(records)

@@ -1,0 +1,156 @@
+"""The registry: benchmarks, filters, metrics and board layouts of every package of tasks, ours like any other.
+
+A package is imported when something of it, or of a package after it, is asked for; ours come first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.guard import raised_at
+from medtasks.packages import OURS, LeftOut, TaskPackage, files_left_out, task_packages
+from medtasks.plugin import Plugin
+from medtasks.plugin_check import Taken, usable_parts
+
+if TYPE_CHECKING:
+    from medtasks.benchmarks.base import Benchmark
+    from medtasks.benchmarks.card import Card
+    from medtasks.metrics.base import Metric
+    from medtasks.plugin import FilterInfo
+
+__all__ = [
+    "all_benchmarks",
+    "all_filters",
+    "all_metrics",
+    "benchmark_owner",
+    "code_left_out",
+    "everything_left_out",
+    "get_benchmark",
+    "loaded_cards",
+    "metric_left_out",
+    "plugin_of",
+]
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """What of a package's code is used, and what is not; where ``broken``, nothing of the package is."""
+
+    package: TaskPackage
+    plugin: Plugin
+    left_out: tuple[LeftOut, ...] = ()
+    broken: bool = False
+
+
+@functools.cache
+def _loaded(package: TaskPackage) -> _Loaded:
+    """The code of a package; what cannot be used is left out, with one sentence each on standard error."""
+    taken = Taken()
+    for earlier in _before(package):
+        owner = OURS if earlier.package.ours else earlier.package.owner
+        taken.benchmarks |= {one.name: owner for one in earlier.plugin.benchmarks}
+        taken.metrics |= {one.name: owner for one in earlier.plugin.metrics}
+    try:
+        plugin, left_out = usable_parts(package, _read(package), taken)
+        loaded = _Loaded(package, plugin, left_out)
+    except Exception as error:  # another package's code may do anything, even where it is only looked at
+        if package.ours:
+            raise
+        place = raised_at(error.__cause__ or error) or ("", None)
+        loaded = _Loaded(package, Plugin(), (LeftOut(package.owner, "", first_line(error), *place),), broken=True)
+    for one in loaded.left_out:
+        one.warn()
+    return loaded
+
+
+def _before(package: TaskPackage) -> Iterator[_Loaded]:
+    for other in task_packages():
+        if other == package:
+            return
+        yield _loaded(other)
+
+
+def _plugins() -> Iterator[_Loaded]:
+    """Ours, then the others'."""
+    return (_loaded(package) for package in task_packages())
+
+
+def _read(package: TaskPackage) -> Plugin:
+    module = import_module(package.module)
+    plugin = getattr(module, "PLUGIN", None)
+    if plugin is None:
+        named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
+        if named:
+            raise MedtasksError(f"{package.module} holds its Plugin as {named[0]}; call it PLUGIN.")
+        return Plugin()
+    if not isinstance(plugin, Plugin):
+        raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
+    return plugin
+
+
+def plugin_of(package: TaskPackage) -> Plugin:
+    """What of the package's code is used."""
+    return _loaded(package).plugin if package in task_packages() else Plugin()
+
+
+def code_left_out(package: TaskPackage) -> LeftOut | None:
+    """Why nothing of the package can be used, its tasks included, where that is so."""
+    if package.ours or package not in task_packages():
+        return None
+    loaded = _loaded(package)
+    return loaded.left_out[0] if loaded.broken else None
+
+
+def everything_left_out() -> tuple[LeftOut, ...]:
+    """Packages, and parts of packages, that are not used."""
+    return (*files_left_out(), *(one for loaded in _plugins() for one in loaded.left_out))
+
+
+def metric_left_out(name: str) -> LeftOut | None:
+    """Why the metric of that name, which a package brings, is not used."""
+    return next((one for loaded in _plugins() for one in loaded.left_out if one.part == f"metric {name}"), None)
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """The benchmark called ``name``; packages after the one that brings it are not imported.
+
+    Raises:
+        UsageError: there is no such benchmark.
+    """
+    for loaded in _plugins():
+        for one in loaded.plugin.benchmarks:
+            if one.name == name:
+                return one
+    raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(all_benchmarks())}.")
+
+
+def all_benchmarks() -> dict[str, Benchmark]:
+    """Every benchmark by name, ours first."""
+    return {one.name: one for loaded in _plugins() for one in loaded.plugin.benchmarks}
+
+
+def benchmark_owner(name: str) -> TaskPackage:
+    """The package that brings the benchmark ``name``; ours where none does."""
+    owners = (loaded.package for loaded in _plugins() for one in loaded.plugin.benchmarks if one.name == name)
+    return next(owners, task_packages()[0])
+
+
+def loaded_cards() -> dict[str, Card]:
+    """The board layouts that packages bring, by benchmark."""
+    return {card.benchmark: card for loaded in _plugins() for card in loaded.plugin.cards}
+
+
+def all_filters() -> dict[str, FilterInfo]:
+    """The filters that packages bring, by the dotted name of their class."""
+    found = (one for loaded in _plugins() for one in loaded.plugin.filters)
+    return {f"{one.kind.__module__}.{one.kind.__qualname__}": one for one in found}
+
+
+def all_metrics() -> dict[str, Metric]:
+    """The metrics that packages bring, by name."""
+    return {one.name: one for loaded in _plugins() for one in loaded.plugin.metrics}

@@ -1,1 +1,0 @@
-"""The rubrics: one YAML each, its prompt in ``templates/judge/<name>.j2``; read by :mod:`medtasks.judge.rubric`."""

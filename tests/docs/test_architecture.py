@@ -1,0 +1,139 @@
+"""The floors of docs/architecture.md: imports run downwards, inside functions too, and core names no benchmark."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from medtasks.benchmarks import DIRECTORIES
+
+ROOT = Path(__file__).parents[2]
+PLACES = {"medtasks": ROOT / "medtasks"} | {
+    f"medtasks.{name}": ROOT / name for name in ("leaderboard", "adapters", "templates")
+}
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+FLOORS = [set(re.split(r" [|:] ", layer)) for layer in CONTRACTS[0]["layers"]]
+IGNORED = {tuple(arrow.split(" -> ")) for arrow in CONTRACTS[0]["ignore_imports"]}
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    for package, folder in PLACES.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if "files" not in parts:  # the scaffold's, which are templates
+                yield ".".join([package, *(part for part in parts if part != "__init__")]), path
+
+
+MODULES = dict(sources())
+
+
+def imported(module: str, path: Path) -> set[str]:
+    """Modules of ours that ``path`` imports anywhere, but for those imported for the type checker alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            start = ".".join([*above, node.module] if node.module else above)
+            inner = {f"{start}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else start for name in inner}
+    return {name for name in found if name in MODULES} - {module, "medtasks"}
+
+
+GRAPH = {module: imported(module, path) for module, path in MODULES.items()}
+
+
+def floor_of(module: str) -> int | None:
+    """From 0, the highest; None for packages that hold modules of several floors and import none."""
+    parts = module.split(".")
+    names = {".".join(parts[:length]) for length in range(2, len(parts) + 1)}
+    return next((number for number, floor in enumerate(FLOORS) if floor & names), None)
+
+
+def test_no_import_leads_back_to_where_it_started() -> None:
+    TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the modules
+
+
+def test_no_import_runs_upwards() -> None:
+    arrows = {(module, other) for module, others in GRAPH.items() for other in others}
+    floors = {module: floor_of(module) for module in MODULES}
+    upwards = {(one, other) for one, other in arrows if (floors[other] or 0) < (floors[one] or 0)}
+    assert upwards == IGNORED
+
+
+def test_every_module_has_a_floor() -> None:
+    without = {module for module in MODULES if floor_of(module) is None}
+    assert without == {"medtasks", "medtasks.benchmarks", "medtasks.data"}
+    assert not any(GRAPH[module] for module in without)
+
+
+def test_the_contracts_hold() -> None:
+    done = subprocess.run([ROOT / ".ci" / "imports"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_states_the_floors_that_are_checked() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 100
+    listed = page.partition("## Floors")[2].partition("\n## ")[0]
+    items = [" ".join(item.split()) for item in re.split(r"^- ", listed, flags=re.MULTILINE)[1:]]
+    stated = [{f"medtasks.{name}" for name in re.findall(r"`([\w.]+)`", item.partition(": ")[0])} for item in items]
+    assert stated == FLOORS
+
+
+NAMES = re.compile(r"kvasir|mi_?-?cxr|med_?-?cmr|med_?stream", re.IGNORECASE)
+NAMED = {
+    "medtasks.cli.help": "lines to copy in --help name a real task",
+    "medtasks.judge.families": "a warning cites the paper that asks for unlike judges",
+}
+"""Core modules that may name a benchmark, and why."""
+
+
+def code_words(path: Path) -> Iterator[str]:
+    """Names and texts of a module, without comments, docstrings and what is said below an assignment."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias):
+            yield node.name
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if not re.match(r"medtasks\.benchmarks\.\w", name)])
+def test_core_names_no_benchmark(module: str) -> None:
+    found = {word for word in code_words(MODULES[module]) if NAMES.search(word)}
+    assert not found or module in NAMED or module == "medtasks.benchmarks"
+
+
+def test_what_benchmarks_share_names_none_of_them() -> None:
+    own = re.compile(rf"medtasks\.benchmarks\.({'|'.join(DIRECTORIES)})")
+    shared = [name for name in MODULES if name.startswith("medtasks.benchmarks.") and not own.match(name)]
+    assert {name for name in shared if any(map(NAMES.search, code_words(MODULES[name])))} == set()
