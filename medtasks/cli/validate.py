@@ -94,7 +94,7 @@ def _chosen(what: Sequence[str]) -> _Chosen:
 def _benchmarks_of(files: Mapping[str, Path]) -> dict[str, str]:
     """The benchmark of each task and group; of one whose file is at fault that of its folder, if it says none."""
     from medtasks.spec import load_specs
-    from medtasks.validation.task_text import read_task
+    from medtasks.task_source import read_task
 
     specs = load_specs()
     found: dict[str, str] = {}
@@ -136,7 +136,7 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
     from medtasks.data.store import open_prepared
     from medtasks.errors import MedtasksError, NotPreparedError
     from medtasks.validation import validate_prepared
-    from medtasks.validation.findings import Finding
+    from medtasks.validation.findings import found
 
     unopened: dict[str, Finding] = {}
     for name in benchmarks:
@@ -145,15 +145,15 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
-            unopened[name] = Finding("error", "records", name, str(error))
-    found = {}
+            unopened[name] = found("MT401", name, str(error))
+    findings = {}
     for name in benchmarks:
         if name in unopened:
-            found[name] = [unopened[name]]
+            findings[name] = [unopened[name]]
             continue
         with progress(f"checking {name}") as bar:
-            found[name] = validate_prepared(name, decode=not quick, progress=bar)
-    return found
+            findings[name] = validate_prepared(name, decode=not quick, progress=bar)
+    return findings
 
 
 def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:

@@ -15,12 +15,12 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
+from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
-from medtasks.validation.codes import found, shown
-from medtasks.validation.findings import Finding, Severity
-from medtasks.validation.prepared import Progress
+from medtasks.validation.findings import Finding, Severity, found
 from medtasks.validation.ranges import SIGNED, TIMED, best_score, reaches, unreadable
+from medtasks.validation.tasks import Progress
 from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
 from medtasks.validation.values import ValueCheck
 

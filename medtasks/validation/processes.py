@@ -13,8 +13,7 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_documents
 from medtasks.judge.config import VARIABLE
 from medtasks.validation.behaviour import named_tasks
-from medtasks.validation.codes import found
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, found
 
 __all__ = ["validate_processes"]
 

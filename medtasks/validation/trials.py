@@ -19,11 +19,10 @@ from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import Scores, score_samples
+from medtasks.schema import shown
 from medtasks.spec import TaskSpec
-from medtasks.validation.codes import found, shown
-from medtasks.validation.findings import Finding, Place, Severity
-from medtasks.validation.tally import Tally
-from medtasks.validation.task_text import read_task
+from medtasks.task_source import read_task
+from medtasks.validation.findings import Finding, Place, Severity, Tally, found
 
 __all__ = ["BehaviourReport", "Trial", "Trials", "class_place", "error_place", "sentence"]
 

@@ -12,7 +12,7 @@ from medtasks.benchmarks.base import Value
 from medtasks.metrics import Metric
 from medtasks.results.scoring import MetricScore, Scores
 from medtasks.validation.findings import Severity
-from medtasks.validation.imported import imported
+from medtasks.validation.names import imported
 from medtasks.validation.ranges import range_of
 from medtasks.validation.trials import BehaviourReport, Trial, Trials, sentence
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.validation.codes import RULES, found
-from medtasks.validation.findings import Finding, Place
+from medtasks.validation.codes import RULES
+from medtasks.validation.findings import Finding, Place, found
 from medtasks.validation.report import COLUMNS, as_annotations, as_json, as_rows, as_sarif, failed, summary
 
 TEXTS = st.text(max_size=30)
@@ -112,11 +112,6 @@ def test_any_finding_can_be_reported(findings: list[Finding]) -> None:
     commands = [line for line in as_annotations(findings).split("\n") if line]
     assert len(commands) == len(findings)
     assert all(re.match(r"::(error|warning|notice) ", line) for line in commands)
-
-
-def test_findings_of_the_older_checks_have_codes_too() -> None:
-    assert Finding("error", "temporal contract", "a@1", "late").code == "MT330"
-    assert Finding("error", "media", "a.jpg", "gone").code == "MT402"
 
 
 def test_codes_are_in_order_and_have_titles() -> None:

@@ -11,13 +11,12 @@ from seeded_bench import Bench, codes
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.documents import task_documents
 from medtasks.judge.rubric import load_rubric
-from medtasks.validation.findings import Finding
+from medtasks.task_model import GroupFile, TaskFile
+from medtasks.task_source import read_task
+from medtasks.validation.findings import Finding, Tally
+from medtasks.validation.names import check_description
 from medtasks.validation.one_task import document_findings
 from medtasks.validation.options import options_of
-from medtasks.validation.tally import Tally
-from medtasks.validation.task_keys import GROUP_KEYS, TASK_KEYS
-from medtasks.validation.task_names import check_description
-from medtasks.validation.task_text import read_task
 from medtasks.validation.tasks import validate_tasks
 
 
@@ -157,5 +156,5 @@ def test_every_key_we_know_is_one_of_the_harness() -> None:
     from lmms_eval.api.group import GroupConfig
     from lmms_eval.api.task import TaskConfig
 
-    assert set(TASK_KEYS) <= {one.name for one in fields(TaskConfig)}
-    assert set(GROUP_KEYS) <= {one.name for one in fields(GroupConfig)}
+    assert set(TaskFile.model_fields) <= {one.name for one in fields(TaskConfig)}
+    assert set(GroupFile.model_fields) <= {one.name for one in fields(GroupConfig)}
