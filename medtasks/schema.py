@@ -10,7 +10,18 @@ from typing import Annotated, Any, NamedTuple, get_args
 from pydantic import BaseModel, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-__all__ = ["Keys", "Problem", "Text", "expects", "field_name", "first_problem", "problems", "shown", "suggestion"]
+__all__ = [
+    "Keys",
+    "Problem",
+    "Text",
+    "expects",
+    "field_name",
+    "first_problem",
+    "mismatch",
+    "problems",
+    "shown",
+    "suggestion",
+]
 
 Keys = tuple[str | int, ...]
 """The path to a value: keys of mappings and positions in lists, from the top."""
@@ -28,9 +39,12 @@ _EXPECTED = {
     "int_type": "a whole number",
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number up to {le:g}",
+    "json_invalid": "valid JSON ({error})",
+    "json_type": "JSON in a text",
     "list_type": "a list",
     "literal_error": "{expected}",
     "model_type": "a mapping",
+    "none_required": "no such field",
     "string_pattern_mismatch": "a text that is not empty",
     "string_type": "a text",
     "string_unicode": "a text of valid Unicode",
@@ -58,6 +72,11 @@ def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
         return value
 
     return PlainValidator(check)
+
+
+def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
+    """The error that a validator of a whole model raises about its field ``at``."""
+    return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
 
 
 def problems(error: ValidationError, model: type[BaseModel] | None = None) -> Iterator[Problem]:
@@ -94,7 +113,8 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> 
         expected = said.removeprefix("Input should be ")
     else:
         return f"{place}: {said}" if keys else said
-    found = "is missing" if error["input"] is None else f"is {shown(error['input'])}"
+    value = error.get("ctx", {}).get("found", error["input"])
+    found = "is missing" if value is None else f"is {shown(value)}"
     return f"{place} {found}, expected {expected}"
 
 

@@ -109,7 +109,7 @@ GROUP = """
     [
         (DOCUMENTS, f"raise KeyError('oops')  {HERE}", "MT301", "`documents` of benchmark otherlab_dots fails"),
         (KEEP, f'Rows("otherlab_dots", lambda row: row["no"])  {HERE}', "MT301", "`keep` of rows of otherlab_dots"),
-        (QUESTION, "{{ questoin }} Answer {# here #}", "MT203", "names 'questoin' (did you mean 'question'?)"),
+        (QUESTION, "{{ questoin }} Answer {# here #}", "MT203", "uses 'questoin' (did you mean 'question'?)"),
         (QUESTION, f"{LOOP} {QUESTION}", "MT208", "6 of 6 documents, first 'dots-1': "),
         (
             "sees: [target]",
