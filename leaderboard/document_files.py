@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.errors import DataError, UsageError
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 
 from .documents import LENGTH
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.base import Document
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 from medtasks.results.manifest import TaskFacts
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec

@@ -28,8 +28,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medtasks.errors import DataError
+from medtasks.files import canonical_json
 from medtasks.judge.families import family_of
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
 
 from .board import ModelFacts, RunFacts, Trained

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import medtasks.templates
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
 from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
 
@@ -30,8 +30,6 @@ __all__ = [
     "template_source",
     "template_variables",
 ]
-
-HASH_LENGTH = 16
 
 
 def template_directory() -> Path:
@@ -233,8 +231,5 @@ def template_hash(*templates: str) -> str:
 
     Equal hashes mean the same prompt for the same record; file names count, folders above do not.
     """
-    digest = hashlib.sha256()
     sources = {name: source for template in templates for name, source in _with_includes(template).items()}
-    for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0{source}\0".encode())
-    return digest.hexdigest()[:HASH_LENGTH]
+    return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

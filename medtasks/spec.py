@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.files import short_hash
 from medtasks.packages import OURS, warn
-from medtasks.prompts import HASH_LENGTH, template_hash
+from medtasks.prompts import template_hash
 from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
 from medtasks.task_model import GroupFile, Metadata, load_task
@@ -52,8 +52,7 @@ class TaskSpec(BaseModel):
     @property
     def yaml_hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count)."""
-        text = json.dumps(self.resolved, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+        return short_hash(json.dumps(self.resolved, sort_keys=True, ensure_ascii=False))
 
 
 @functools.cache

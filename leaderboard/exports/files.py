@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 
 from ..board import Board
 from .latex import as_latex

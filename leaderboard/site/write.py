@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from medtasks.errors import DataError, UsageError
+from medtasks.files import temporary_beside
 from medtasks.results.swap import recover, swap
-from medtasks.temporary import temporary_beside
 
 from ..board import Board
 from .data import write_data

@@ -7,7 +7,6 @@ weights, aggregation), the template the words around it.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -20,10 +19,11 @@ import yaml
 from pydantic import ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.files import short_hash
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
 from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
-from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
+from medtasks.prompts import render, template_hash, template_variables
 
 __all__ = [
     "Aspect",
@@ -138,7 +138,7 @@ def rubric_hash(rubric: Rubric) -> str:
         template_hash(rubric.template),
     ]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+    return short_hash(text)
 
 
 def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:

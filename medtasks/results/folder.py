@@ -10,14 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks.errors import DataError, UsageError
+from medtasks.files import canonical_json, temporary_beside
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
-from medtasks.temporary import temporary_beside
 
 __all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 
 __all__ = [
     "FAILED",

@@ -14,8 +14,8 @@ from medtasks.data.mini.med_cmr import write_med_cmr_source
 from medtasks.data.mini.medstream import write_medstream_source
 from medtasks.data.mini.mi_cxr import write_mi_cxr_source
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.files import temporary_beside
 from medtasks.guard import raised_in
-from medtasks.temporary import temporary_beside
 
 __all__ = [
     "MINI_VERSION",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data import hub
-from medtasks.data.files import check_regular
 from medtasks.data.manifest import Source
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_jsonl
 from medtasks.errors import DataError, UsageError
+from medtasks.files import check_regular
 
 __all__ = ["KvasirSource", "open_kvasir", "read_parquet", "saved_rows"]
 

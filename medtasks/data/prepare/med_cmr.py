@@ -10,7 +10,6 @@ from typing import Literal
 
 from medtasks.data import hub
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.data.files import read_regular
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
 from medtasks.data.records import MedCmrRecord, Where, parse_med_cmr_row
@@ -19,6 +18,7 @@ from medtasks.data.store import Prepared, data_root
 from medtasks.data.vocabulary import MED_CMR_DIMENSIONS, dimension_of
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
+from medtasks.files import read_regular
 
 __all__ = ["FILES", "PUBLISHED_ARCHIVE", "prepare_med_cmr"]
 

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from medtasks.data import hub
-from medtasks.data.files import read_regular
 from medtasks.data.manifest import Coverage, Source
 from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.prepare.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
@@ -23,6 +22,7 @@ from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import Prepared, data_root
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
+from medtasks.files import read_regular
 
 __all__ = ["prepare_medstream"]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from medtasks.data.files import MAX_PICTURE_BYTES, read_regular
 from medtasks.data.manifest import Source
 from medtasks.data.media import MediaEntry
 from medtasks.data.perturb import SEED, VARIANTS, VERSION, perturbed_png
@@ -17,6 +16,7 @@ from medtasks.data.records import KvasirRecord
 from medtasks.data.store import Prepared, data_root, open_prepared
 from medtasks.data.workplace import PERTURBED_LOG, Workplace
 from medtasks.errors import MediaError, UsageError
+from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
 __all__ = ["prepare_transformed"]
 

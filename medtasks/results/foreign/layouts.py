@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from medtasks.data.files import read_regular
 from medtasks.data.sources import read_json_list, read_jsonl
 from medtasks.errors import DataError, UsageError
+from medtasks.files import read_regular
 from medtasks.results.foreign import columns as generic
 from medtasks.results.foreign.inspect_log import read_inspect
 from medtasks.results.foreign.lmms_eval_samples import parse_harness_line

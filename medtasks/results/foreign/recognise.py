@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from medtasks.data.archive import open_archive
-from medtasks.data.files import check_regular, read_lines
 from medtasks.errors import DataError, UsageError
+from medtasks.files import check_regular, read_lines
 from medtasks.results.foreign.layouts import Layout
 
 __all__ = ["NAMES", "recognise", "task_in_name"]
