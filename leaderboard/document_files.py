@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.errors import DataError, UsageError
 from medtasks.files import canonical_json
+from medtasks.schema import first_problem
 
 from .documents import LENGTH
 
@@ -73,10 +74,7 @@ def _read(path: Path) -> _File:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); {fix}.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        place = f"field `{field}`: " if field else ""
-        raise DataError(f"{path}: not a file of document hashes ({place}{first['msg']}); {fix}.") from error
+        raise DataError(f"{path}: not a file of document hashes ({first_problem(error)}); {fix}.") from error
 
 
 def _decoded(path: Path, task: str, text: str) -> bytes:

@@ -92,9 +92,9 @@ def problems(error: ValidationError, model: type[BaseModel] | None = None) -> It
         yield Problem(one["type"], keys, _message(one, keys, model))
 
 
-def first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
     """The message of the first problem."""
-    return next(problems(error)).message
+    return next(problems(error, model)).message
 
 
 def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> str:
@@ -104,7 +104,11 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> 
         return f"{place} is missing"
     if kind == "extra_forbidden":
         known = _fields_at(model, keys[:-1])
-        return f"{place} is unknown{suggestion(keys[-1], known)}" + (f", expected {', '.join(known)}" if known else "")
+        return f"{place} is unknown{suggestion(keys[-1], known)}" + (
+            f", expected one of {', '.join(known)}" if known else ""
+        )
+    if kind == "json_invalid" and not keys:
+        return f"not valid JSON ({error['ctx']['error']})"
     if kind == "expected":
         expected = said
     elif kind in _EXPECTED:

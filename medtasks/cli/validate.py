@@ -15,7 +15,7 @@ from medtasks.cli.console import Layout, progress, table, write
 
 if TYPE_CHECKING:
     from medtasks.packages import TaskPackage
-    from medtasks.validation import Finding
+    from medtasks.validation.findings import Finding
 
 __all__ = ["validate"]
 
@@ -39,7 +39,7 @@ def validate(
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
     from medtasks.packages import without_warnings
-    from medtasks.validation import as_annotations, as_sarif, failed
+    from medtasks.validation.report import as_annotations, as_sarif, failed
 
     with without_warnings():  # the findings say it
         chosen = _chosen(what or [])
@@ -135,8 +135,8 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
     """Findings about prepared data, by benchmark; data that cannot be opened are one, and the others are checked."""
     from medtasks.data.store import open_prepared
     from medtasks.errors import MedtasksError, NotPreparedError
-    from medtasks.validation import validate_prepared
     from medtasks.validation.findings import found
+    from medtasks.validation.prepared import validate_prepared
 
     unopened: dict[str, Finding] = {}
     for name in benchmarks:
@@ -158,7 +158,10 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
 
 def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
     """Findings about packages, task files with their documents, and how scores behave."""
-    from medtasks.validation import validate_behaviour, validate_packages, validate_processes, validate_tasks
+    from medtasks.validation.behaviour import validate_behaviour
+    from medtasks.validation.packages import validate_packages
+    from medtasks.validation.processes import validate_processes
+    from medtasks.validation.tasks import validate_tasks
 
     findings = validate_packages(chosen.packages)
     if chosen.names or chosen.paths:
@@ -191,7 +194,7 @@ def _leaves(names: Iterable[str]) -> list[str]:
 
 
 def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -> None:
-    from medtasks.validation import COLUMNS, as_rows, summary
+    from medtasks.validation.report import COLUMNS, as_rows, summary
 
     for name, findings in data.items():
         errors = sum(one.severity == "error" for one in findings)

@@ -24,6 +24,7 @@ from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
 from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 from medtasks.prompts import render, template_hash, template_variables
+from medtasks.schema import first_problem
 
 __all__ = [
     "Aspect",
@@ -113,9 +114,7 @@ def read_rubric(path: Path) -> Rubric:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "(rubric)"
-        raise MedtasksError(f"{path}: field `{field}`: {first['msg']}.") from error
+        raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
     if rubric.name != path.stem:
         raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
     wanted = template_variables(rubric.template)

@@ -23,6 +23,7 @@ from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import canonical_json, replaced, short_hash
 from medtasks.results.manifest import RunManifest
 from medtasks.results.replies import Reply
+from medtasks.schema import first_problem
 
 __all__ = [
     "SUFFIX",
@@ -206,9 +207,7 @@ def read_plan(folder: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(f"{path}: field `{place}`: {first['msg']}; run the command again.") from error
+        raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
     except OSError as error:
         raise MedtasksError(f"{path}: cannot be read ({error.strerror}).") from error
 

@@ -17,6 +17,7 @@ from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
+from medtasks.schema import first_problem
 
 __all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
 
@@ -104,10 +105,7 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
     try:
         manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        told = f" (field `{field}`: {first['msg']})" if field else ""
-        raise DataError(f"{path}: not the manifest of a run{told}; restore it.") from error
+        raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
     files = sorted((directory / "samples").glob("*.jsonl"))

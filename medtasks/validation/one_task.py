@@ -39,24 +39,20 @@ _SETTINGS = "lmms_eval_specific_kwargs"
 _UNCHECKED = {
     "MT300": "prepare the data to have them checked",
     "MT302": "make it one to have documents checked",
-    "MT324": "check all before a release",
 }
 
 
 class TaskChecker:
     """Checks files one by one; ``files`` are all that it read, with those that they include.
 
-    ``known`` are all tasks and groups with their files, ``most`` the documents checked per task, ``prepared`` the
-    benchmarks whose windows are checked with their prepared data.
+    ``known`` are all tasks and groups with their files; windows of the benchmarks in ``prepared`` are checked with
+    their data.
     """
 
-    def __init__(
-        self, known: Mapping[str, Path], documents: bool, most: int | None, prepared: Collection[str] = ()
-    ) -> None:
+    def __init__(self, known: Mapping[str, Path], documents: bool, prepared: Collection[str] = ()) -> None:
         self._known = known
         self._prepared = prepared
         self._documents = documents
-        self._most = most
         self._described: set[str] = set()
         self.files: set[Path] = set()
 
@@ -132,9 +128,6 @@ class TaskChecker:
             message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
             at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place
             return [], [found("MT301", task.name, message, at, "process_docs")]
-        if self._most is not None and len(made) > self._most:
-            text = f"{self._most:,} of {len(made):,} documents were checked"
-            return made[: self._most], [_unchecked(task, "MT324", text)]
         return made, []
 
 

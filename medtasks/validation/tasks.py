@@ -27,7 +27,6 @@ def validate_tasks(
     paths: Sequence[Path] = (),
     *,
     documents: bool = True,
-    most: int | None = None,
     prepared: Collection[str] = (),
     progress: Progress | None = None,
 ) -> list[Finding]:
@@ -37,7 +36,6 @@ def validate_tasks(
         names: tasks and groups (a group includes its members); without names and ``paths`` all there are.
         paths: task files, or directories of them; in a package's directory, what is in its ``tasks`` directories.
         documents: whether prompts are rendered and documents checked, as far as data are prepared.
-        most: documents checked per task; a note says how many were left. None: all.
         prepared: benchmarks whose windows `validate_prepared` checks, so that they are not checked here.
         progress: called after each file.
 
@@ -54,7 +52,7 @@ def validate_tasks(
     if names or not paths:
         chosen |= dict.fromkeys(_named(names, registered))
     findings = list(_layout(given))
-    checker = TaskChecker(known, documents, most, prepared)
+    checker = TaskChecker(known, documents, prepared)
     with isolated_rendering():
         for number, path in enumerate(chosen, start=1):
             if not _is_shared(path):

@@ -24,7 +24,7 @@ from medtasks.data.manifest import fingerprint
 from medtasks.data.prepare import prepare_medstream
 from medtasks.data.records import MedStreamRecord
 from medtasks.data.store import open_prepared
-from medtasks.validation import validate_prepared
+from medtasks.validation.prepared import validate_prepared
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

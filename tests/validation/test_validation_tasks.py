@@ -56,12 +56,6 @@ def test_of_a_package_only_the_tasks_folders_are_read(bench: Bench) -> None:
     assert validate_tasks(None, [bench.folder], documents=False) == []
 
 
-def test_a_cap_on_documents_is_stated() -> None:
-    (note,) = validate_tasks(["kvasir_vqa_x1_level1"], most=3)
-    assert (note.code, note.severity) == ("MT324", "note")
-    assert "3 of 25 documents" in note.message
-
-
 def test_data_that_are_not_prepared_are_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     (note,) = validate_tasks(["mi_cxr_icr"])
