@@ -1,4 +1,4 @@
-"""Which task files there are, told from the folder layout alone: light enough for lmms-eval's start-up."""
+"""Which task files there are, from the directory layout alone: fast enough for lmms-eval's start-up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["names_of_the_harness", "owner_of", "task_directory", "task_files"]
 
 
 def task_directory() -> Path:
-    """The folder of our task files, as ``medtasks path`` prints it and ``--include_path`` wants it."""
+    """The directory of our task files, which ``medtasks path`` prints for ``--include_path``."""
     return Path(medtasks.tasks.__path__[0])
 
 
 def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
-    """Name, kind and file of every task and group, ours and other packages', by name, from the folder layout alone.
+    """Name, kind and file of every task and group, ours and other packages', by name.
 
-    A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
-    the harness can be told what there is without parsing any YAML (target S6).
+    A file's stem is its task's name, groups are in ``groups/``, shared parts start with an underscore: so the harness
+    can list tasks without parsing any YAML (target S6).
     """
     yield from _below(tuple(package.tasks for package in task_packages()))
 
@@ -40,7 +40,7 @@ def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group
 
 
 def names_of_the_harness() -> list[LeftOut]:
-    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    """Tasks and groups of other packages whose name lmms-eval has too: ``--tasks`` runs its own."""
     from medtasks.harness.names import harness_names
 
     others = [package for package in task_packages() if package.distribution != OURS]
@@ -48,7 +48,7 @@ def names_of_the_harness() -> list[LeftOut]:
         LeftOut(
             package.owner,
             f"task {path.stem}",
-            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
+            "lmms-eval has a task of that name, which --tasks runs instead; rename it.",
             str(path),
         )
         for package in others
@@ -58,7 +58,7 @@ def names_of_the_harness() -> list[LeftOut]:
 
 
 def owner_of(path: Path) -> TaskPackage:
-    """The package that the task file ``path`` belongs to; ours where nobody claims it."""
+    """The package that the task file ``path`` belongs to; ours by default."""
     return _owner(path, task_packages())
 
 

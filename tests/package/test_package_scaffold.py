@@ -180,8 +180,8 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
         ("b" * 41, None, "at most 40"),
         ("1bench", None, "imported as 1bench"),
         ("class", None, "imported as class"),
-        ("json", None, "imported as json, which there is"),
-        ("medtasks", None, "imported as medtasks, which there is"),
+        ("json", None, "imported as json, which exists"),
+        ("medtasks", None, "imported as medtasks, which exists"),
         ("acme", "Acme", "benchmark name 'Acme'"),
         ("acme", "_acme", "benchmark name '_acme'"),
         ("acme", "mi_cxr", "'mi_cxr' is medtasks's own"),
@@ -198,9 +198,9 @@ def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, package: str, ben
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="is not empty"):
         write_package(tmp_path, "acme-bench")
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="is not empty"):
         write_package(tmp_path / "notes.txt", "acme-bench")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
