@@ -90,10 +90,7 @@ def parse_kvasir_row(row: Mapping[str, Any], where: Where, image: str | None = N
         sample_id=f"{given.img_id}-{digest[:8]}",
         cluster=given.img_id,
         media=(image or f"{given.img_id}.jpg",),
-        img_id=given.img_id,
-        complexity=given.complexity,
-        question=given.question,
-        answer=given.answer,
         original=tuple(AtomicPair(q=pair.q, a=pair.a) for pair in given.original),
         question_class=given.question_class or tuple(class_of(pair.q) for pair in given.original),
+        **given.model_dump(exclude={"original", "question_class"}),
     )

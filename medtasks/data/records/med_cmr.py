@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row
 from medtasks.data.vocabulary import MED_CMR_DIMENSIONS, dimension_of
@@ -56,17 +56,23 @@ def _is_image_path(value: Any) -> bool:
     return ".." not in parts and len(parts) >= 2
 
 
+Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
+
+
 class _Row(ReleaseRow):
     index: Annotated[int | str, expects("a number or a text", _is_index)]
     task: Annotated[str, expects(f"one of the dimensions {', '.join(MED_CMR_DIMENSIONS.values())}", _is_dimension)]
     image_path: Annotated[str, expects("a relative path such as dataset/imgs/<name>.png", _is_image_path)]
     answer: Text
     question: Text
-    visual_description: str = ""
-    subtype: str = ""
-    question_type: str = Field("", validation_alias="question type")
-    modality: str = ""
-    organ_system: str = Field("", validation_alias="organ system")
+    visual_description: Stripped = ""
+    subtype: Stripped = ""
+    question_type: Stripped = Field("", validation_alias="question type")
+    modality: Stripped = ""
+    organ_system: Stripped = Field("", validation_alias="organ system")
+
+
+_AS_RELEASED = set(_Row.model_fields) - {"index", "image_path"}
 
 
 class _McqRow(_Row):
@@ -101,16 +107,9 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], wher
         format=kind,
         index=index,
         dimension=dimension_of(given.task),
-        question=given.question,
         choices=choices,
-        answer=given.answer,
-        visual_description=given.visual_description.strip(),
-        task=given.task,
-        subtype=given.subtype.strip(),
-        question_type=given.question_type.strip(),
-        modality=given.modality.strip(),
-        organ_system=given.organ_system.strip(),
         prefixed=prefixed,
+        **given.model_dump(include=_AS_RELEASED),
     )
 
 
