@@ -46,6 +46,8 @@ _EXPECTED = {
     "model_type": "a mapping",
     "none_required": "no such field",
     "string_pattern_mismatch": "a text that is not empty",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
     "string_type": "a text",
     "string_unicode": "a text of valid Unicode",
     "too_long": "at most {max_length}",
@@ -115,6 +117,8 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> 
         expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
     elif said.startswith("Input should be "):
         expected = said.removeprefix("Input should be ")
+    elif kind == "value_error" and keys:
+        return f"{place} is {shown(error['input'])}: {said}"
     else:
         return f"{place}: {said}" if keys else said
     value = error.get("ctx", {}).get("found", error["input"])

@@ -189,7 +189,7 @@ ROUNDS: list[tuple[int, dict[str, Any], str]] = [
     (
         2,
         {"expected_output": None, "answerable": None},
-        "field `rounds[2].expected_output` is missing, expected the expected answer (one of the fields",
+        "field `rounds[2].expected_output` is missing, expected the answer of the round (as expected_output",
     ),
 ]
 
