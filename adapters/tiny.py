@@ -17,7 +17,7 @@ from typing import Any
 
 from medtasks.cache import cache_root
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.temporary import temporary_beside
+from medtasks.files import temporary_beside
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 

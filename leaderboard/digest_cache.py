@@ -7,17 +7,15 @@ import contextlib
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from medtasks.files import canonical_json, replaced
 from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import versions
 from medtasks.results.scoring import Scores
 
@@ -176,13 +174,7 @@ def _rules() -> str:
 
 def _write(path: Path, content: bytes) -> None:
     """Write the file in one step, or not at all."""
-    partial: Any = None
-    try:
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(partial).replace(path)
-    except OSError:
-        if partial is not None:
-            Path(partial).unlink(missing_ok=True)
+        with replaced(path) as partial:
+            partial.write_bytes(content)

@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from medtasks.benchmarks.base import Document
 from medtasks.errors import DataError, UsageError
+from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import TaskFacts
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 from medtasks.results.foreign import Layout
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scoring import Scores

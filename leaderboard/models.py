@@ -28,9 +28,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medtasks.errors import DataError
+from medtasks.files import canonical_json
 from medtasks.judge.families import family_of
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
+from medtasks.schema import first_problem
 
 from .board import ModelFacts, RunFacts, Trained
 from .redaction import is_secret, shown
@@ -182,12 +183,7 @@ def _described(path: Path, name: str, said: Any) -> Described:
     try:
         return Described.model_validate(said)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        text = f"is {str(first['input'])[:80]!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        if first["type"] == "extra_forbidden":
-            text = f"is unknown, expected one of {', '.join(Described.model_fields)}"
-        raise DataError(f"{path}: model {name[:80]!r}, field `{field}` {text}; fix it.") from error
+        raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, Described)}; fix it.") from error
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:

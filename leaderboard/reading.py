@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from medtasks import files
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, read_run
@@ -31,7 +32,6 @@ from .timelines import timelines
 
 __all__ = ["digest_record", "digest_run", "file_sha256", "folder_digest"]
 
-BLOCK = 2**20  # bytes read at a time
 
 Samples = Mapping[str, list[Sample]]
 
@@ -54,14 +54,10 @@ def file_sha256(path: Path) -> str:
     Raises:
         DataError: the file cannot be read.
     """
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
+        return files.file_sha256(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
-    return digest.hexdigest()
 
 
 def digest_run(folder: Path) -> Digest:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 
 __all__ = ["HIDDEN", "is_secret", "shown", "shown_argument", "shown_facts"]
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import all_benchmarks
+from medtasks.schema import first_problem
 
 __all__ = [
     "Gap",
@@ -320,9 +321,7 @@ def read_reference(path: Path, benchmark: str) -> Reference:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise DataError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "(file)"
-        raise DataError(f"{path}: field `{field}`: {first['msg']}.") from error
+        raise DataError(f"{path}: {first_problem(error)}; fix it.") from error
     except ValueError as error:
         raise DataError(f"{path}: field `tables`: {error}.") from error
     if content.benchmark != benchmark:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scoring import MetricScore
 from medtasks.results.signature import differences, parse_signature

@@ -1,9 +1,9 @@
-"""Importing the code of other packages, whoever imports it: what it prints, raises and how long it takes is contained.
+"""Imports of other packages' code: output, exceptions and time are contained.
 
-Installing a package means running its code, so this is no wall against a hostile one. It keeps a faulty one from taking
-the rest along: what it prints to standard output goes to standard error, under its name; whatever it raises, even
-`SystemExit`, becomes a :class:`MedtasksError` that names file and line; an import that does not end is ended. What
-cannot be contained in one process: a call into C code that never returns, and code that ends the process itself.
+This is no protection against hostile code, since installing a package means running it. It keeps a faulty package from
+breaking everything else: its standard output goes to standard error, under its name; whatever it raises, even
+`SystemExit`, becomes a :class:`MedtasksError` with file and line; an import that takes too long is stopped. A call into
+C code that never returns, and code that exits the process, cannot be contained.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from medtasks.text import one_line
 __all__ = ["VARIABLE", "Guarded", "guard_imports", "raised_at", "raised_in"]
 
 VARIABLE = "MEDTASKS_IMPORT_SECONDS"
-"""Environment variable: seconds after which the import of a package is ended."""
+"""Environment variable: seconds after which the import of a package is stopped."""
 
 LONGEST = 60.0
 PATIENCE = 10.0
-"""Seconds after which a package that is still being imported is named."""
+"""Seconds after which a package that is still being imported is reported."""
 
 
 class Guarded(NamedTuple):
-    """Whose a module is, and the folder in which its code lies."""
+    """The owner of a module, and the directory of its code."""
 
     owner: str
     folder: Path
 
 
 def guard_imports(modules: Mapping[str, Guarded]) -> None:
-    """Import ``modules``, what they are part of and what is below them, under guard from now on."""
+    """From now on, import ``modules``, their parents and their submodules under guard."""
     finder = next((one for one in sys.meta_path if isinstance(one, _Finder)), None)
     if finder is None and modules:
         finder = _Finder()
@@ -58,7 +58,7 @@ def _guarded_modules() -> Mapping[str, Guarded]:
 
 
 class _Finder(MetaPathFinder):
-    """Lets the others find a module, and puts the guard around its execution."""
+    """Lets the other finders find a module, and guards its execution."""
 
     modules: Mapping[str, Guarded] = MappingProxyType({})
 
@@ -82,7 +82,7 @@ class _Finder(MetaPathFinder):
 
 
 _OF_ONE_MODULE = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
-"""Loaders of which every module has one of its own."""
+"""Loaders that belong to a single module."""
 
 
 def _belongs(name: str, module: str) -> bool:
@@ -91,11 +91,11 @@ def _belongs(name: str, module: str) -> bool:
 
 _BUSY = threading.local()
 _ENDED: dict[str, str] = {}
-"""Why modules were ended: nobody waits for them twice."""
+"""Modules whose import was stopped, with the reason: they are not tried again."""
 
 
 def _guarded(owner: str, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module, unless one that imports it is under guard already."""
+    """Execute a module under guard, unless the module that imports it is guarded already."""
     if getattr(_BUSY, "busy", False):
         execute(module)
         return
@@ -131,17 +131,14 @@ def _limit() -> float:
 
 def _why(module: ModuleType, error: BaseException, seconds: float) -> str:
     if isinstance(error, _TooSlowError):
-        why = f"it was not done after {seconds:g} s; fix it, or set {VARIABLE} to more seconds"
+        why = f"it took more than {seconds:g} s; fix it, or raise {VARIABLE}"
     else:
         why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
     return f"{module.__name__} cannot be imported {raised_in(error)}: {why}."
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and last line of the code of packages through which ``error`` came: what its author can fix.
-
-    None where there is none.
-    """
+    """File and line of the last frame of ``error`` in a package's code, which its author can fix; None without one."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 1
     folders = tuple(guarded.folder for guarded in _guarded_modules().values())
@@ -151,19 +148,19 @@ def raised_at(error: BaseException) -> tuple[str, int] | None:
 
 
 def raised_in(error: BaseException) -> str:
-    """Where ``error`` was raised, in brackets: :func:`raised_at`, or the last line of all."""
+    """Where ``error`` was raised, in brackets: :func:`raised_at`, or else the last frame."""
     frames = traceback.extract_tb(error.__traceback__)[-1:]
     place = raised_at(error) or next(((one.filename, one.lineno) for one in frames), None)
     return f"({place[0]}, line {place[1]})" if place else "(place unknown)"
 
 
 class _TooSlowError(BaseException):
-    """No `Exception`, which the package might catch."""
+    """Not an `Exception`, which the package might catch."""
 
 
 @contextlib.contextmanager
 def _ended_after(seconds: float) -> Iterator[None]:
-    """Raise within the block after so long, where signals can: in the main thread, on POSIX."""
+    """Raise within the block after so many seconds; only in the main thread, on POSIX."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -177,13 +174,13 @@ def _ended_after(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left, interval)  # whoever set another alarm gets it a little later
+        signal.setitimer(signal.ITIMER_REAL, left, interval)  # another alarm that was set rings a little later
         signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Notes whether the user pressed Ctrl-C within the block: a package may raise `KeyboardInterrupt` itself."""
+    """Records whether the user pressed Ctrl-C within the block: a package may raise `KeyboardInterrupt` itself."""
     pressed: list[int] = []
     handler: Any = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -204,9 +201,7 @@ def _interrupts() -> Iterator[list[int]]:
 @contextlib.contextmanager
 def _named_when_slow(owner: str, seconds: float) -> Iterator[None]:
     def name() -> None:
-        text = (
-            f"{owner} is still being imported after {PATIENCE:g} s (ended after {seconds:g} s; {VARIABLE} sets another)"
-        )
+        text = f"{owner} is still being imported after {PATIENCE:g} s (limit {seconds:g} s, set by {VARIABLE})"
         print(f"medtasks: {text}", file=sys.stderr, flush=True)
 
     timer = threading.Timer(PATIENCE, name)
@@ -220,9 +215,9 @@ def _named_when_slow(owner: str, seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _output_named(owner: str) -> Iterator[None]:
-    """What is written to the process's standard output within the block goes to standard error, in one line.
+    """What the block writes to the process's standard output goes to standard error, in one line.
 
-    `sys.stdout` itself stays: a package may keep it, for its log.
+    `sys.stdout` itself stays: a package may keep a reference for its log.
     """
     with tempfile.TemporaryFile() as held:
         _flush()
@@ -241,7 +236,7 @@ def _output_named(owner: str) -> Iterator[None]:
             held.seek(0)
             said = one_line(held.read(2000).decode("utf-8", "replace"))[:300]
             if said:
-                print(f"medtasks: {owner} prints while it is imported: {said}", file=sys.stderr, flush=True)
+                print(f"medtasks: {owner} printed during import: {said}", file=sys.stderr, flush=True)
 
 
 def _flush() -> None:

@@ -1,4 +1,4 @@
-"""What every installed package of tasks brings, and what of it is left out, in words."""
+"""What every installed package of tasks provides, and what of it is left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PackageReport", "names_of_the_harness", "package_report"]
 
 @dataclass(frozen=True)
 class PackageReport:
-    """One package of another lab; ``brings`` counts what of it is used."""
+    """One package of another lab; ``brings`` counts what is used of it."""
 
     owner: str
     brings: str
@@ -23,7 +23,7 @@ class PackageReport:
 
 
 def package_report() -> list[PackageReport]:
-    """Of every other package that registers tasks, also of those that cannot be used, by distribution."""
+    """A report on every other package that registers tasks, unusable ones included, by distribution."""
     packages = {one.owner: one for one in task_packages() if not one.ours}
     left_out = [*everything_left_out(), *names_of_the_harness()]
     for package in packages.values():

@@ -1,10 +1,9 @@
-"""Prompts: Jinja templates under ``templates/``, rendered in a sandbox, with a hash of all that shapes them."""
+"""Prompts: Jinja templates under ``templates/``, rendered in a sandbox, with a hash of everything they depend on."""
 
 from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import medtasks.templates
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
 from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
 
@@ -31,22 +31,20 @@ __all__ = [
     "template_variables",
 ]
 
-HASH_LENGTH = 16
-
 
 def template_directory() -> Path:
-    """The folder that template names are relative to."""
+    """The directory that template names are relative to."""
     return Path(medtasks.templates.__path__[0])
 
 
 OVERLAY = "MEDTASKS_TEMPLATES"
-"""Environment variable: a folder whose templates take the place of those with the same relative path."""
+"""Environment variable: a directory whose templates replace those with the same relative path."""
 
 
 def template_folders() -> tuple[Path, ...]:
-    """Where templates are looked for, in this order: the overlay, where there is one; ours; other packages'.
+    """Where templates are searched, in this order: the overlay, if set; ours; other packages'.
 
-    Of another package's folder only names below that of its module count (:mod:`medtasks.packages`).
+    In another package's directory only names below that of its module count (:mod:`medtasks.packages`).
 
     Raises:
         UsageError: the overlay is not a directory.
@@ -60,7 +58,7 @@ def _overlay() -> tuple[Path, ...]:
         return ()
     overlay = Path(named).expanduser()
     if not overlay.is_dir():
-        raise UsageError(f"{OVERLAY} is {named}, expected a folder of templates; fix or unset it.")
+        raise UsageError(f"{OVERLAY} is {named}, expected a directory of templates; fix or unset it.")
     return (overlay,)
 
 
@@ -74,7 +72,7 @@ def _environment(overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -
 
 
 class _Loader(BaseLoader):
-    """The overlay's templates and ours by any name, another package's where the name begins with its module."""
+    """The overlay's templates and ours by any name, another package's if the name begins with its module."""
 
     def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
         self._first = FileSystemLoader([*overlay, packages[0].templates])
@@ -91,7 +89,7 @@ class _Loader(BaseLoader):
 
 
 def render(template: str, **variables: Any) -> str:
-    """Text of ``template`` (a path such as ``mi_cxr/mcq.j2``) for ``variables``, without trailing blanks.
+    """Text of ``template`` (a path such as ``mi_cxr/mcq.j2``) for ``variables``, without trailing whitespace.
 
     Limits on numbers, length and time are those of :mod:`medtasks.rendering`.
 
@@ -123,7 +121,7 @@ def _compiled(template: str) -> Template:
 
 
 def _is_ours(template: str) -> bool:
-    """Whether the template is shipped with medtasks, and nothing takes its place."""
+    """Whether the template is shipped with medtasks, and there is no overlay."""
     return not _overlay() and (template_directory() / template).is_file()
 
 
@@ -133,7 +131,7 @@ def isolated_rendering() -> AbstractContextManager[None]:
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``: the first that the folders have.
+    """The file of ``template``: the first in :func:`template_folders`.
 
     Raises:
         UsageError: there is no such template.
@@ -153,7 +151,7 @@ def _absent(template: str) -> UsageError:
 
 
 def template_source(template: str) -> str:
-    """Source text of ``template``, as it stands on disk.
+    """Source text of ``template``.
 
     Raises:
         UsageError: there is no such template.
@@ -167,7 +165,7 @@ def template_source(template: str) -> str:
 
 
 def overlay_diff(template: str) -> str:
-    """What the overlay changes in ``template`` and all it includes, as a unified diff; empty where it changes nothing.
+    """What the overlay changes in ``template`` and all it includes, as a unified diff; empty without changes.
 
     Raises:
         UsageError: there is no such template, or the overlay is not a directory.
@@ -208,7 +206,7 @@ def _with_includes(template: str) -> dict[str, str]:
 
 
 def template_variables(template: str) -> set[str]:
-    """Names of the variables that ``template``, with all it includes, wants from the record."""
+    """Names of the variables that ``template``, with all it includes, needs."""
     sources = _with_includes(template)
     found = {one for name, source in sources.items() for one in undeclared_variables(_parsed(name, source))}
     return found - set(_templates().globals)
@@ -223,7 +221,7 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
-    """Whatever a stranger's text may do: nested too deeply, numbers too long to read, no UTF-8."""
+    """The error for a template that cannot be parsed, whatever the parser raised."""
     said = str(error) if isinstance(error, TemplateError) else first_line(error)
     return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); fix it.")
 
@@ -231,10 +229,7 @@ def _malformed(template: str, error: Exception) -> MedtasksError:
 def template_hash(*templates: str) -> str:
     """First 16 hex digits of the SHA-256 over ``templates`` and everything they include.
 
-    Equal hashes mean the same prompt for the same record; file names count, folders above do not.
+    Equal hashes mean the same prompt for the same record; template names count, directories above do not.
     """
-    digest = hashlib.sha256()
     sources = {name: source for template in templates for name, source in _with_includes(template).items()}
-    for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0{source}\0".encode())
-    return digest.hexdigest()[:HASH_LENGTH]
+    return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

@@ -1,7 +1,7 @@
-"""Rendering templates that anybody may have written: in a sandbox, with limits on numbers, text and time.
+"""Rendering untrusted templates: in a sandbox, with limits on numbers, text and time.
 
-Within :func:`isolated`, templates that are not ours are rendered in a process of their own, which is ended when one
-takes too long or too much memory: whatever it does, the next one is rendered all the same.
+Within :func:`isolated`, templates that are not ours are rendered in a process of their own, which is killed if one
+takes too much time or memory; the next one is rendered in a new process.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Renderer = Callable[[str, Mapping[str, Any]], str]
 """The text of a template, by its name, for variables."""
 
 MOST_NUMBERS = 100_000
-"""Numbers that all ``range`` of one prompt may give together: nested ones multiply."""
+"""Numbers that all ``range`` calls of one prompt may produce together."""
 
 MOST_TEXT = 4_000_000
 """Characters of a prompt."""
 
 SECONDS = 10.0
-"""Seconds that one prompt may take, which usually takes a thousandth of one."""
+"""Seconds that one prompt may take; usually it takes a millisecond."""
 
 SECONDS_IN_ALL, SECONDS_A_PROMPT = 20.0, 0.1
 """Seconds that all prompts of a template may take, or each of them on average."""
 
 MEMORY = 2**30
-"""Bytes that a process of its own may take beside those that it starts with."""
+"""Bytes that the rendering process may allocate beyond those that it starts with."""
 
 _BETWEEN_LOOKS = 4096
 _LEFT: ContextVar[list[int]] = ContextVar("left")
@@ -52,31 +52,31 @@ def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
     """An environment for templates of ``loader``."""
     made = ImmutableSandboxedEnvironment(
         loader=loader,
-        undefined=StrictUndefined,  # a template that names a field it may not see stops instead of printing nothing
+        undefined=StrictUndefined,  # an unknown variable is an error instead of an empty text
         trim_blocks=True,
         autoescape=False,
-        auto_reload=False,  # a look at the file for every prompt, and another prompt within one run
-        optimized=False,  # would compute constants where a template is only read, such as 9 ** 9 ** 9
+        auto_reload=False,  # would check the file for every prompt, and change prompts within a run
+        optimized=False,  # would compute constants such as 9 ** 9 ** 9 when a template is only parsed
     )
     made.globals["range"] = _range
     return made
 
 
 def _range(*ends: int) -> range:
-    """``range`` within what is left of the prompt's numbers."""
+    """``range`` within the remaining numbers of the prompt."""
     numbers = range(*ends)
     left = _LEFT.get()
     left[0] -= len(numbers)
     if left[0] < 0:
-        raise _LimitError(f"its ranges give more than {MOST_NUMBERS:,} numbers")
+        raise _LimitError(f"its ranges produce more than {MOST_NUMBERS:,} numbers")
     return numbers
 
 
 def rendered(template: Template, variables: Mapping[str, Any]) -> str:
-    """The text of ``template``, without trailing blanks.
+    """The text of ``template``, without trailing whitespace.
 
     Raises:
-        TemplateNotFound: it includes one that there is not.
+        TemplateNotFound: it includes one that does not exist.
         MedtasksError: it is too long, takes too long, names an unknown variable, or fails otherwise.
     """
     token = _LEFT.set([MOST_NUMBERS])
@@ -109,7 +109,7 @@ class _TooSlowError(Exception):
 
 
 def undeclared_variables(tree: nodes.Template) -> set[str]:
-    """Names that a template wants from outside; unlike Jinja's own function this computes no constant of it."""
+    """Names that a template needs from outside; unlike Jinja's own function this computes no constants."""
     tracker = _Tracker(tree.environment)
     tracker.visit(tree)
     return tracker.undeclared_identifiers
@@ -141,7 +141,7 @@ def _within_limits(parts: Iterator[str]) -> str:
         if number % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
             start = time.thread_time() if start is None else start  # of this thread: a busy machine is no fault
             if time.thread_time() - start > SECONDS:
-                raise _TooSlowError(f"it is not done after {SECONDS:g} s")
+                raise _TooSlowError(f"it takes more than {SECONDS:g} s")
     return "".join(kept)
 
 
@@ -149,7 +149,7 @@ _WORKER: ContextVar[Worker | None] = ContextVar("worker", default=None)
 
 
 def worker() -> Worker | None:
-    """The process that renders templates of others here and now; None outside of :func:`isolated`."""
+    """The process that renders templates of others in this context; None outside of :func:`isolated`."""
     return _WORKER.get()
 
 
@@ -169,7 +169,7 @@ def isolated(render: Renderer) -> Iterator[None]:
 
 
 class Worker:
-    """A process that renders; begun where it is first needed, and again after it had to be ended."""
+    """A process that renders; started when first needed, and again after it was killed."""
 
     def __init__(self, render: Renderer) -> None:
         self._render = render
@@ -179,10 +179,10 @@ class Worker:
         self._taken: dict[str, tuple[int, float]] = {}
 
     def __call__(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of ``template``; one that had to be ended is not tried a second time.
+        """The text of ``template``; one that had to be killed is not tried again.
 
         Raises:
-            MedtasksError: as ``render`` does, or because it had to be ended.
+            MedtasksError: as ``render`` does, or because it had to be killed.
         """
         if template in self._hopeless:
             raise HopelessError(self._hopeless[template])
@@ -200,7 +200,7 @@ class Worker:
         return text
 
     def _is_bearable(self, template: str, seconds: float) -> bool:
-        """Whether a template may go on after a prompt that took so long."""
+        """Whether a template may go on after a prompt that took ``seconds``."""
         prompts, total = self._taken.get(template, (0, 0.0))
         self._taken[template] = prompts, total = prompts + 1, total + seconds
         return total <= SECONDS_IN_ALL or total / prompts <= SECONDS_A_PROMPT
@@ -210,14 +210,14 @@ class Worker:
         try:
             connection.send((template, dict(variables)))
             if not connection.poll(SECONDS):
-                return "ended", f"{_named(template)}: it is not done after {SECONDS:g} s."
+                return "ended", f"{_named(template)}: it takes more than {SECONDS:g} s."
             answer: tuple[str, str] = connection.recv()
         except (EOFError, OSError):
-            return "ended", f"{_named(template)}: it ends its process, of too much memory or too deep a recursion."
+            return "ended", f"{_named(template)}: it crashed its process (too much memory, or too deep a recursion)."
         return answer
 
     def _begin(self) -> Connection[Any, Any]:
-        # forking takes no time, and what is loaded here need not be loaded again; elsewhere it is not safe
+        # forking is fast and shares what is loaded; on other systems it is not safe
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         ours: Connection[Any, Any]
         ours, theirs = context.Pipe()
@@ -228,7 +228,7 @@ class Worker:
         return ours
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         if self._connection is not None:
             self._connection.close()
             self._process.kill()
@@ -258,7 +258,7 @@ def _serve(connection: Connection[Any, Any], render: Renderer) -> None:
 
 
 def _limit_memory() -> None:
-    """Let this process take no more than :data:`MEMORY` beside what it has, where the system says what that is."""
+    """Limit this process to :data:`MEMORY` beyond what it has, where the system reports that."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,46 +1,31 @@
-"""What a task file says: the typed view of our YAML files, read without importing the functions they name."""
+"""Tasks and groups as the rest of the code sees them, read without importing the functions that they name."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.packages import OURS, LeftOut, warn
-from medtasks.prompts import HASH_LENGTH, template_hash
+from medtasks.files import short_hash
+from medtasks.packages import OURS, warn
+from medtasks.prompts import template_hash
+from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
+from medtasks.task_model import GroupFile, Metadata, load_task
 
 __all__ = ["TaskSpec", "filter_name", "leaf_tasks", "load_spec", "load_specs"]
 
 
-class Metadata(BaseModel):
-    """The ``metadata`` block of a task or group file; ``pooled`` are a group's metrics beside those of its tasks,
-    ``learned`` a task's metrics that a model computes over all of its samples at once; ``rubrics`` are those under
-    which a judge may score the task's responses, the one that is always shown first;
-    ``compare_with`` is the task or group that asks the same questions in the plain way."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    version: float
-    benchmark: str
-    title: str
-    breakdowns: tuple[str, ...] = ()
-    pooled: tuple[str, ...] = ()
-    learned: tuple[str, ...] = ()
-    rubrics: tuple[str, ...] = ()
-    compare_with: str | None = None
-
-
 class TaskSpec(BaseModel):
-    """One task or group as its YAML file (with its includes) states it."""
+    """One task or group as its YAML file states it.
+
+    ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,14 +33,14 @@ class TaskSpec(BaseModel):
     kind: Literal["task", "group"]
     path: Path
     metadata: Metadata
-    members: tuple[str, ...] = Field((), description="names of a group's tasks and groups")
+    members: tuple[str, ...] = ()
     template: str | None = None
     stage1_template: str | None = None
     metrics: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     generation: dict[str, Any] = {}
     cluster_key: str | None = None
-    resolved: dict[str, Any] = Field({}, repr=False, description="the YAML with its includes merged")
+    resolved: dict[str, Any] = Field(default={}, repr=False)
 
     @property
     def prompt_hash(self) -> str | None:
@@ -67,74 +52,30 @@ class TaskSpec(BaseModel):
     @property
     def yaml_hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count)."""
-        text = json.dumps(self.resolved, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which ``!function a.b`` stays the text ``a.b``."""
-
-
-_Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))  # type: ignore[arg-type]
-
-
-def _merged(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    if path in above:
-        raise MedtasksError(f"{path}: field `include`: the file includes itself; fix it.")
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
-    if not isinstance(content, dict):
-        raise MedtasksError(f"{path}: holds {type(content).__name__}, expected a mapping of task keys.")
-    include = content.pop("include", None)
-    if include is not None and not isinstance(include, str):
-        raise MedtasksError(f"{path}: field `include` is {include!r}, expected the name of a file; fix it.")
-    base = _merged(path.parent / include, (*above, path)) if include else {}
-    return {**base, **content}
+        return short_hash(json.dumps(self.resolved, sort_keys=True, ensure_ascii=False))
 
 
 @functools.cache
-def _load(path: Path, kind: Literal["task", "group"]) -> TaskSpec:
-    content = _merged(path)
-    name = content.get(kind)
-    if name != path.stem:
-        raise MedtasksError(f"{path}: `{kind}` is {name!r}, expected {path.stem!r}, the name of the file.")
-    try:
+def _load(path: Path) -> TaskSpec:
+    file, source = load_task(path)
+    content = {key: value for key, value in source.content.items() if key != "dataset_kwargs"}
+    if isinstance(file, GroupFile):
         return TaskSpec(
-            name=name,
-            kind=kind,
-            path=path,
-            metadata=Metadata.model_validate(content.get("metadata")),
-            members=tuple(content["task"]) if kind == "group" else (),
-            template=(content.get("lmms_eval_specific_kwargs") or {}).get("template"),
-            stage1_template=(content.get("lmms_eval_specific_kwargs") or {}).get("stage1_template"),
-            metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),
-            filters=tuple(
-                filter_name(step["function"])
-                for pipeline in content.get("filter_list", ())
-                for step in pipeline["filter"]
-            ),
-            generation=content.get("generation_kwargs") or {},
-            cluster_key=content.get("cluster_key"),
-            resolved={key: value for key, value in content.items() if key != "dataset_kwargs"},
+            name=file.group, kind="group", path=path, metadata=file.metadata, members=file.task, resolved=content
         )
-    except ValidationError as error:
-        raise MedtasksError(f"{path}: {'; '.join(map(_told, error.errors()))}.") from error
-    except (AttributeError, KeyError, TypeError) as error:
-        raise MedtasksError(
-            f"{path}: breaks the schema of task files ({type(error).__name__}: {error}); `medtasks validate {path}` "
-            "says where."
-        ) from error
-
-
-def _told(error: Any) -> str:
-    """One thing that the schema refuses, with the key that may have been meant."""
-    field = ".".join(str(part) for part in error["loc"])
-    if error["type"] != "extra_forbidden":
-        return f"field `{field}`: {error['msg']}"
-    near = get_close_matches(field, Metadata.model_fields, n=1)
-    return f"the key `{field}` is unknown{f' (did you mean `{near[0]}`?)' if near else ''}"
+    return TaskSpec(
+        name=file.task,
+        kind="task",
+        path=path,
+        metadata=file.metadata,
+        template=file.lmms_eval_specific_kwargs.template,
+        stage1_template=file.lmms_eval_specific_kwargs.stage1_template,
+        metrics=tuple(entry.metric for entry in file.metric_list),
+        filters=tuple(filter_name(step.function) for pipeline in file.filter_list for step in pipeline.filter),
+        generation=content["generation_kwargs"],
+        cluster_key=file.cluster_key,
+        resolved=content,
+    )
 
 
 def filter_name(path: str) -> str:
@@ -149,18 +90,18 @@ def filter_name(path: str) -> str:
 def load_specs() -> dict[str, TaskSpec]:
     """All tasks and groups by name.
 
-    Of other packages those are left out whose file breaks the schema, with a warning, and those whose code cannot be
-    used, of which :mod:`medtasks.plugin` warns.
+    A faulty file of another package is left out with a warning; :mod:`medtasks.plugin` warns of packages whose code
+    cannot be used.
 
     Raises:
-        MedtasksError: one of our files breaks the schema; names file and field.
+        MedtasksError: one of our files is faulty; names file, line and field.
     """
     specs = {}
-    for name, kind, path in task_files():
-        ours = owner_of(path).distribution == OURS
+    for name, _, path in task_files():
+        ours = owner_of(path).ours
         try:
-            if ours or _without_code(path) is None:
-                specs[name] = _load(path, kind)
+            if ours or not _is_left_out(path):
+                specs[name] = _load(path)
         except MedtasksError as error:
             if ours:
                 raise
@@ -168,11 +109,12 @@ def load_specs() -> dict[str, TaskSpec]:
     return specs
 
 
-def _without_code(path: Path) -> LeftOut | None:
-    """Why nothing of the package of a task file can be used; None where it can."""
+def _is_left_out(path: Path) -> bool:
+    """Whether the code of a task file's package cannot be used."""
     from medtasks.registry import code_left_out
 
-    return code_left_out(owner_of(path))
+    owner = owner_of(path)
+    return not owner.ours and code_left_out(owner) is not None
 
 
 @functools.cache
@@ -185,24 +127,22 @@ def load_spec(name: str) -> TaskSpec:
 
     Raises:
         UsageError: there is none of that name.
-        MedtasksError: its file breaks the schema, or the code of its package cannot be used.
+        MedtasksError: its file is faulty, or the code of its package cannot be used.
     """
-    for found, kind, path in task_files():
-        if found == name:
-            owner = owner_of(path)
-            if owner.distribution != OURS and _without_code(path) is not None:
-                raise MedtasksError(
-                    f"task {name!r} cannot be used: `medtasks doctor` says why {owner.owner} is left out."
-                )
-            return _load(path, kind)
-    raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
+    path = next((path for found, _, path in task_files() if found == name), None)
+    if path is None:
+        raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
+    if _is_left_out(path):
+        owner = owner_of(path).owner
+        raise MedtasksError(f"task {name!r} cannot be used; `medtasks doctor` shows why {owner} is left out.")
+    return _load(path)
 
 
 def leaf_tasks(name: str) -> tuple[str, ...]:
     """Names of the tasks that ``name`` stands for: itself, or a group's, in order, each once.
 
     Raises:
-        UsageError: there is none of that name, or a group holds one that there is not, or itself.
+        UsageError: there is none of that name, or a group holds an unknown member, or itself.
     """
     return tuple(dict.fromkeys(_leaves(name, ())))
 
@@ -214,11 +154,9 @@ def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
         return
     known = {found for found, _, _ in task_files()}
     for number, member in enumerate(spec.members):
-        place = f"{spec.path}: field `task[{number}]`: {member!r}"
+        place = f"{spec.path}: field `task[{number}]` is {member!r}"
         if member not in known:
-            near = get_close_matches(member, known, n=1)
-            meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise UsageError(f"{place} is no task or group{meant}; correct it.")
+            raise UsageError(f"{place}, expected a task or group{suggestion(member, known)}; correct it.")
         if member in (*above, name):
-            raise UsageError(f"{place} holds the group again, expected groups that end in tasks; remove it.")
+            raise UsageError(f"{place}, which holds this group; expected groups that end in tasks; remove it.")
         yield from _leaves(member, (*above, name))

@@ -1,4 +1,4 @@
-"""Which task files there are, told from the folder layout alone: light enough for lmms-eval's start-up."""
+"""Which task files there are, from the directory layout alone: fast enough for lmms-eval's start-up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["owner_of", "task_directory", "task_files"]
 
 
 def task_directory() -> Path:
-    """The directory below which our task files lie, as ``medtasks path`` prints it and ``--include_path`` wants it."""
+    """The directory of our task files, which ``medtasks path`` prints for ``--include_path``."""
     return Path(medtasks.__path__[0]) / "benchmarks"
 
 
 def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
-    """Name, kind and file of every task and group, ours and other packages', by name, from the folder layout alone.
+    """Name, kind and file of every task and group, ours and other packages', by name.
 
-    A file's stem is its task's name, groups live in ``groups/``, shared parts start with an underscore: so
-    the harness can be told what there is without parsing any YAML (target S6).
+    A file's stem is its task's name, groups are in ``groups/``, shared parts start with an underscore: so the harness
+    can list tasks without parsing any YAML (target S6).
     """
     yield from _below(tuple(package.tasks for package in task_packages()))
 
@@ -40,7 +40,7 @@ def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group
 
 
 def owner_of(path: Path) -> TaskPackage:
-    """The package that the task file ``path`` belongs to; ours where nobody claims it."""
+    """The package that the task file ``path`` belongs to; ours by default."""
     return _owner(path, task_packages())
 
 

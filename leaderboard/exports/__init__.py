@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
 
 from ..board import Board
 from .numbers import safe_name

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks.errors import UsageError
+from medtasks.files import temporary_beside
 from medtasks.results.swap import recover, swap
-from medtasks.temporary import temporary_beside
 
 from ..board import Board
 from .data import write_data

@@ -131,19 +131,17 @@ def _limited(config: JudgeConfig, **limits: int | None) -> JudgeConfig:
 
 
 def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
+    from medtasks.files import replaced
     from medtasks.judge.config import default_store
     from medtasks.judge.store import VerdictStore
     from medtasks.results.adjudication import exported
 
-    lines, partial = 0, path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with VerdictStore(config.store or default_store()) as store, partial.open("w", encoding="utf-8") as stream:
-            for line in exported(judged, store):
-                stream.write(line + "\n")
-                lines += 1
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        VerdictStore(config.store or default_store()) as store,
+        replaced(path) as partial,
+        partial.open("w", encoding="utf-8") as stream,
+    ):
+        lines = sum(stream.write(line + "\n") > 0 for line in exported(judged, store))
     write(f"  {lines:,} judged or unjudged responses exported: {path}")
 
 

@@ -30,7 +30,8 @@ def new(
         ),
     ] = Variant.mcq,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write, empty or new (default: PACKAGE).", show_default=False)
+        Path | None,
+        typer.Option("--out", help="Directory, empty or new (default: PACKAGE).", show_default=False),
     ] = None,
     benchmark: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""``medtasks validate``: are tasks and prepared data what a run, and a reviewer, may rest on."""
+"""``medtasks validate``: can a run, and a reviewer, rely on tasks and prepared data?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtasks.cli.console import Layout, progress, table, write
 
 if TYPE_CHECKING:
     from medtasks.packages import TaskPackage
-    from medtasks.validation import Finding
+    from medtasks.validation.findings import Finding
 
 __all__ = ["validate"]
 
@@ -23,15 +23,15 @@ __all__ = ["validate"]
 def validate(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="Benchmarks, tasks, groups, task files or folders (default: all that is prepared)."),
+        typer.Argument(help="Benchmarks, tasks, groups, task files or directories (default: all that is prepared)."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave pictures and frames undecoded, and how scores behave unchecked.")
+        bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
     ] = False,
     processes: Annotated[
-        bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare; slow.")
+        bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare (slow).")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
     layout: Annotated[
         Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
     ] = Layout.table,
@@ -39,9 +39,9 @@ def validate(
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
     from medtasks.packages import without_warnings
-    from medtasks.validation import as_annotations, as_sarif, failed
+    from medtasks.validation.report import as_annotations, as_sarif, failed
 
-    with without_warnings():  # the findings say it
+    with without_warnings():  # the findings cover them
         chosen = _chosen(what or [])
         data = _data(chosen.benchmarks, quick)
         tasks = _tasks(chosen, quick, processes)
@@ -61,7 +61,7 @@ def validate(
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Benchmarks whose data are checked, names of tasks and groups, paths; packages that bring any of them."""
+    """Benchmarks whose data are checked, tasks and groups, paths, and the packages that provide them."""
 
     benchmarks: list[str]
     names: list[str]
@@ -70,7 +70,7 @@ class _Chosen:
 
 
 def _chosen(what: Sequence[str]) -> _Chosen:
-    """What ``what`` names; all that is prepared where it names nothing."""
+    """What ``what`` names; all that is prepared if it is empty."""
     from medtasks.errors import NotPreparedError
     from medtasks.packages import task_packages
     from medtasks.registry import all_benchmarks
@@ -92,9 +92,9 @@ def _chosen(what: Sequence[str]) -> _Chosen:
 
 
 def _benchmarks_of(files: Mapping[str, Path]) -> dict[str, str]:
-    """The benchmark of each task and group; of one whose file is at fault that of its folder, if it says none."""
+    """The benchmark of each task and group; a faulty file without one takes that of its directory."""
     from medtasks.spec import load_specs
-    from medtasks.validation.task_text import read_task
+    from medtasks.task_source import read_task
 
     specs = load_specs()
     found: dict[str, str] = {}
@@ -118,13 +118,13 @@ def _is_prepared(benchmark: str) -> bool:
         open_prepared(benchmark)
     except NotPreparedError:
         return False
-    except MedtasksError:  # the checks say what is wrong with them
+    except MedtasksError:  # the checks report what is wrong with them
         return True
     return True
 
 
 def _installed_below(paths: Sequence[Path]) -> list[str]:
-    """Tasks and groups whose installed file is one of these, or below one: only of these can the scoring be run."""
+    """Tasks and groups whose installed file is at or below one of ``paths``: only their scoring can be run."""
     from medtasks.task_files import task_files
 
     given = {path.resolve() for path in paths}
@@ -132,11 +132,11 @@ def _installed_below(paths: Sequence[Path]) -> list[str]:
 
 
 def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
-    """Findings about prepared data, by benchmark; data that cannot be opened are one, and the others are checked."""
+    """Findings about prepared data, by benchmark; data that cannot be opened are a finding, and the rest is checked."""
     from medtasks.data.store import open_prepared
     from medtasks.errors import MedtasksError, NotPreparedError
-    from medtasks.validation import validate_prepared
-    from medtasks.validation.findings import Finding
+    from medtasks.validation.findings import found
+    from medtasks.validation.prepared import validate_prepared
 
     unopened: dict[str, Finding] = {}
     for name in benchmarks:
@@ -145,20 +145,23 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
-            unopened[name] = Finding("error", "records", name, str(error))
-    found = {}
+            unopened[name] = found("MT401", name, str(error))
+    findings = {}
     for name in benchmarks:
         if name in unopened:
-            found[name] = [unopened[name]]
+            findings[name] = [unopened[name]]
             continue
         with progress(f"checking {name}") as bar:
-            found[name] = validate_prepared(name, decode=not quick, progress=bar)
-    return found
+            findings[name] = validate_prepared(name, decode=not quick, progress=bar)
+    return findings
 
 
 def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
     """Findings about packages, task files with their documents, and how scores behave."""
-    from medtasks.validation import validate_behaviour, validate_packages, validate_processes, validate_tasks
+    from medtasks.validation.behaviour import validate_behaviour
+    from medtasks.validation.packages import validate_packages
+    from medtasks.validation.processes import validate_processes
+    from medtasks.validation.tasks import validate_tasks
 
     findings = validate_packages(chosen.packages)
     if chosen.names or chosen.paths:
@@ -171,7 +174,7 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
     if scored and not quick:
         with progress("checking how scores behave") as bar:
             behaviour = validate_behaviour(scored, progress=bar)
-        # that there are no documents to score is said above, with the reason
+        # why there are no documents to score is reported above
         findings += [one for one in behaviour if one.code != "MT500" or not without]
     if scored and processes:
         findings += validate_processes(scored)
@@ -179,7 +182,7 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
 
 
 def _leaves(names: Iterable[str]) -> list[str]:
-    """The tasks that ``names`` stand for, but those whose files are at fault, of which there are findings."""
+    """The tasks that ``names`` include, without those whose files are faulty, which is reported."""
     from medtasks.errors import MedtasksError
     from medtasks.spec import leaf_tasks
 
@@ -191,7 +194,7 @@ def _leaves(names: Iterable[str]) -> list[str]:
 
 
 def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -> None:
-    from medtasks.validation import COLUMNS, as_rows, summary
+    from medtasks.validation.report import COLUMNS, as_rows, summary
 
     for name, findings in data.items():
         errors = sum(one.severity == "error" for one in findings)

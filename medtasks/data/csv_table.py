@@ -6,9 +6,9 @@ import csv
 import io
 from pathlib import Path
 
-from medtasks.data.files import read_regular
 from medtasks.data.records import Where
 from medtasks.errors import DataError
+from medtasks.files import read_regular
 
 __all__ = ["read_csv_rows"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks.data.files import MAX_PICTURE_BYTES
 from medtasks.data.media import decode_image
 from medtasks.errors import DataError, MediaError
+from medtasks.files import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
     from httpx import Client, Response

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.files import read_lines
 from medtasks.data.records import Where
 from medtasks.errors import DataError
+from medtasks.files import read_lines
 
 __all__ = ["SourceRow", "read_json_list", "read_json_stream", "read_jsonl"]
 

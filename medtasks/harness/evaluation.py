@@ -134,9 +134,9 @@ class _Evaluation:
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
+        from medtasks.files import remove_abandoned
         from medtasks.results.answers import AnswerStore, read_answers
         from medtasks.results.asking import Asker
-        from medtasks.temporary import remove_abandoned
 
         from .requests import Requests
         from .response_cache import fit_to_data

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MedtasksError
+from medtasks.files import replaced
 
 if TYPE_CHECKING:
     from medtasks.results.run import CollectedRun
@@ -80,9 +81,8 @@ def renew_numbers(folder: Path, run: Any) -> Path | None:
                     results[kind][name].update(_numbers(scores, errors[name]))
         if isinstance(results.get(KEY), dict):
             results[KEY]["intervals"] = run.intervals()
-        partial = path.with_name(f".{path.name}.partial")
-        partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
-        partial.replace(path)
+        with replaced(path) as partial:
+            partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise MedtasksError(
             f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."

@@ -6,7 +6,6 @@ A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -19,10 +18,12 @@ import yaml
 from pydantic import ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.files import short_hash
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
 from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
 from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
-from medtasks.prompts import HASH_LENGTH, render, template_hash, template_variables
+from medtasks.prompts import render, template_hash, template_variables
+from medtasks.schema import first_problem
 
 __all__ = [
     "Aspect",
@@ -112,9 +113,7 @@ def read_rubric(path: Path) -> Rubric:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "(rubric)"
-        raise MedtasksError(f"{path}: field `{field}`: {first['msg']}.") from error
+        raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
     if rubric.name != path.stem:
         raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
     wanted = template_variables(rubric.template)
@@ -136,7 +135,7 @@ def rubric_hash(rubric: Rubric) -> str:
         template_hash(rubric.template),
     ]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+    return short_hash(text)
 
 
 def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.cache import cache_root
+from medtasks.files import temporary_beside
 from medtasks.metrics.base import MetricUnavailableError
-from medtasks.temporary import temporary_beside
 
 __all__ = ["VERSION", "corpus", "fingerprint", "synonyms", "unavailable"]
 

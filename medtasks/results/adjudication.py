@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.files import canonical_json
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.families import read_families
@@ -16,7 +17,6 @@ from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.judgement import REPAIR
 from medtasks.judge.rubric import Rubric, load_rubric
 from medtasks.judge.store import VerdictStore
-from medtasks.results.files import canonical_json
 from medtasks.results.folder import RunRecord
 from medtasks.results.judged import judged_document, judged_threshold
 from medtasks.results.judging import NothingJudged, judge_samples, judgeable_tasks

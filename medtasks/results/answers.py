@@ -20,10 +20,10 @@ from typing import IO, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.prompts import HASH_LENGTH
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json, replaced, short_hash
 from medtasks.results.manifest import RunManifest
 from medtasks.results.replies import Reply
+from medtasks.schema import first_problem
 
 __all__ = [
     "SUFFIX",
@@ -58,7 +58,7 @@ class Slot:
     @property
     def key(self) -> tuple[str, int, int, str, bool]:
         """Equal for equal requests; the prompt by its hash."""
-        return (self.task, self.doc_id, self.repeat, _hash(self.prompt), self.outcome)
+        return (self.task, self.doc_id, self.repeat, short_hash(self.prompt), self.outcome)
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,8 @@ class AnswerStore:
 
     def write_plan(self, plan: Plan) -> None:
         """Say what is asked, for :func:`read_plan`; replaces what was said before in one step."""
-        partial = self.folder / f".{PLAN}.{os.getpid()}"
-        partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
-        partial.replace(self.folder / PLAN)
+        with replaced(self.folder / PLAN) as partial:
+            partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append replies; they survive a crash of the process and of the machine from then on."""
@@ -208,9 +207,7 @@ def read_plan(folder: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(f"{path}: field `{place}`: {first['msg']}; run the command again.") from error
+        raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
     except OSError as error:
         raise MedtasksError(f"{path}: cannot be read ({error.strerror}).") from error
 
@@ -222,7 +219,3 @@ def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Ans
         if answer.slot.task == task and answer.slot.outcome:
             found.setdefault(answer.slot.doc_id, {})[answer.slot.repeat] = answer
     return found
-
-
-def _hash(prompt: str) -> str:
-    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, UsageError
+from medtasks.files import file_sha256
 from medtasks.results.folder import RunRecord
 from medtasks.results.foreign import Joined, Layout, Prediction, join, read_predictions
 from medtasks.results.imported import with_verdicts
@@ -122,7 +122,7 @@ def _record(
             "model": model,
             "predictions": path.name,
             "layout": layout,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "sha256": file_sha256(path),
         },
         settings={},
         tasks=facts,

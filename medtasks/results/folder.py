@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks.errors import DataError, UsageError
+from medtasks.files import canonical_json, temporary_beside
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
-from medtasks.temporary import temporary_beside
+from medtasks.schema import first_problem
 
 __all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
 
@@ -105,10 +105,7 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
     try:
         manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        told = f" (field `{field}`: {first['msg']})" if field else ""
-        raise DataError(f"{path}: not the manifest of a run{told}; restore it.") from error
+        raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
     files = sorted((directory / "samples").glob("*.jsonl"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.errors import UsageError
+from medtasks.files import canonical_json, short_hash
 from medtasks.judge.families import same_family
 from medtasks.judge.rubric import Rubric, load_rubric, rubric_hash
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.prompts import HASH_LENGTH
-from medtasks.results.files import canonical_json
 from medtasks.results.foreign import Prediction
 from medtasks.results.judged import is_asked, judged_document, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
@@ -111,7 +109,7 @@ def _facts(
         tasks=tasks,
         judges={judge: identity},
         combine="majority",
-        judge_hash=hashlib.sha256(content.encode()).hexdigest()[:HASH_LENGTH],
+        judge_hash=short_hash(content),
         threshold=COVERAGE,
         asked=asked,
         judged=asked - unjudged.total(),

@@ -5,14 +5,13 @@ Nothing is asked here (:mod:`medtasks.results.judging` does that): the same verd
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
+from medtasks.files import short_hash
 from medtasks.judge.ensemble import bounds, combine
 from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, total
-from medtasks.prompts import HASH_LENGTH
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import FAILED, JudgedResponse, JudgedScore, Limits, Sample
@@ -33,7 +32,7 @@ __all__ = [
 
 def text_hash(text: str) -> str:
     """First 16 hex digits of the SHA-256 of a judged text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+    return short_hash(text)
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:

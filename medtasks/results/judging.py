@@ -14,6 +14,7 @@ from typing import Any
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.files import canonical_json, short_hash
 from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.client import JudgeClient, Spent
@@ -26,8 +27,7 @@ from medtasks.judge.judgement import Adjudication, Judgement, Question
 from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
 from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.prompts import HASH_LENGTH, template_hash
-from medtasks.results.files import canonical_json
+from medtasks.prompts import template_hash
 from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
@@ -277,7 +277,7 @@ def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: 
     parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:
         parts.append(rule)
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:HASH_LENGTH]
+    return short_hash(canonical_json(parts))
 
 
 _SAMPLE = re.compile(r"^sample \S+: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,12 @@ import medtasks
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP, frame_cap
+from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
-from medtasks.prompts import HASH_LENGTH
 from medtasks.registry import get_benchmark
-from medtasks.results.files import canonical_json
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
 
@@ -204,7 +202,7 @@ def protocol_hash(
         **({"presentation": dict(presentation)} if presentation else {}),
         **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
     }
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:HASH_LENGTH]
+    return short_hash(canonical_json(parts))
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:

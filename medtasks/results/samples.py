@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
-from medtasks.results.files import canonical_json
+from medtasks.files import canonical_json
+from medtasks.schema import first_problem
 
 __all__ = [
     "FAILED",
@@ -195,10 +196,7 @@ def read_samples(path: Path) -> list[Sample]:
         try:
             samples.append(Sample.model_validate_json(line))
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            place = f"field `{field}`: " if field else ""  # a line that is not valid JSON has no field
-            raise DataError(f"{path}, line {number}: {place}{first['msg']}; restore it.") from error
+            raise DataError(f"{path}, line {number}: {first_problem(error)}; restore it.") from error
     return samples
 
 

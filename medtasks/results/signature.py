@@ -5,16 +5,14 @@ In the spirit of sacrebleu's: ``key:value`` parts between bars, the metric's own
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
 from medtasks.errors import UsageError
-from medtasks.prompts import HASH_LENGTH
+from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.results.elsewhere import PROMPT
-from medtasks.results.files import canonical_json
 from medtasks.results.manifest import RunManifest
 
 __all__ = ["differences", "format_signature", "parse_signature", "signature"]
@@ -219,4 +217,4 @@ def _combined(values: Mapping[str, str]) -> str:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+    return short_hash(canonical_json(value))

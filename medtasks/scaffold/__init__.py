@@ -1,42 +1,50 @@
-"""A package of tasks to start from: what ``medtasks new`` writes.
+"""``medtasks new``: a package of tasks to start from.
 
-The files lie below ``files/`` as Jinja templates with the delimiters ``<< >>`` and ``<% %>``, since what they hold has
-templates of its own. ``__module__`` and ``__benchmark__`` in a path stand for the package's module and its benchmark.
+Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they contain templates of
+their own. ``__module__`` and ``__benchmark__`` in a path become the names of the package's module and its benchmark.
 """
 
 from __future__ import annotations
 
+import keyword
+import re
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
 from medtasks.errors import UsageError
-from medtasks.scaffold.names import Names, names_of
 
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]
 
 VARIANTS = ("mcq", "open", "streaming")
-"""What can be scaffolded: multiple choice, open answers with a judge, and questions that a stream is asked again."""
+"""Multiple choice, open answers with a judge, and questions that are asked again along a stream."""
+
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a name as the packaging standards have it
+_BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_MOST = 40
+_TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
-    """Write an installable package of tasks into ``folder``, and say which files that are.
+    """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
 
     Args:
-        folder: where to; made where it is not there, refused where it holds anything.
-        name: the name that the package is to be installed under, such as ``acme-bench``.
+        folder: where to write.
+        name: the name to install the package under, such as ``acme-bench``.
         variant: one of :data:`VARIANTS`.
-        benchmark: what its benchmark and group are called; the module's name where absent.
+        benchmark: the name of its benchmark and group; by default the module's.
 
     Raises:
-        UsageError: a name cannot be used, there is no such variant, or the folder is not empty.
+        UsageError: a name cannot be used, there is no such variant, or the directory is not empty.
     """
     if variant not in VARIANTS:
         raise UsageError(f"variant {variant!r} is unknown; choose from {', '.join(VARIANTS)}.")
     names = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: there is something already; name an empty or new folder with --out.")
+        raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
     rendered = dict(_rendered(names, variant))
     written = []
     for path, text in sorted(rendered.items()):
@@ -48,7 +56,7 @@ def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: s
 
 
 def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
-    """Path and text of every file; all are made before the first is written."""
+    """Path and text of every file; all are rendered before the first is written."""
     environment = Environment(
         variable_start_string="<<",
         variable_end_string=">>",
@@ -59,7 +67,7 @@ def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # what is made are source files, no page
+        autoescape=False,  # source files, not HTML
     )
     values = {
         "package": names.package,
@@ -74,3 +82,66 @@ def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
             path = source.relative_to(root).as_posix().removesuffix(".j2")
             target = path.replace("__module__", names.module).replace("__benchmark__", names.benchmark)
             yield target, environment.from_string(source.read_text(encoding="utf-8")).render(values)
+
+
+@dataclass(frozen=True)
+class Names:
+    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
+
+    package: str
+    module: str
+    benchmark: str
+
+    @property
+    def title(self) -> str:
+        """The benchmark's name in tables."""
+        return self.benchmark.replace("_", " ").capitalize()
+
+
+def names_of(package: str, benchmark: str | None = None) -> Names:
+    """The names of the package called ``package``.
+
+    >>> names_of("Acme-Bench").module
+    'acme_bench'
+
+    Raises:
+        UsageError: the name is not valid for a package, module or benchmark, or medtasks or lmms-eval has a task of it.
+    """
+    if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
+        raise UsageError(
+            f"package name {package!r}: expected at most {_MOST} letters, digits, '-', '_' and '.', "
+            "beginning and ending with a letter or digit, such as acme-bench; choose another."
+        )
+    module = re.sub(r"[-_.]+", "_", package).lower()
+    if not module.isidentifier() or keyword.iskeyword(module):
+        raise UsageError(
+            f"package name {package!r} would be imported as {module}, which cannot be a module's name; begin with a "
+            "letter, and avoid Python's keywords."
+        )
+    if module in _TAKEN or module in sys.stdlib_module_names:
+        raise UsageError(f"package name {package!r} would be imported as {module}, which exists; choose another.")
+    chosen = module if benchmark is None else benchmark
+    if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
+        raise UsageError(
+            f"benchmark name {chosen!r}: expected at most {_MOST} small letters and digits in words joined by '_', "
+            "such as acme_dots; name another with --benchmark."
+        )
+    _refuse_taken(chosen)
+    return Names(package, module, chosen)
+
+
+def _refuse_taken(benchmark: str) -> None:
+    from medtasks.harness.names import harness_names
+    from medtasks.packages import task_packages
+    from medtasks.registry import plugin_of
+
+    packages = [package for package in task_packages() if package.ours]
+    ours = {path.stem for package in packages for path in package.task_files()}
+    ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}
+    if benchmark in ours:
+        raise UsageError(f"benchmark name {benchmark!r} is medtasks's own; name another with --benchmark.")
+    if benchmark in harness_names():
+        raise UsageError(
+            f"benchmark name {benchmark!r} is one of lmms-eval's own, which --tasks would run; name another with "
+            "--benchmark."
+        )

@@ -1,4 +1,4 @@
-"""What a task's documents alone can be answered with: perfectly, stubbornly, not at all, mixed up, in a mess."""
+"""Answers derived from a task's documents: perfect, trivial and shuffled ones, and malformed responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESSY: Mapping[str, str] = {
     "unclosed": '<think>I wonder whether {{ target }} {% if %} ${ \\boxed{ ```json {"answer": ',
     "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
 }
-"""Responses that models do give now and then, by what is odd about them."""
+"""Malformed responses as models sometimes give them, by kind."""
 
 _SEED = 0
 
@@ -31,10 +31,10 @@ def perfect_answers(documents: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Answers that need no look at the question, by what they are called.
+    """Answers that ignore the question, by name.
 
-    ``constant`` and ``commonest`` say the same to every question, ``abstain`` what the task wants from a model that
-    cannot tell (left out where a document does not say), ``early`` answers streams before there is anything to see.
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
+    (left out if a document lacks one), ``early`` answers streams before there is anything to see.
     """
     questions = _questions(documents)
     perfect = [oracle(question) for question in questions]
@@ -53,10 +53,10 @@ def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[st
 
 
 def shuffled(answers: Sequence[str]) -> list[str] | None:
-    """The same answers given to other documents; None where all are equal.
+    """The same answers assigned to other documents; None if all are equal.
 
-    As many documents as can be get an answer that differs from their own: all of them, where no answer is that of more
-    than half.
+    As many documents as possible get an answer other than their own: all of them, if no answer belongs to more than
+    half.
     """
     members: dict[str, list[int]] = {}
     for position, answer in enumerate(answers):
@@ -73,6 +73,6 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
 
 
 def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
-    """What the policies may know of each document."""
+    """What the policies may know about each document."""
     answers = sorted(str(document["target"]) for document in documents)
     return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

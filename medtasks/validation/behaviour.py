@@ -1,7 +1,7 @@
-"""``medtasks validate``, the behaviour half: do a task's scores tell right answers from others, whatever the order.
+"""The behaviour half of ``medtasks validate``: do a task's scores separate correct answers from others, in any order?
 
-No model and no harness: answers are made of the documents (:mod:`medtasks.validation.answers`) and scored by the task's
-own filter, ``process_results`` and metrics.
+No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.answers`) and scored by the
+task's own filter, ``process_results`` and metrics.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import task_documents
+from medtasks.data.prepare.job import Progress
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.registry import get_benchmark
+from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
-from medtasks.validation.codes import found, shown
-from medtasks.validation.findings import Finding, Severity
-from medtasks.validation.prepared import Progress
+from medtasks.validation.findings import Finding, Severity, found
 from medtasks.validation.ranges import TIMED, best_score, reaches, unreadable
 from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
 from medtasks.validation.values import ValueCheck
@@ -29,7 +29,7 @@ from medtasks.validation.values import ValueCheck
 __all__ = ["behaviour_findings", "named_tasks", "validate_behaviour"]
 
 FEW = 5
-"""Items below which a trivial answer may be as good as a right one by chance: then nothing is said of it."""
+"""Items below which a trivial answer may match a correct one by chance, and is not reported."""
 
 _MESSY_DOCUMENTS = 2
 
@@ -37,15 +37,15 @@ _MESSY_DOCUMENTS = 2
 def validate_behaviour(
     names: Sequence[str] | None = None, *, most: int | None = 200, progress: Progress | None = None
 ) -> list[Finding]:
-    """Findings about the scores of tasks whose data are prepared; the others are left out (the static half says so).
+    """Findings about the scores of tasks whose data are prepared; the static half reports the others.
 
-    Metrics that await a judge, that cannot be computed here, and learned ones are not looked at; whether trivial and
-    shuffled answers score less is asked where a metric has at least :data:`FEW` items.
+    Metrics that need a judge, that cannot be computed here, and learned ones are not checked; whether trivial and
+    shuffled answers score less is checked for metrics with at least :data:`FEW` items.
 
     Args:
-        names: tasks and groups (a group stands for all it holds); without names all there are.
+        names: tasks and groups (a group includes its members); without names all there are.
         most: documents of each task that are answered. None: all.
-        progress: told how many tasks are done, of how many.
+        progress: called after each task.
 
     Returns:
         Findings by task and code.
@@ -63,7 +63,7 @@ def validate_behaviour(
 
 
 def named_tasks(names: Sequence[str] | None) -> list[str]:
-    """The leaf tasks that ``names`` stand for, each once; all there are without names.
+    """The tasks that ``names`` include, each once; all there are without names.
 
     Raises:
         UsageError: there is no task of a name.
@@ -133,7 +133,7 @@ class _Behaviour:
         self._compare(oracle, best, others)
 
     def _scored(self, trial: Trial) -> dict[str, float] | None:
-        """The scores that a trial has, by metric, after all checks of its values."""
+        """The scores of a trial by metric, after all checks of its values."""
         if not self._values.sound(trial):
             return None
         scores = self._trials.scores(trial)
@@ -145,7 +145,7 @@ class _Behaviour:
         return {name: one.value for name, one in scores.metrics.items() if one.value is not None}
 
     def _readable(self, best: Mapping[str, float]) -> None:
-        """Whether each metric finds anything in the answers to compare at all."""
+        """Whether each metric finds anything to compare in the answers."""
         for name in best:
             metric = self._metrics.get(name)
             blind = [] if metric is None else unreadable(metric, self._trials.documents)
@@ -165,7 +165,7 @@ class _Behaviour:
             if metric is None or top is None or reaches(metric, value, top) or self._report.tally.has("MT511", name):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
-            # late or early by the records' own times is no fault of the scoring
+            # the records' own times may make an answer late or early, whatever the scoring
             severity: Severity | None = "warning" if name in TIMED else None
             self._report.say("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
 
@@ -192,13 +192,13 @@ class _Behaviour:
         return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
 
     def _order(self, oracle: Trial, perfect: Sequence[str]) -> None:
-        """The same samples, made and scored from the last to the first."""
+        """Make and score the same samples from the last to the first."""
         report, again = self._report, self._trials.trial("oracle, asked backwards", perfect, backwards=True)
         if again is None:
             return
         for one, other in zip(oracle.samples, again.samples, strict=True):
             if one.model_dump_json() != other.model_dump_json():
-                message = "it is scored otherwise when the documents come in the opposite order"
+                message = "its score changes when the documents come in the opposite order"
                 report.tally.add(
                     "MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state"
                 )
@@ -215,23 +215,19 @@ class _Behaviour:
             report.say("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
-        """The filtered responses when the filter is given all at once, as the harness does it."""
-        try:
+        """The filtered responses when the filter gets all at once, as from the harness."""
+        with self._report.failures("the filter fails on all responses together"):
             step = filter_class(self._trials.spec.filters[-1])()
             responses = [[self._trials.response(answer)] for answer in answers]
             made = list(step.apply(responses, [dict(one) for one in self._trials.documents]))
-        except (Exception, SystemExit) as error:
-            message = f"the filter fails on all responses together ({sentence(error)}); fix it."
-            self._report.say("MT507", "", message, error=error)
-            return []
-        if len(made) != len(answers):
-            message = f"the filter gives {len(made)} of {len(answers)} responses; return one for each document."
+            if len(made) == len(answers):
+                return [one if isinstance(one, str) else next(iter(one), "") for one in made]
+            message = f"the filter returns {len(made)} of {len(answers)} responses; return one for each document."
             self._report.say("MT507", "", message)
-            return []
-        return [one if isinstance(one, str) else next(iter(one), "") for one in made]
+        return []
 
     def _messy(self) -> None:
-        """Responses as models give them at their worst, to the first documents."""
+        """Malformed responses to the first documents."""
         for document in self._trials.documents[:_MESSY_DOCUMENTS]:
             for kind, response in MESSY.items():
                 try:
@@ -271,12 +267,12 @@ def _listed(names: Sequence[str], scores: Mapping[str, float]) -> str:
 
 
 def _first_below(trial: Trial, metric: Metric, top: float) -> str:
-    """The first sample that keeps the score down, where samples have scores."""
+    """The first sample with a lower score, if samples have scores."""
     for sample in trial.samples:
         score = sample.scores.get(metric.name)
         if score is not None and not reaches(metric, score, top):
             said = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
-            return f"; of sample {shown(sample.sample_id)} {said}"
+            return f"; in sample {shown(sample.sample_id)} {said}"
     return ""
 
 

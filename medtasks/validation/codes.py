@@ -1,19 +1,16 @@
-"""The codes of findings: what each stands for, and how bad it is. A code never changes its meaning."""
+"""The codes of findings: what each stands for, and how severe it is. A code never changes its meaning."""
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from medtasks.validation.findings import Finding, Place, Severity
+__all__ = ["RULES", "Rule", "Severity"]
 
-__all__ = ["RULES", "Rule", "found", "shown", "suggestion"]
+Severity = Literal["error", "warning", "note"]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What a code stands for."""
 
     code: str
@@ -24,26 +21,26 @@ class Rule:
 _RULES: tuple[Rule, ...] = (
     # task files
     Rule("MT101", "error", "YAML cannot be read"),
-    Rule("MT102", "error", "YAML is no mapping of keys"),
-    Rule("MT103", "error", "key stands twice"),
+    Rule("MT102", "error", "file is not a mapping of keys"),
+    Rule("MT103", "error", "duplicate key"),
     Rule("MT104", "error", "included file is missing"),
-    Rule("MT105", "error", "files include each other in a circle"),
+    Rule("MT105", "error", "circular include"),
     Rule("MT106", "error", "name differs from the file's"),
     Rule("MT107", "error", "unknown key"),
     Rule("MT108", "error", "unknown metadata key"),
-    Rule("MT109", "error", "value of a wrong type"),
+    Rule("MT109", "error", "value is of a wrong type or out of range"),
     Rule("MT110", "error", "required key is missing"),
     Rule("MT111", "error", "required metadata is missing"),
     Rule("MT112", "error", "value is not allowed"),
     Rule("MT113", "error", "generation settings contradict each other"),
-    Rule("MT114", "error", "entry stands twice"),
-    Rule("MT115", "error", "task among groups, or group among tasks"),
-    Rule("MT116", "warning", "file is never looked at"),
+    Rule("MT114", "error", "duplicate entry"),
+    Rule("MT115", "error", "task in groups/, or group outside of it"),
+    Rule("MT116", "warning", "file is never read"),
     Rule("MT117", "warning", "unknown generation setting"),
     Rule("MT118", "note", "shared part that nothing includes"),
-    Rule("MT119", "error", "two files have one task name"),
+    Rule("MT119", "error", "two files have the same task name"),
     Rule("MT120", "error", "function cannot be imported"),
-    Rule("MT121", "error", "imported thing cannot do what it is named for"),
+    Rule("MT121", "error", "imported object is not of the expected kind"),
     Rule("MT123", "error", "unknown filter"),
     Rule("MT124", "error", "unknown metric"),
     Rule("MT125", "error", "unknown aggregation"),
@@ -54,44 +51,44 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT130", "error", "unknown benchmark"),
     Rule("MT131", "error", "unknown task to compare with"),
     Rule("MT132", "error", "unknown group member"),
-    Rule("MT133", "error", "groups hold each other in a circle"),
-    Rule("MT134", "error", "aggregation is another metric's"),
-    Rule("MT135", "error", "direction of the metric is turned round"),
+    Rule("MT133", "error", "circular groups"),
+    Rule("MT134", "error", "aggregation belongs to another metric"),
+    Rule("MT135", "error", "direction of the metric is reversed"),
     Rule("MT136", "warning", "member belongs to another benchmark"),
-    Rule("MT137", "error", "rows are another benchmark's"),
-    Rule("MT138", "error", "name is one of lmms-eval's own"),
-    Rule("MT140", "error", "description of the benchmark is not complete"),
+    Rule("MT137", "error", "rows belong to another benchmark"),
+    Rule("MT138", "error", "name is taken by lmms-eval"),
+    Rule("MT140", "error", "description of the benchmark is incomplete"),
     Rule("MT141", "note", "benchmark does not state language or intended use"),
     Rule("MT142", "warning", "no cluster key"),
     Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing"),
     Rule("MT202", "error", "template cannot be parsed"),
-    Rule("MT203", "error", "template names an unknown variable"),
-    Rule("MT204", "error", "template names a hidden field"),
+    Rule("MT203", "error", "template uses an unknown variable"),
+    Rule("MT204", "error", "template uses a hidden field"),
     Rule("MT205", "error", "included template is missing"),
     Rule("MT206", "warning", "template shows nothing of the question"),
     Rule("MT207", "error", "template does not show the options"),
     Rule("MT208", "error", "prompt cannot be rendered"),
     Rule("MT209", "error", "hidden text in a prompt"),
-    Rule("MT210", "error", "templates include each other in a circle"),
+    Rule("MT210", "error", "circular template include"),
     Rule("MT211", "error", "template includes by a computed name"),
     Rule("MT212", "error", "prompt is empty"),
-    Rule("MT213", "warning", "template names a field that no document has"),
+    Rule("MT213", "warning", "template uses a field that no document has"),
     Rule("MT214", "error", "option is not in the prompt"),
-    Rule("MT215", "error", "benchmark lets prompts see the answer"),
+    Rule("MT215", "error", "benchmark lets prompts show the answer"),
     Rule("MT216", "warning", "question is not in the prompt"),
-    Rule("MT217", "error", "judge is shown a field that documents lack"),
+    Rule("MT217", "error", "documents lack a field that the judge is shown"),
     Rule("MT218", "error", "judge's prompt cannot be rendered"),
-    Rule("MT219", "error", "prompt holds the gold answer"),
+    Rule("MT219", "error", "prompt contains the gold answer"),
     # documents
     Rule("MT300", "note", "documents not checked: data are not prepared"),
     Rule("MT301", "error", "documents cannot be made"),
     Rule("MT302", "note", "documents not checked: rows are a plain function"),
-    Rule("MT303", "error", "there is no document"),
+    Rule("MT303", "error", "task has no documents"),
     Rule("MT304", "error", "document lacks a field, or has it of a wrong type"),
-    Rule("MT305", "error", "sample id stands twice"),
-    Rule("MT306", "warning", "record stands twice"),
+    Rule("MT305", "error", "duplicate sample id"),
+    Rule("MT306", "warning", "duplicate record"),
     Rule("MT307", "error", "answer is not among the options"),
     Rule("MT308", "error", "answer is empty"),
     Rule("MT309", "error", "cluster is empty"),
@@ -99,71 +96,38 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT311", "error", "fewer than two options"),
     Rule("MT312", "error", "all options are equal"),
     Rule("MT313", "warning", "options are nearly equal"),
-    Rule("MT314", "warning", "right answers favour a position"),
-    Rule("MT315", "note", "right answers are the longest"),
+    Rule("MT314", "warning", "correct answers favour a position"),
+    Rule("MT315", "note", "correct answers are the longest"),
     Rule("MT316", "error", "option is empty"),
     Rule("MT317", "warning", "document has no media"),
-    Rule("MT318", "error", "option letters are not the benchmark's"),
+    Rule("MT318", "error", "option letters are not those of the benchmark"),
     Rule("MT319", "warning", "same question, different answers"),
-    Rule("MT320", "error", "document is another benchmark's"),
-    Rule("MT321", "error", "document cannot be written down"),
+    Rule("MT320", "error", "document belongs to another benchmark"),
+    Rule("MT321", "error", "document cannot be written as JSON"),
     Rule("MT322", "error", "field has several types"),
-    Rule("MT323", "warning", "question holds its answer"),
-    Rule("MT324", "note", "not every document was checked"),
+    Rule("MT323", "warning", "question contains its answer"),
     Rule("MT325", "warning", "gold answer is doubtful"),
-    Rule("MT330", "error", "temporal contract is broken"),
+    Rule("MT330", "error", "temporal contract is violated"),
     # prepared data
     Rule("MT401", "error", "records cannot be read"),
-    Rule("MT402", "error", "medium is missing or does not decode"),
-    Rule("MT403", "error", "document cannot be shown"),
+    Rule("MT402", "error", "media file is missing or does not decode"),
+    Rule("MT403", "error", "document cannot be rendered"),
     Rule("MT404", "note", "counts differ from the published ones"),
     Rule("MT405", "note", "records were left out"),
     # behaviour
     Rule("MT500", "note", "behaviour not checked"),
     Rule("MT501", "error", "oracle does not reach the top score"),
-    Rule("MT502", "error", "score does not tell an answer from none"),
+    Rule("MT502", "error", "score does not separate answers from none"),
     Rule("MT503", "error", "shuffled answers score no lower"),
     Rule("MT504", "error", "value is out of the metric's range"),
-    Rule("MT505", "error", "score is not what its statistics give"),
+    Rule("MT505", "error", "score does not follow from its statistics"),
     Rule("MT506", "error", "score depends on the order of samples"),
     Rule("MT507", "error", "scoring fails"),
     Rule("MT508", "error", "statistics are missing, or of another width"),
     Rule("MT509", "error", "unusual response breaks the scoring"),
-    Rule("MT510", "error", "two processes do not equal one"),
+    Rule("MT510", "error", "results depend on the number of processes"),
     Rule("MT511", "error", "metric cannot read the answers"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}
 """The rules by code, in the order of their codes."""
-
-_SHORT = reprlib.Repr()  # files may hold anything, however deep
-_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlong = 80, 80, 6, 6, 40
-
-
-def found(
-    code: str, where: str, message: str, place: Place | None = None, field: str = "", severity: Severity | None = None
-) -> Finding:
-    """The finding of rule ``code``; ``severity`` where it is not the rule's own."""
-    rule = RULES[code]
-    return Finding(
-        severity=severity or rule.severity,
-        check=rule.title,
-        where=where,
-        message=message,
-        code=code,
-        file=str(place.file) if place else "",
-        line=place.line if place else None,
-        field=field,
-    )
-
-
-def shown(value: object) -> str:
-    """``value`` for a message: short, on one line, without control characters."""
-    text = _SHORT.repr(value)
-    return text if len(text) <= 120 else text[:117] + "…"
-
-
-def suggestion(name: object, known: Iterable[str]) -> str:
-    """`` (did you mean …?)`` where a known name is close, else an empty text."""
-    near = get_close_matches(str(name)[:80], sorted(known), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

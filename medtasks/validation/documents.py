@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
-from medtasks.validation.codes import shown
+from medtasks.schema import shown
+from medtasks.validation.findings import Tally
 from medtasks.validation.options import check_bias, check_options, options_of
-from medtasks.validation.tally import Tally
 
 __all__ = ["check_documents"]
 
 LONG = 12
-"""Characters from which an answer that stands in its question is no coincidence."""
+"""Characters from which an answer inside its question is no coincidence."""
 
 _COMMON: Mapping[str, str] = {
     "sample_id": "a text",
@@ -57,7 +57,7 @@ def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> 
             tally.add(code, document, message, "let `documents` make it one", field)
     if document.get("benchmark") != benchmark.name:
         message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
-        tally.add("MT320", document, message, "take the rows of the task's benchmark", "benchmark")
+        tally.add("MT320", document, message, "use the rows of the task's benchmark", "benchmark")
     for field, code in (("sample_id", "MT304"), ("cluster", "MT309"), ("target", "MT308")):
         value = document.get(field)
         if isinstance(value, str) and not value.strip():
@@ -80,12 +80,12 @@ def _question(document: Mapping[str, Any], tally: Tally) -> None:
         message = f"`question` is {shown(question)}, expected a text that is not empty"
         tally.add("MT310", document, message, "fix the record", "question")
     elif isinstance(target, str) and _gives_away(document, question, target):
-        message = f"the question holds its answer ({target[:60]!r})"
+        message = f"the question contains its answer ({target[:60]!r})"
         tally.add("MT323", document, message, "reword the question", "question")
 
 
 def _gives_away(document: Mapping[str, Any], question: str, target: str) -> bool:
-    """Whether an open question holds its answer; that it cannot be answered is no answer."""
+    """Whether an open question contains its answer; an abstention does not count."""
     if len(target.strip()) < LONG or target == document.get("abstention") or any(True for _ in options_of(document)):
         return False
     return " ".join(target.split()).casefold().rstrip(".") in " ".join(question.split()).casefold()
@@ -96,7 +96,7 @@ def _writable(document: Mapping[str, Any], tally: Tally) -> None:
         json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         message = f"it cannot be written as JSON ({' '.join(str(error).split())[:120]})"
-        tally.add("MT321", document, message, "keep to texts, finite numbers, lists and mappings")
+        tally.add("MT321", document, message, "use texts, finite numbers, lists and mappings only")
 
 
 def _ids(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
@@ -109,7 +109,7 @@ def _ids(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
 
 
 def _twice(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally) -> None:
-    """The same prompt over the same media: once too often, and worse where the answers differ."""
+    """The same prompt over the same media: a duplicate, or worse if the answers differ."""
     seen: dict[str, Mapping[str, Any]] = {}
     for document in documents:
         fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames"]
@@ -126,7 +126,7 @@ def _twice(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: 
 
 
 def _types(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
-    """The harness keeps documents in a table, which has one type a column."""
+    """The harness keeps documents in a table with one type per column."""
     first: dict[str, tuple[str, str]] = {}
     for document in documents:
         for field, value in document.items():

@@ -8,39 +8,40 @@ from typing import Any
 from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, first_line
 from medtasks.judge.rubric import Rubric, judge_prompt, load_rubric, rubric_names
-from medtasks.validation.codes import shown, suggestion
-from medtasks.validation.findings import Finding
-from medtasks.validation.tally import Tally
-from medtasks.validation.task_text import TaskText
+from medtasks.schema import shown, suggestion
+from medtasks.task_model import TaskFile
+from medtasks.task_source import TaskSource
+from medtasks.validation.findings import Finding, Place, Tally
 from medtasks.validation.templates import read_template
 
 __all__ = ["check_judged"]
 
 _NOT_SHOWN = frozenset({"cluster", "media"})
-"""Fields of a document that samples hold apart, where no rubric sees them."""
+"""Document fields that samples keep separately, where no rubric sees them."""
 
 _RESPONSE = "There is nothing of note."
 
 
-def check_judged(task: TaskText, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark) -> Iterator[Finding]:
-    """Findings about the rubrics that the metadata name, and the prompts that they make of ``documents``."""
-    names = task.block("metadata").get("rubrics")
-    for number, name in enumerate(names if isinstance(names, list) else []):
-        if name not in rubric_names():
-            continue
+def check_judged(
+    task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
+) -> Iterator[Finding]:
+    """Findings about the rubrics of a task, and the prompts that they make of ``documents``."""
+    for number, name in enumerate(file.metadata.rubrics):
         try:
-            rubric = load_rubric(name)
+            rubric = load_rubric(name) if name in rubric_names() else None
         except MedtasksError:  # which the check of the names reports
             continue
-        yield from _of_rubric(task, number, rubric, documents, benchmark)
+        if rubric is not None:
+            at = task.place("metadata", "rubrics", number)
+            tally = Tally(task.name, len(documents), at)
+            _of_rubric(rubric, documents, benchmark, tally, at)
+            yield from tally.findings()
 
 
 def _of_rubric(
-    task: TaskText, number: int, rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
-) -> Iterator[Finding]:
-    at = task.place("metadata", "rubrics", number)
+    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally, at: Place
+) -> None:
     places = read_template(rubric.template, at).variables
-    tally = Tally(task.name, len(documents), at)
     asks = benchmark.to_judge.get(rubric.name)
     for document in documents:
         fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
@@ -49,11 +50,10 @@ def _of_rubric(
             lacking = [field for field in rubric.sees if field not in fields]
             for field in lacking:
                 message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
-                fix = "let `documents` add it, or take it out of the rubric"
+                fix = "let `documents` add it, or remove it from the rubric"
                 tally.add("MT217", document, message, fix, field, places.get(field))
             if asked and not lacking:
                 judge_prompt(rubric, fields, _RESPONSE)
         except Exception as error:  # `to_judge` and template may be another package's
             message = f"rubric {rubric.name}: {first_line(error)[:300]}"
             tally.add("MT218", document, message, "fix rubric, template or document", rubric.name)
-    yield from tally.findings()

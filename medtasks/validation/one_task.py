@@ -7,33 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
-from medtasks.benchmarks.documents import Rows
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.guard import raised_at
 from medtasks.harness.names import harness_names
 from medtasks.prompts import template_variables
-from medtasks.validation.codes import found
+from medtasks.registry import all_benchmarks
+from medtasks.task_model import GroupFile, TaskFile, check_task
+from medtasks.task_source import TaskSource, read_task
 from medtasks.validation.documents import check_documents
-from medtasks.validation.findings import Finding, Place, Severity
-from medtasks.validation.giveaways import check_giveaways
-from medtasks.validation.imported import check_functions, rows_of
+from medtasks.validation.findings import Finding, Place, Severity, Tally, found, in_task, of_defects
 from medtasks.validation.judged import check_judged
-from medtasks.validation.options import options_of
-from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_prompts
-from medtasks.validation.report import failed
-from medtasks.validation.tally import Tally
-from medtasks.validation.task_names import (
+from medtasks.validation.names import (
     GOLD_FIELDS,
-    benchmark_of,
-    check_circles,
     check_description,
+    check_functions,
     check_members,
     check_metadata,
+    task_rows,
 )
-from medtasks.validation.task_text import TaskText, read_task
-from medtasks.validation.task_yaml import check_keys
+from medtasks.validation.options import options_of
+from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_giveaways, check_prompts
+from medtasks.validation.report import failed
 from medtasks.validation.templates import Template, check_variables, read_template
 from medtasks.validation.windows import WindowCheck, is_window
 
@@ -41,132 +37,111 @@ __all__ = ["TaskChecker", "document_findings"]
 
 _OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"
+_UNCHECKED = {
+    "MT300": "prepare the data to have them checked",
+    "MT302": "make it one to have documents checked",
+}
 
 
 class TaskChecker:
-    """Checks files one by one; ``files`` are all that it met, with those that they include.
+    """Checks files one by one; ``files`` are all that it read, with those that they include.
 
-    ``known`` are all tasks and groups with their files, ``most`` the documents of each task that are looked at,
-    ``prepared`` the benchmarks whose windows are checked with their prepared data.
+    ``known`` are all tasks and groups with their files; windows of the benchmarks in ``prepared`` are checked with
+    their data.
     """
 
-    def __init__(
-        self, known: Mapping[str, Path], documents: bool, most: int | None, prepared: Collection[str] = ()
-    ) -> None:
+    def __init__(self, known: Mapping[str, Path], documents: bool, prepared: Collection[str] = ()) -> None:
         self._known = known
         self._prepared = prepared
         self._documents = documents
-        self._most = most
         self._described: set[str] = set()
         self.files: set[Path] = set()
 
     def findings(self, path: Path) -> Iterator[Finding]:
-        """Findings about the task or group file ``path``."""
+        """Findings about the task or group file ``path``; the names in it are checked once the schema accepts it."""
         task = read_task(path)
         self.files |= {file.resolve() for file in task.files}
-        about_keys = list(check_keys(task))
-        yield from about_keys
-        if task.unreadable or any(one.code == "MT115" for one in about_keys):
+        file, defects = check_task(task)
+        yield from of_defects(task, defects)
+        if task.name in harness_names():
+            message = f"lmms-eval has {task.name!r} already, which --tasks runs instead of this {task.kind}; rename it."
+            yield in_task(task, "MT138", message, task.kind)
+        if file is None:
             return
-        yield from _taken(task)
-        yield from check_metadata(task, self._known)
-        benchmark = benchmark_of(task)
+        yield from check_metadata(task, file, self._known)
+        benchmark = all_benchmarks().get(file.metadata.benchmark)
         if benchmark is not None and benchmark.name not in self._described:
             self._described.add(benchmark.name)
             yield from check_description(task, benchmark)
-        if task.kind == "group":
-            yield from check_members(task, self._known)
-            yield from check_circles(task, self._known)
-            return
-        yield from check_functions(task)
-        if "cluster_key" not in task.content:
+        if isinstance(file, GroupFile):
+            yield from check_members(task, file, self._known)
+        else:
+            yield from self._task(task, file, benchmark)
+
+    def _task(self, task: TaskSource, file: TaskFile, benchmark: Benchmark | None) -> Iterator[Finding]:
+        about_functions = list(check_functions(task, file))
+        yield from about_functions
+        if file.cluster_key is None:
             message = "`cluster_key` is missing, so samples count as independent; add it (`cluster` in our documents)."
-            yield task.finding("MT142", message, "cluster_key")
-        templates = _templates(task)
+            yield in_task(task, "MT142", message, "cluster_key")
+        settings = file.lmms_eval_specific_kwargs
+        templates = {
+            key: read_template(name, task.place(_SETTINGS, key))
+            for key, name in (("template", settings.template), ("stage1_template", settings.stage1_template))
+            if name is not None
+        }
         for template in templates.values():
             yield from template.findings
         if benchmark is None:
             return
         documents: list[dict[str, Any]] = []
-        if self._documents:
-            documents, unmade = self._made(task)
+        if self._documents and not any(one.field == "process_docs" for one in about_functions):
+            documents, unmade = self._made(task, file)
             yield from unmade
-        about_variables = list(_variables(task, templates, benchmark, documents))
+        about_variables = list(_variables(task, file, templates, benchmark, documents))
         yield from about_variables
         if documents:
-            # a template that names what there is not fails on every document for the same reason
+            # a template with an unknown variable fails on every document for the same reason
             sound = all(template.sound for template in templates.values()) and not failed(about_variables)
             names = {key: template.name for key, template in templates.items() if sound}
             tally = Tally(task.name, len(documents), task.place("process_docs"))
             windows = benchmark.name not in self._prepared
             yield from document_findings(documents, benchmark, names, tally, windows=windows)
-            yield from check_judged(task, documents, benchmark)
+            yield from check_judged(task, file, documents, benchmark)
 
-    def _made(self, task: TaskText) -> tuple[list[dict[str, Any]], list[Finding]]:
+    def _made(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
         """The documents of a task, or why there are none."""
-        rows = rows_of(task)
+        rows = task_rows(file)
         if rows is None:
-            return [], [] if _broken(task) else [_said(task, "MT302", "`process_docs` is no medtasks.api.Rows")]
+            return [], [_unchecked(task, "MT302", "`process_docs` is not a medtasks.api.Rows")]
+        place = task.place("process_docs")
         try:
-            made = _documents(rows)
+            made = rows.documents()
+            if not all(isinstance(document, dict) for document in made):
+                raise MedtasksError("`documents` gives something else than mappings; give one mapping per question.")
         except NotPreparedError as error:
-            return [], [_said(task, "MT300", str(error).rstrip("."))]
-        except NoRowsError as error:
-            severity: Severity = "error" if is_mini() else "note"  # a release may leave them out
-            return [], [found("MT303", task.name, f"{error}.", task.place("process_docs"), "process_docs", severity)]
+            return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
+        except NoRowsError as error:  # a release may leave them out, miniature data must not
+            severity: Severity | None = None if is_mini() else "note"
+            return [], [found("MT303", task.name, f"{error}.", place, "process_docs", severity)]
         except (Exception, SystemExit) as error:  # another package's code may raise anything
-            place = raised_at(error.__cause__ or error)
+            raised = raised_at(error.__cause__ or error)
             message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
-            at = Place(Path(place[0]), place[1]) if place and error.__cause__ else task.place("process_docs")
+            at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place
             return [], [found("MT301", task.name, message, at, "process_docs")]
-        if self._most is not None and len(made) > self._most:
-            text = f"{self._most:,} of {len(made):,} documents were looked at"
-            return made[: self._most], [_said(task, "MT324", text)]
         return made, []
 
 
-def _taken(task: TaskText) -> Iterator[Finding]:
-    if task.name in harness_names():
-        message = f"lmms-eval has {task.name!r} already, which --tasks runs in place of this {task.kind}; rename it."
-        yield task.finding("MT138", message, task.kind)
-
-
-def _documents(rows: Rows) -> list[dict[str, Any]]:
-    made = rows.documents()
-    if not all(isinstance(document, dict) for document in made):
-        raise MedtasksError("`documents` gives something else than mappings; give one mapping for each question.")
-    return made
-
-
-def _broken(task: TaskText) -> bool:
-    return any(one.code in ("MT109", "MT110", "MT120", "MT121") for one in _about_rows(task))
-
-
-def _about_rows(task: TaskText) -> Iterator[Finding]:
-    yield from (one for one in check_keys(task) if one.field == "process_docs")
-    yield from (one for one in check_functions(task) if one.field == "process_docs")
-
-
-def _said(task: TaskText, code: str, text: str) -> Finding:
-    fixes = {
-        "MT300": "prepare the data to have them checked",
-        "MT302": "make it one to have documents checked",
-        "MT324": "check all before a release",
-    }
-    return task.finding(code, f"{text}; {fixes[code]}.", "process_docs")
-
-
-def _templates(task: TaskText) -> dict[str, Template]:
-    """The templates that a task names, by key."""
-    return {
-        key: read_template(name, task.place(_SETTINGS, key))
-        for key in ("template", "stage1_template")
-        if isinstance(name := task.block(_SETTINGS).get(key), str) and name.strip()
-    }
+def _unchecked(task: TaskSource, code: str, text: str) -> Finding:
+    return in_task(task, code, f"{text}; {_UNCHECKED[code]}.", "process_docs")
 
 
 def _variables(
-    task: TaskText, templates: Mapping[str, Template], benchmark: Benchmark, documents: Sequence[Mapping[str, Any]]
+    task: TaskSource,
+    file: TaskFile,
+    templates: Mapping[str, Template],
+    benchmark: Benchmark,
+    documents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Finding]:
     fields = {str(field) for document in documents for field in document}
     hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - benchmark.visible_fields
@@ -174,25 +149,14 @@ def _variables(
     if staged:
         everything = hidden | benchmark.visible_fields  # the first stage is asked before the question is known
         yield from check_variables(templates["stage1_template"], set(), fields, set(), everything)
-    template = templates.get("template")
-    if template is None:
-        return
+    template = templates["template"]
     said = set(GIVEN_BY_STAGE_1) if staged else set()
     yield from check_variables(template, benchmark.visible_fields, fields, said, hidden)
-    if template.trees and _has_options(task, documents) and not {"choices", "options"} & set(template.variables):
+    filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
+    has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
+    if template.trees and has_options and not {"choices", "options"} & set(template.variables):
         message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
-        yield task.finding("MT207", f"{message}multiple-choice task; show them.", _SETTINGS, "template")
-
-
-def _has_options(task: TaskText, documents: Sequence[Mapping[str, Any]]) -> bool:
-    steps = [
-        str(step.get("function")).rpartition(".")[2]
-        for _, entry in task.entries("filter_list")
-        if isinstance(entry, dict) and isinstance(entry.get("filter"), list)
-        for step in entry["filter"]
-        if isinstance(step, dict)
-    ]
-    return bool(_OPTION_FILTERS & set(steps)) or any(any(True for _ in options_of(one)) for one in documents)
+        yield in_task(task, "MT207", f"{message}multiple-choice task; show them.", _SETTINGS, "template")
 
 
 def document_findings(
@@ -204,7 +168,7 @@ def document_findings(
     windows: bool = True,
 ) -> Iterator[Finding]:
     """Findings about the documents of one task, and about the prompts that ``templates`` (by key of the task file) make
-    of them; without a template prompts are not looked at. ``windows``: whether no frame is later than its window."""
+    of them; without a template prompts are not checked. ``windows``: whether no frame is later than its window."""
     check_documents(documents, benchmark, tally)
     template = templates.get("template")
     if template is not None:

@@ -1,27 +1,26 @@
-"""The options of a document, and checks of them: distinct, complete, and no hint at the right one."""
+"""The options of a document, and checks of them: distinct, complete, and no hint at the correct one."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from medtasks.validation.tally import Tally
+from medtasks.validation.findings import Tally
 
 __all__ = ["check_bias", "check_options", "options_of"]
 
 SIMILAR = 0.95
-"""Share of characters that two options have in common, from which they are nearly equal."""
+"""Share of characters in common from which two options are nearly equal."""
 
 ENOUGH = 50
-"""Questions from which a bias of the right answers is looked for."""
+"""Questions from which a bias of the correct answers is looked for."""
 
 UNLIKELY = 0.001
-"""Probability under which an uneven spread of the right positions is no chance."""
+"""p value below which an uneven spread of the correct positions is reported."""
 
 LONGEST_SHARE = 0.6
-"""Share of questions whose right answer is the longest, above which length gives it away."""
+"""Share of questions whose correct answer is the longest, above which length gives it away."""
 
 
 def options_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -61,7 +60,7 @@ def _near(document: Mapping[str, Any], options: Sequence[tuple[str, str]], texts
             if _similar(texts[first], texts[second]):
                 names = f"{options[first][0]} and {options[second][0]}"
                 message = f"options {names} are nearly equal ({texts[first][:60]!r})"
-                tally.add("MT313", document, message, "check that only one is right")
+                tally.add("MT313", document, message, "check that only one is correct")
                 return
 
 
@@ -75,7 +74,7 @@ def _similar(first: str, second: str) -> bool:
 
 
 def _misspelt(first: list[str], second: list[str]) -> bool:
-    """Whether words differ as misspellings do: one other number or word in a long option is another thing."""
+    """Whether words differ as misspellings do; another number or word makes another option."""
     if len(first) != len(second):
         return False
     pairs = [(one, two) for one, two in zip(first, second, strict=True) if one != two]
@@ -104,10 +103,12 @@ def _answer(
 
 
 def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
-    """Count in ``tally`` whether position or length of the right options gives them away.
+    """Count in ``tally`` whether position or length of the correct options gives them away.
 
     Uniform positions are tested with Pearson's chi-square; a streaming item counts once.
     """
+    from scipy.stats import chisquare
+
     once: dict[str, tuple[list[tuple[str, str]], int]] = {}
     for document in documents:
         options, right = list(options_of(document)), _right(document)
@@ -116,31 +117,22 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
     rows = list(once.values())
     if len(rows) < ENOUGH:
         return
-    counts = Counter(right for _, right in rows)
-    expected = Counter[int]()
-    for options, _ in rows:
-        for position in range(len(options)):
-            expected[position] += 1 / len(options)  # type: ignore[assignment]
-    probability = _chi_square(counts, expected)
+    positions = range(max(len(options) for options, _ in rows))
+    counts = [sum(right == position for _, right in rows) for position in positions]
+    expected = [sum(1 / len(options) for options, _ in rows if position < len(options)) for position in positions]
+    probability = float(chisquare(counts, expected).pvalue)
     if probability < UNLIKELY:
-        said = ", ".join(f"{counts[position]} at {position + 1}" for position in sorted(expected))
-        message = f"right answers of {len(rows):,} questions stand {said}, chance is p = {probability:.1g}"
-        tally.say("MT314", f"{message}, expected an even spread; shuffle the options, or report it.")
+        said = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
+        message = f"correct answers of {len(rows):,} questions are {said}, p = {probability:.1g} for an even spread"
+        tally.say("MT314", f"{message}; shuffle the options, or report it.")
     longest = sum(_is_longest(options, right) for options, right in rows)
     if longest > LONGEST_SHARE * len(rows):
-        message = f"the right answer is the longest option of {longest:,} of {len(rows):,} questions"
-        tally.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}; rewrite options of one length.")
-
-
-def _chi_square(counts: Counter[int], expected: Mapping[int, float]) -> float:
-    from scipy.special import chdtrc
-
-    distance = sum((counts[position] - mean) ** 2 / mean for position, mean in sorted(expected.items()))
-    return float(chdtrc(len(expected) - 1, distance))
+        message = f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
+        tally.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}; make options equally long.")
 
 
 def _right(document: Mapping[str, Any]) -> int | None:
-    """Position of the right option, from 0; None where there is none, or several are right."""
+    """Position of the correct option, from 0; None without exactly one."""
     target = document.get("target")
     options = list(options_of(document))
     by_letter = isinstance(document.get("choices"), Mapping)

@@ -1,17 +1,16 @@
-"""Packages, and parts of packages, that are left out: said once, with the file and line of what is wrong."""
+"""Packages, and parts of packages, that are left out: reported once, with the file and line of what is wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
 
-from medtasks.packages import OURS, TaskPackage
+from medtasks.packages import TaskPackage
 from medtasks.registry import code_left_out, everything_left_out
 from medtasks.task_files import owner_of
-from medtasks.validation.codes import found
-from medtasks.validation.findings import Finding, Place
+from medtasks.validation.findings import Finding, Place, found
 
-__all__ = ["is_told", "of_broken_package", "validate_packages"]
+__all__ = ["is_reported", "of_broken_package", "validate_packages"]
 
 
 def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
@@ -29,14 +28,14 @@ def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
     ]
 
 
-def is_told(task: Path, part: str) -> bool:
-    """Whether :func:`validate_packages` says of the package of a task file why ``part`` of it is not there."""
+def is_reported(task: Path, part: str) -> bool:
+    """Whether :func:`validate_packages` reports why ``part`` of the package of a task file is not there."""
     package = owner_of(task)
-    told = any(one.owner == package.owner and one.part == part for one in everything_left_out())
-    return package.distribution != OURS and told
+    reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
+    return not package.ours and reported
 
 
 def of_broken_package(task: Path) -> bool:
-    """Whether nothing of the code of a task file's package can be used, which :func:`validate_packages` says."""
+    """Whether no code of a task file's package can be used, which :func:`validate_packages` reports."""
     package = owner_of(task)
-    return package.distribution != OURS and code_left_out(package) is not None
+    return not package.ours and code_left_out(package) is not None

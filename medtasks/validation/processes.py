@@ -1,4 +1,4 @@
-"""Two processes equal one: the same run of the real harness with both, and every file of its folder compared."""
+"""Do two processes give the same results as one? The real harness runs with both, and their files are compared."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_documents
 from medtasks.judge.config import VARIABLE
 from medtasks.validation.behaviour import named_tasks
-from medtasks.validation.codes import found
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, found
 
 __all__ = ["validate_processes"]
 
@@ -26,15 +25,14 @@ LONGEST = 3600
 def validate_processes(
     names: Sequence[str] | None = None, *, processes: int = 2, limit: int | None = 200
 ) -> list[Finding]:
-    """Findings about a run of the tasks ``names`` in several processes that differs from one in a single process.
+    """Findings about differences between a run of the tasks ``names`` in several processes and one in a single process.
 
-    The harness runs twice, in processes of its own, with a baseline that is right now and then. Everything in the
-    result folders must be the same, byte for byte, save for the manifest, which holds the time. Tasks whose data are
-    not prepared are left out.
+    The harness runs twice, in processes of its own, with a baseline that is sometimes right. The results must be the
+    same, byte for byte, except for the manifest, which holds the time. Tasks without prepared data are left out.
 
     Args:
-        names: tasks and groups (a group stands for all it holds); without names all there are.
-        processes: how many equal one.
+        names: tasks and groups (a group includes its members); without names all there are.
+        processes: how many are compared with one.
         limit: documents of each task. None: all.
 
     Raises:
@@ -49,7 +47,7 @@ def validate_processes(
             output = Path(folder) / str(number)
             files = _run(tasks, output, number, limit)
             if isinstance(files, str):
-                message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); fix what it says."
+                message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); fix the cause."
                 return [found("MT510", ", ".join(tasks[:3]), message)]
             runs.append(files)
     return _differences(runs[0], runs[1], processes)
@@ -58,12 +56,12 @@ def validate_processes(
 def _is_prepared(name: str) -> bool:
     try:
         return bool(task_documents(name))
-    except Exception:  # other checks say what is wrong with its loader
+    except Exception:  # other checks report what is wrong with its loader
         return False
 
 
 def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) -> dict[str, bytes] | str:
-    """The files of a run's folder but its manifest, by path; or why there is none."""
+    """The files of a run's directory except the manifest, by path; or why there are none."""
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes))
     asked = ("-m", "lmms_eval", *MODEL, "--tasks", ",".join(tasks), "--output_path", str(output))
     rest = () if limit is None else ("--limit", str(limit))
@@ -80,7 +78,7 @@ def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) 
         )
     except subprocess.TimeoutExpired:
         return f"it takes more than {LONGEST} s"
-    # torch may abort a process while the interpreter ends, after the folder was written; that folder still counts
+    # torch may abort a process while the interpreter exits, after the results were written; they still count
     folders = list(output.rglob("*_medtasks")) if output.is_dir() else []
     if len(folders) != 1:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
@@ -97,7 +95,7 @@ def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) 
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without a judge: what it says is not the question, and it costs."""
+    """Ours, without a judge, which would cost and is not under test."""
     kept = {key: value for key, value in os.environ.items() if key != VARIABLE}
     return {**kept, "ACCELERATE_USE_CPU": "true"}
 
@@ -112,5 +110,7 @@ def _differences(one: Mapping[str, bytes], several: Mapping[str, bytes], process
         first = next((n for n, pair in enumerate(zip(*lines, strict=False), 1) if pair[0] != pair[1]), None)
         where = f"line {first}" if first else f"{len(lines[0])} and {len(lines[1])} lines"
         message = f"{name} of a run in {processes} processes differs from that of one process ({where})"
-        findings.append(found("MT510", task, f"{message}; let nothing depend on which documents come together."))
+        findings.append(
+            found("MT510", task, f"{message}; scores must not depend on which documents are processed together.")
+        )
     return findings

@@ -1,4 +1,4 @@
-"""Between which values a metric's scores must lie, and which of them a perfect model reaches."""
+"""The range of each metric's scores, and the score that a perfect model reaches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _REACHED = {
     **dict.fromkeys(("chrf", "chrf++"), 100.0),
     **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
 }
-"""What a model that always gives the reference answer has."""
+"""Scores of a model that always gives the reference answer."""
 
 _WHOLE = frozenset({"rouge1", "rougeL", "chrf", "chrf++", "exact_match"})
-"""Metrics that score any text that they can read above 0 against itself."""
+"""Metrics that score any text they can read above 0 against itself."""
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
@@ -36,18 +36,18 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
-"""Metrics of when a stream was answered: what can be reached at all, the times in the records decide."""
+"""Metrics of when a stream was answered: the times in the records limit what can be reached."""
 
 
 class Range(NamedTuple):
-    """Least and greatest score; ``stated`` is False where they are not stated and 0 to 1 is assumed."""
+    """Least and greatest score; ``stated`` is False if 0 to 1 is only assumed."""
 
     low: float
     high: float
     stated: bool
 
     def holds(self, value: float) -> bool:
-        """Whether ``value`` lies within, give or take rounding."""
+        """Whether ``value`` is within the range, up to rounding."""
         slack = _TOLERANCE * max(1.0, abs(value))
         return self.low - slack <= value <= self.high + slack
 
@@ -65,7 +65,7 @@ def range_of(metric: Metric) -> Range:
 
 
 def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
-    """The score of answers that are their targets, word for word; None where one pair of texts says nothing.
+    """The score of answers equal to their targets; None if pairs of texts do not determine it.
 
     Some metrics stay below their greatest score even then: METEOR, BLEU of a few words.
     """
@@ -74,15 +74,15 @@ def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
     try:
         rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
         found = float(aggregate(metric, rows).overall.score)
-    except Exception:  # scored elsewhere, or unavailable; what process_results does is looked at by itself
+    except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
         return None
     return found if math.isfinite(found) else None
 
 
 def unreadable(metric: Metric, documents: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Documents whose answer, compared with itself, scores nothing.
+    """Documents whose answer, compared with itself, scores 0.
 
-    Metrics of whole texts must read every single one; others need several words, and are at fault if they read none.
+    Metrics of whole texts must read every answer; others need several words, and are reported if they read none.
     """
     if not metric.higher_is_better:
         return []
@@ -99,6 +99,6 @@ def unreadable(metric: Metric, documents: Sequence[Mapping[str, Any]]) -> list[M
 
 
 def reaches(metric: Metric, value: float, other: float) -> bool:
-    """Whether ``value`` is at least as good as ``other``, give or take rounding."""
+    """Whether ``value`` is at least as good as ``other``, up to rounding."""
     slack = _TOLERANCE * max(1.0, abs(other))
     return value >= other - slack if metric.higher_is_better else value <= other + slack

@@ -1,18 +1,18 @@
-"""Checks of the prompts that a task's documents give: nothing hidden in them, and nothing missing."""
+"""Checks of rendered prompts: nothing hidden in them, nothing missing, and no field that gives the gold answer away."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.prompts import render, template_path
-from medtasks.validation.findings import Place
+from medtasks.schema import shown
+from medtasks.validation.findings import Place, Tally
 from medtasks.validation.options import options_of
-from medtasks.validation.tally import Tally
 
-__all__ = ["GIVEN_BY_STAGE_1", "check_prompts", "leaks", "texts_in"]
+__all__ = ["GIVEN_BY_STAGE_1", "check_giveaways", "check_prompts", "leaks", "texts_in"]
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
@@ -22,18 +22,34 @@ LONG = 12
 SHORT = 4
 """Characters from which an open question's answer is looked for as a word of its own."""
 
-_SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
+FEW = 5
+"""Documents below which an answer may be in its question by chance."""
 
-# where a document comes from is no secret
+MOST = 0.8
+"""Share of documents whose field holds their own answer, from which it is no coincidence."""
+
+OTHERS = 0.2
+"""Share of documents whose field may hold another answer too: "red or blue?" does not tell which is right."""
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
+_NO_WORD = re.compile(r"\W+")
+_OPTIONS = frozenset({"choices", "options"})
 _HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media", "sample_id"})
+"""Fields that tell where a document comes from, which is no secret."""
 
 
 def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
     """Render the prompt of every document, and count in ``tally`` what is wrong with it."""
-    said, place = GIVEN_BY_STAGE_1 if stage1 else {}, Place(template_path(template), 1)
-    first = _rendered(stage1, tally, documents[0]) if stage1 else ""
+    first, said, place = "", {}, Place(template_path(template), 1)
+    if stage1:
+        said = GIVEN_BY_STAGE_1
+        try:
+            first = render(stage1)
+        except Exception as error:
+            fix, at = "fix the template of stage 1", Place(template_path(stage1), 1)
+            tally.add("MT208", documents[0], " ".join(str(error).split())[:300], fix, place=at)
     for document in documents:
         try:
             prompt = prompt_text(document, template, **said)
@@ -43,28 +59,19 @@ def check_prompts(
         if not prompt.strip():
             tally.add("MT212", document, "the prompt is empty", "show the question", place=place)
             continue
-        _complete(document, prompt, visible, tally)
+        _check_complete(document, prompt, visible, tally)
         for field, text in leaks(document, visible, f"{first}\n{prompt}"):
-            message = f"the prompt holds {text[:60]!r} of the hidden field `{field}`"
+            message = f"the prompt contains {text[:60]!r} of the hidden field `{field}`"
             tally.add("MT209", document, message, "remove it", field)
 
 
-def _rendered(template: str, tally: Tally, document: Mapping[str, Any]) -> str:
-    try:
-        return render(template)
-    except Exception as error:
-        place = Place(template_path(template), 1)
-        tally.add("MT208", document, " ".join(str(error).split())[:300], "fix the template of stage 1", place=place)
-        return ""
-
-
-def _complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
-    """Whether question and options stand in the prompt."""
+def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
+    """Whether question and options are in the prompt."""
     plain = _plain(prompt)
     question = document.get("question")
     if "question" in visible and isinstance(question, str) and _plain(question) not in plain:
-        tally.add("MT216", document, "the prompt does not hold the question", "show `question` as it is")
-    for name, text in options_of(document) if visible & {"choices", "options"} else ():
+        tally.add("MT216", document, "the prompt does not contain the question", "show `question` as it is")
+    for name, text in options_of(document) if visible & _OPTIONS else ():
         if _plain(text) not in plain:
             message = f"option {name} ({text[:60]!r}) is not in the prompt"
             tally.add("MT214", document, message, "show every option as it is")
@@ -72,7 +79,7 @@ def _complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str],
 
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
-    """Fields of a document that its prompt must not show, with the text of theirs that it shows all the same."""
+    """Fields of a document that its prompt must not show but does, each with the text that it shows."""
     prompt = _plain(prompt)
     shown_texts = [_plain(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not any(True for _ in options_of(document))
@@ -80,10 +87,10 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
         for text in (_plain(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
-                found = text in prompt
+                leaked = text in prompt
             else:
-                found = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
-            if found and not any(text in one for one in shown_texts):
+                leaked = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
+            if leaked and not any(text in one for one in shown_texts):
                 yield field, text
                 break
 
@@ -92,16 +99,13 @@ def texts_in(value: Any) -> Iterator[str]:
     """All texts in a value, however deep."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
             yield from texts_in(item)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text and, of a long one, every sentence that says enough to be known again."""
+    """A text and, of a long one, every sentence long enough to be recognised."""
     yield text
     sentences = _SENTENCE_ENDS.split(text)
     if len(sentences) > 1:
@@ -110,3 +114,57 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
+    """Count in ``tally`` the documents that hold the gold answer in one of ``fields``, which their prompt shows.
+
+    A field is reported if it holds the document's own answer nearly always, and another answer hardly ever: as its
+    words, or by its letter. The list of options holds all answers, and is left out.
+    """
+    answers = list(_answers(documents))
+    for field in sorted(fields - _OPTIONS):
+        texts = [_field_words(document.get(field)) for document in documents]
+        for kind in ("text", "letter"):
+            rows = [
+                (document, own in text, other in text)
+                for document, text, pair in zip(documents, texts, answers, strict=True)
+                for own, other in pair.get(kind, ())
+            ]
+            _count_giveaways(field, kind, rows, tally)
+
+
+def _count_giveaways(field: str, kind: str, rows: Sequence[tuple[Mapping[str, Any], bool, bool]], tally: Tally) -> None:
+    told = [document for document, own, _ in rows if own]
+    other = sum(held for _, _, held in rows)
+    if len(rows) < FEW or len(told) < MOST * len(rows) or other > OTHERS * len(rows):
+        return
+    tally.withdraw("MT323", field)
+    for document in told:
+        message = f"`{field}` holds the {kind} of the gold answer ({shown(document['target'])}), which the prompt shows"
+        tally.add("MT219", document, message, "remove the answer from it", field)
+
+
+def _answers(documents: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, list[tuple[str, str]]]]:
+    """For each document the words of its own answer and of a wrong one, by text and, with options, by letter."""
+    distinct = sorted({str(document.get("target")) for document in documents})
+    following = dict(zip(distinct, (*distinct[1:], *distinct[:1]), strict=True))
+    for document in documents:
+        target, options = str(document.get("target")), dict(options_of(document))
+        if target in options and isinstance(document.get("choices"), Mapping):
+            wrong = next((name for name in options if options[name] != options[target]), None)
+            pairs = {} if wrong is None else {"text": (options[target], options[wrong]), "letter": (target, wrong)}
+        else:
+            wrong = next((one for one in (*options.values(), following[target]) if one != target), None)
+            pairs = {} if wrong is None else {"text": (target, wrong)}
+        words = {kind: (_words(own), _words(other)) for kind, (own, other) in pairs.items()}
+        yield {kind: [pair] for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
+
+
+def _field_words(value: Any) -> str:
+    return _words(str(value) if isinstance(value, int | float) else " ".join(texts_in(value)))
+
+
+def _words(text: str) -> str:
+    """The words of ``text``, with a space before, between and after them."""
+    return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "

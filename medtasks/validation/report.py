@@ -1,11 +1,10 @@
-"""Findings for people, programs and code hosts: table rows, JSON, SARIF 2.1.0, GitHub workflow annotations."""
+"""Findings for people and code hosts: table rows, SARIF 2.1.0, GitHub workflow annotations."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from medtasks.text import one_line
 from medtasks.validation.codes import RULES
 from medtasks.validation.findings import Finding
 
-__all__ = ["COLUMNS", "as_annotations", "as_json", "as_rows", "as_sarif", "failed", "summary"]
+__all__ = ["COLUMNS", "as_annotations", "as_rows", "as_sarif", "failed", "summary"]
 
 COLUMNS = ("severity", "code", "where", "place", "message")
 """Headings of :func:`as_rows`."""
@@ -37,7 +36,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def as_rows(findings: Sequence[Finding], root: Path | None = None) -> list[tuple[str, str, str, str, str]]:
-    """Rows of a table, errors first; files relative to ``root`` (default: the current folder) where they lie below."""
+    """Rows of a table, errors first; files below ``root`` (default: the current directory) relative to it."""
     ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
     return [(one.severity, one.code, one_line(one.where), _place(one, root), one_line(one.message)) for one in ordered]
 
@@ -47,15 +46,10 @@ def _place(finding: Finding, root: Path | None) -> str:
     return one_line(f"{file}:{finding.line}" if finding.line else file)
 
 
-def as_json(findings: Sequence[Finding]) -> str:
-    """A JSON list with all that a finding holds."""
-    return json.dumps([asdict(one) for one in findings], indent=1)
-
-
 def as_sarif(findings: Sequence[Finding], root: Path | None = None) -> str:
     """A SARIF 2.1.0 log of one run, with the rules that were broken.
 
-    Files below ``root`` (default: the current folder) are named relative to it, as code hosts want them.
+    Files below ``root`` (default: the current directory) are named relative to it, as code hosts want them.
     """
     codes = [code for code in RULES if any(one.code == code for one in findings)]
     rules = [
@@ -116,7 +110,7 @@ def _property(text: str) -> str:
 
 
 def _relative(file: str, root: Path | None) -> str:
-    """``file`` relative to ``root``; empty where it lies elsewhere."""
+    """``file`` relative to ``root``; empty if it is elsewhere."""
     try:
         return Path(file).resolve().relative_to((root or Path.cwd()).resolve()).as_posix()
     except (OSError, ValueError, RuntimeError):

@@ -1,22 +1,23 @@
-"""``medtasks validate``, the static half: task files, templates and documents, without a model and without scoring."""
+"""The static half of ``medtasks validate``: task files, templates and documents, without a model or scores."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from medtasks.errors import UsageError
 from medtasks.prompts import isolated_rendering
+from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
-from medtasks.validation.codes import found, shown, suggestion
-from medtasks.validation.findings import Finding, Place
+from medtasks.task_source import kind_of, read_task
+from medtasks.validation.findings import Finding, Place, found, of_defects
 from medtasks.validation.one_task import TaskChecker
-from medtasks.validation.prepared import Progress
-from medtasks.validation.task_text import kind_of, read_task
 
-__all__ = ["validate_tasks"]
+__all__ = ["Progress", "validate_tasks"]
+
+Progress = Callable[[int, int], None]
+"""Called with how many are done, of how many."""
 
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
 
@@ -26,34 +27,32 @@ def validate_tasks(
     paths: Sequence[Path] = (),
     *,
     documents: bool = True,
-    most: int | None = None,
     prepared: Collection[str] = (),
     progress: Progress | None = None,
 ) -> list[Finding]:
     """Findings about tasks and groups: their YAML, their templates and the documents that their data give.
 
     Args:
-        names: tasks and groups (a group stands for all it holds); without names and ``paths`` all there are.
-        paths: task files, or folders that hold some; of a package's folder what lies in its ``tasks`` folders.
+        names: tasks and groups (a group includes its members); without names and ``paths`` all there are.
+        paths: task files, or directories of them; in a package's directory, what is in its ``tasks`` directories.
         documents: whether prompts are rendered and documents checked, as far as data are prepared.
-        most: documents of each task that are looked at; the rest is named in a note. None: all.
-        prepared: benchmarks whose windows `validate_prepared` checks, and so nobody here.
-        progress: told how many files are done, of how many.
+        prepared: benchmarks whose windows `validate_prepared` checks, so that they are not checked here.
+        progress: called after each file.
 
     Returns:
-        Findings without repeats, by file and line.
+        Findings without duplicates, by file and line.
 
     Raises:
         UsageError: there is no task of a name, or no file at a path.
     """
-    registered = {name: path for name, _, path, *_ in task_files()}
+    registered = {name: path for name, _, path in task_files()}
     given = [file for path in paths for file in _files_at(path)]
-    known: dict[str, Path] = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
+    known = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
     chosen = dict.fromkeys(given)
     if names or not paths:
         chosen |= dict.fromkeys(_named(names, registered))
     findings = list(_layout(given))
-    checker = TaskChecker(known, documents, most, prepared)
+    checker = TaskChecker(known, documents, prepared)
     with isolated_rendering():
         for number, path in enumerate(chosen, start=1):
             if not _is_shared(path):
@@ -61,7 +60,9 @@ def validate_tasks(
             if progress is not None:
                 progress(number, len(chosen))
     findings += _shared_parts(given, checker.files)
-    return _sorted(findings)
+    # a defect of a shared part is reported once, whichever tasks include it
+    once = {(one.code, one.file, one.line, one.field, one.message): one for one in reversed(findings)}
+    return sorted(once.values(), key=lambda one: (one.file, one.line or 0, one.code, one.field, one.message))
 
 
 def _is_shared(path: Path) -> bool:
@@ -72,9 +73,7 @@ def _files_at(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise UsageError(
-            f"{path}: there is no such file or folder; name a task, a task file or a folder of task files."
-        )
+        raise UsageError(f"{path}: no such file or directory; name a task, a task file or a directory of task files.")
     below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
     parts = [(one, one.relative_to(path).parts[:-1]) for one in below]
     parts = [(one, folders) for one, folders in parts if not any(folder.startswith(".") for folder in folders)]
@@ -85,7 +84,7 @@ def _files_at(path: Path) -> list[Path]:
     else:
         files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
     if not files:
-        raise UsageError(f"{path}: holds no task file; name the folder in which the benchmark's YAML files lie.")
+        raise UsageError(f"{path}: holds no task file; name the directory of the benchmark's YAML files.")
     return files
 
 
@@ -93,24 +92,23 @@ def _is_task_file(path: Path) -> bool:
     try:
         return path.parent.name == "groups" or bool(_KEY_OF_A_TASK_FILE.search(path.read_bytes()))
     except OSError:
-        return True  # the check of the file says what is wrong with it
+        return True  # the check of the file reports what is wrong with it
 
 
 def _named(names: Sequence[str] | None, registered: Mapping[str, Path]) -> Iterator[Path]:
     if not names:
         yield from registered.values()
         return
-    waiting = list(names)
-    for name in waiting:
+    for name in names:
         if name not in registered:
             near = suggestion(name, registered)
             raise UsageError(f"task {shown(name)} is unknown{near}; `medtasks list` shows what there is.")
-    met: set[str] = set()
+    waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop(0)
-        if name in met or name not in registered:
+        if name in seen or name not in registered:
             continue
-        met.add(name)
+        seen.add(name)
         yield registered[name]
         if kind_of(registered[name]) == "group":
             group = read_task(registered[name])
@@ -121,10 +119,10 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
     first: dict[str, Path] = {}
     for path in given:
         if path.suffix != ".yaml":
-            message = "the file is never looked at, expected the ending .yaml; rename it."
+            message = "the file is never read, expected the suffix .yaml; rename it."
             yield found("MT116", path.stem, message, Place(path, 1))
         elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
-            message = f"{first[path.stem]} has the same name, expected one file for each task; rename one of them."
+            message = f"{first[path.stem]} has the same name, expected one file per task; rename one of them."
             yield found("MT119", path.stem, message, Place(path, 1))
 
 
@@ -132,14 +130,7 @@ def _shared_parts(given: Sequence[Path], included: set[Path]) -> Iterator[Findin
     for path in given:
         if not _is_shared(path) or path.resolve() in included:
             continue
-        yield from read_task(path).defects
+        task = read_task(path)
+        yield from of_defects(task, task.defects)
         message = "no task file that was checked includes this shared part; include or remove it."
         yield found("MT118", path.stem, message, Place(path, 1))
-
-
-def _sorted(findings: Iterable[Finding]) -> list[Finding]:
-    """Without repeats: what a shared part says is wrong only once, whoever includes it."""
-    once: dict[tuple[Any, ...], Finding] = {}
-    for one in findings:
-        once.setdefault((one.code, one.file, one.line, one.field, one.message), one)
-    return sorted(once.values(), key=lambda one: (one.file, one.line or 0, one.code, one.field, one.message))

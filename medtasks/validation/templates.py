@@ -1,4 +1,4 @@
-"""Checks of prompt templates without rendering them: do they parse, and what do they ask of a document."""
+"""Checks of prompt templates without rendering them: do they parse, and which fields of a document do they use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks.errors import MedtasksError
 from medtasks.prompts import template_path, template_source
 from medtasks.rendering import undeclared_variables
-from medtasks.validation.codes import found, shown, suggestion
-from medtasks.validation.findings import Finding, Place
+from medtasks.schema import shown, suggestion
+from medtasks.validation.findings import Finding, Place, found
 
 __all__ = ["Template", "check_variables", "read_template"]
 
@@ -25,7 +25,7 @@ _REFERENCES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 @dataclass
 class Template:
     """A template with all it includes: ``trees`` and ``files`` by name, itself first; ``variables`` with one place of
-    each; ``findings`` are what is wrong with the text. ``sound`` says whether it can be rendered at all."""
+    each; ``findings`` are what is wrong with the text."""
 
     name: str
     trees: dict[str, nodes.Template] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Template:
 
 
 def read_template(name: str, named_at: Place) -> Template:
-    """The template ``name`` with all it includes; never raises: what is wrong stands in ``findings``.
+    """The template ``name`` with all it includes; never raises: what is wrong is in ``findings``.
 
     ``named_at`` is the line of the task file that names it.
     """
@@ -84,10 +84,10 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         return
     except (MedtasksError, OSError) as error:
         code = "MT205" if above else "MT201"
-        message = f"template {shown(name)} cannot be read ({error}) Correct the name, or add the file."
+        message = f"template {shown(name)} cannot be read ({error}) Fix the name, or add the file."
         template.findings.append(found(code, template.name, message, named_at))
         return
-    except Exception as error:  # nested too deeply, numbers too long to read: whatever a stranger's text may do
+    except Exception as error:  # nested too deeply, say, or a number too long to read
         message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); write it plainly."
         template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
         return
@@ -102,7 +102,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
 
 
 def _refuse_unknown(tree: nodes.Template) -> None:
-    """Jinja itself asks within conditions only when it gets there, with some document after hours of a run."""
+    """Jinja looks up those inside conditions only when rendering gets there, which may be hours into a run."""
     for kind, known in ((nodes.Filter, _PARSER.filters), (nodes.Test, _PARSER.tests)):
         for node in tree.find_all(kind):
             if node.name not in known:
@@ -137,21 +137,21 @@ def check_variables(
     """Findings about the variables of a template.
 
     ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty where there are
-    no documents), ``said`` what else it is given, ``hidden`` fields that it must not show.
+    no documents), ``said`` what else is given, ``hidden`` fields that it must not show.
     """
     given = visible | said
     for name, place in sorted(template.variables.items()):
         if name not in given and name in (fields | hidden):
-            message = f"template {template.name!r} names {shown(name)}, which prompts must not show, expected one of "
+            message = f"template {template.name!r} uses {shown(name)}, which prompts must not show, expected one of "
             yield found("MT204", template.name, f"{message}{_some(given)}; remove it.", place, name)
         elif name not in given:
-            message = f"template {template.name!r} names {shown(name)}{suggestion(name, given)}, expected one of "
+            message = f"template {template.name!r} uses {shown(name)}{suggestion(name, given)}, expected one of "
             yield found("MT203", template.name, f"{message}{_some(given)}; correct the name.", place, name)
         elif fields and name not in (fields | said):
-            message = f"template {template.name!r} names {shown(name)}, which no document of the task has"
+            message = f"template {template.name!r} uses {shown(name)}, which no document of the task has"
             yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
     if not template.variables and visible:
-        message = f"template {template.name!r} names no field, expected one of {_some(given)}; show the question."
+        message = f"template {template.name!r} uses no field, expected one of {_some(given)}; show the question."
         yield found("MT206", template.name, message, template.place)
 
 

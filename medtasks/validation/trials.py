@@ -1,8 +1,9 @@
-"""Responses to one task's documents, scored by the task's own rules; whatever raises becomes a finding."""
+"""Responses to one task's documents, scored by the task's own rules; an exception becomes a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,22 +19,21 @@ from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import Scores, score_samples
+from medtasks.schema import shown
 from medtasks.spec import TaskSpec
-from medtasks.validation.codes import found, shown
-from medtasks.validation.findings import Finding, Place, Severity
-from medtasks.validation.tally import Tally
-from medtasks.validation.task_text import read_task
+from medtasks.task_source import read_task
+from medtasks.validation.findings import Finding, Place, Severity, Tally, found
 
 __all__ = ["BehaviourReport", "Trial", "Trials", "class_place", "error_place", "sentence"]
 
 _RESAMPLES = 20
-_MEND = "fix the code that scores it"
+_FIX = "fix the code that scores it"
 _OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
-"""Codes of what is wrong with a metric itself, and not with the task that names it."""
+"""Codes of faults of a metric itself, rather than of the task that names it."""
 
 
 class BehaviourReport:
-    """What is found about one task; each code once for a metric."""
+    """The findings about one task; each code once per metric."""
 
     def __init__(self, spec: TaskSpec, documents: int) -> None:
         self._task = read_task(spec.path)
@@ -49,21 +49,29 @@ class BehaviourReport:
         severity: Severity | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """Something about a metric, or about the whole task where ``metric`` is empty.
+        """Report something about a metric, or about the whole task if ``metric`` is empty.
 
-        It is placed where ``error`` was raised, at the class of a metric that is wrong in itself, or in the task file.
+        Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
         own = class_place(get_metric(metric)) if code in _OF_METRICS else None
         place = error_place(error) or own or self.metric_place(metric)
         self._said.setdefault((code, metric), found(code, self._name, message, place, metric, severity))
 
+    @contextmanager
+    def failures(self, what: str, metric: str = "", fix: str = "fix it") -> Iterator[None]:
+        """Report whatever the block raises as ``what`` failing: the code of a package may raise anything."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            self.say("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
+
     def metric_place(self, metric: str) -> Place:
-        """Where the task file names a metric; where it is not listed, the function that gives it."""
+        """Where the task file names a metric; if it is not listed, the function that gives it."""
         listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
         return self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
 
     def has(self, code: str, metric: str = "") -> bool:
-        """Whether that was said of the metric."""
+        """Whether that was reported about the metric."""
         return (code, metric) in self._said
 
     def findings(self) -> list[Finding]:
@@ -72,7 +80,7 @@ class BehaviourReport:
 
 
 def error_place(error: BaseException | None) -> Place | None:
-    """Where in the code of a package ``error`` was raised; None where it was not."""
+    """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
     place = raised_at(error) if error is not None else None
     return Place(Path(place[0]), place[1]) if place else None
 
@@ -89,7 +97,7 @@ def _is_of(entry: Any, metric: str) -> bool:
 
 @dataclass(frozen=True)
 class Trial:
-    """One response to every document, and what became of them; samples in the order of the documents."""
+    """The samples of one response to every document, in the order of the documents, and what they were joined to."""
 
     name: str
     samples: list[Sample]
@@ -111,49 +119,43 @@ class Trials:
         self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
 
     def trial(self, name: str, answers: Sequence[str], *, backwards: bool = False) -> Trial | None:
-        """The samples of one answer to each document; None where they cannot be made.
+        """The samples of one answer to each document; None if they cannot be made.
 
-        ``backwards`` makes them in the opposite order, and gives them in the order of the documents all the same.
+        With ``backwards`` they are made from the last document to the first; the result has the same order.
         """
         pairs = list(zip(self.documents, answers, strict=True))
         made = [self._made(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
         samples = [one for one in (made[::-1] if backwards else made) if one is not None]
         if len(samples) < len(pairs):
             return None
-        try:
+        with self._report.failures(f"the samples of {name} cannot be joined", fix=_FIX):
             judged = with_judged_scores(self.spec, samples)
             items = self._benchmark.join([sample.view() for sample in judged]).items
             metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
-        except (Exception, SystemExit) as error:
-            message = f"the samples of {name} cannot be joined ({sentence(error)}); {_MEND}."
-            self._report.say("MT507", "", message, error=error)
-            return None
-        lacking = [metric for metric in self.spec.metrics if metric not in metrics]
-        for metric in lacking:
-            message = f"`process_results` gives no {shown(metric)}, which `metric_list` names, expected its statistics"
-            self._report.say("MT507", metric, f"{message}; add it, or remove it from the list.")
-        return None if lacking else Trial(name, judged, items, metrics)
+            lacking = [metric for metric in self.spec.metrics if metric not in metrics]
+            for metric in lacking:
+                message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
+                self._report.say("MT507", metric, f"{message}; add it, or remove it from the list.")
+            return None if lacking else Trial(name, judged, items, metrics)
+        return None
 
     def scores(self, trial: Trial, *, breakdowns: bool = False) -> Scores | None:
-        """The scores of a trial; None where they cannot be computed."""
+        """The scores of a trial; None if they cannot be computed."""
         by = self.spec.metadata.breakdowns if breakdowns else ()
-        try:
+        with self._report.failures(f"the samples of {trial.name} cannot be scored", fix=_FIX):
             return score_samples(trial.samples, self._benchmark, by, self.spec.metadata.pooled, resamples=_RESAMPLES)
-        except (Exception, SystemExit) as error:
-            message = f"the samples of {trial.name} cannot be scored ({sentence(error)})"
-            self._report.say("MT507", "", f"{message}; {_MEND}.", error=error)
-            return None
+        return None
 
     def response(self, answer: str) -> str:
-        """What a back-end hands over for ``answer``."""
+        """What a back-end returns for ``answer``."""
         return join_stages([answer, answer]) if self.spec.stage1_template else answer
 
     def sample(self, document: Mapping[str, Any], response: str) -> Sample:
-        """The sample that ``response``, as often as the task asks, makes; raises whatever the task's code raises."""
+        """The sample of ``response``, repeated as the task asks; raises whatever the task's code raises."""
         return scored_samples(self.spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
 
     def filter_place(self) -> Place | None:
-        """Where the task's filter is defined, if that is another package's."""
+        """Where the task's filter is defined; None for ours."""
         return class_place(filter_class(self.spec.filters[-1])) if self.spec.filters else None
 
     def raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
@@ -170,13 +172,12 @@ class Trials:
         try:
             return self.sample(document, response)
         except (Exception, SystemExit) as error:
-            # only the first trial tells of every document: the others would say the same
             message = f"{name}: {self.raised(document, response, error)}"
-            self._report.tally.add("MT507", document, message, _MEND, place=error_place(error))
+            self._report.tally.add("MT507", document, message, _FIX, place=error_place(error))
             return None
 
 
 def sentence(error: BaseException) -> str:
-    """What an exception says, on one line."""
+    """The message of an exception, on one line."""
     text = " ".join(str(error).split())[:200].rstrip(".")
     return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"

@@ -1,4 +1,4 @@
-"""Are a metric's values what they may be: finite, in range, of the right width, and summed as they should be."""
+"""Are a metric's values valid: finite, in range, of the right width, and consistent with their sums?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from medtasks.benchmarks.base import Value
 from medtasks.metrics import Metric
 from medtasks.results.scoring import MetricScore, Scores
 from medtasks.validation.findings import Severity
-from medtasks.validation.imported import imported
+from medtasks.validation.names import imported
 from medtasks.validation.ranges import range_of
-from medtasks.validation.trials import BehaviourReport, Trial, Trials, sentence
+from medtasks.validation.trials import BehaviourReport, Trial, Trials
 
 __all__ = ["ValueCheck"]
 
@@ -23,7 +23,7 @@ _PARTS = 3
 
 
 class ValueCheck:
-    """Looks at the values of trials of one task; problems go to ``report``."""
+    """Checks the values of trials of one task; problems go to ``report``."""
 
     def __init__(self, trials: Trials, report: BehaviourReport) -> None:
         self._trials = trials
@@ -72,17 +72,14 @@ class ValueCheck:
             return False
         if metric.width == 2 and row[1] == 0:  # it does not apply to this one
             return True
-        try:
+        with self._report.failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name):
             score = float(_score(metric, row))
-        except (Exception, SystemExit) as error:
-            message = f"{where}: `score` fails on {list(row)[:6]} ({sentence(error)}); fix it."
-            self._report.say("MT507", metric.name, message, error=error)
-            return False
-        # other metrics than means may have no value of a single sample
-        return (metric.width != 2 and math.isnan(score)) or self.holds(metric, score, f"{where}: the score")
+            # metrics other than means may have no value for a single sample
+            return (metric.width != 2 and math.isnan(score)) or self.holds(metric, score, f"{where}: the score")
+        return False
 
     def holds(self, metric: Metric, value: float, what: str) -> bool:
-        """Whether the value can be summed on; one that is only out of range can, and is reported all the same."""
+        """Whether the value is finite; one that is only out of range is reported, but can be summed."""
         known = range_of(metric)
         if not math.isfinite(value):
             message = f"{what} is {value}, expected a finite number; fix the metric."
@@ -96,7 +93,7 @@ class ValueCheck:
         return True
 
     def corpus(self, trial: Trial, scores: Scores) -> None:
-        """Look at the scores of all samples together."""
+        """Check the scores of all samples together."""
         for name, score in scores.metrics.items():
             metric = trial.metrics.get(name)
             if metric is None or score.value is None:
@@ -106,18 +103,15 @@ class ValueCheck:
                 self.holds(metric, value, f"{trial.name}: the {what} of all samples")
 
     def recomputed(self, trial: Trial, scores: Scores) -> None:
-        """Compare the scores with those of the same statistics summed otherwise, and of ``metric_list``'s functions."""
+        """Compare the scores with those of differently grouped sums, and of the functions in ``metric_list``."""
         for name, metric in trial.metrics.items():
             score = scores.metrics[name]
             if score.value is None:
                 continue
             values = [item.values[name].statistics for item in trial.items if name in item.values]
             rows = [row for row in values if row is not None and not (metric.width == 2 and row[1] == 0)]
-            try:
+            with self._report.failures(f"{trial.name}: `score` fails on sums of statistics", name):
                 self._by_parts(trial.name, metric, score.value, rows)
-            except (Exception, SystemExit) as error:
-                message = f"{trial.name}: `score` fails on sums of statistics ({sentence(error)}); fix it."
-                self._report.say("MT507", name, message, error=error)
             self._by_mean(trial, metric, score.value, rows)
         self._by_harness(trial, scores)
 
@@ -134,7 +128,7 @@ class ValueCheck:
             self._report.say("MT505", metric.name, f"{message}; let it work on the last axis.")
             return
         for one in together.tolist():
-            self._same(metric, value, one, f"{where}: the sums scored several at once, as for intervals,")
+            self._same(metric, value, one, f"{where}: several sums scored at once, as for intervals,")
 
     def _by_mean(self, trial: Trial, metric: Metric, value: float, rows: Sequence[Sequence[float]]) -> None:
         scores = [one for sample in trial.samples if (one := sample.scores[metric.name]) is not None]
@@ -144,29 +138,22 @@ class ValueCheck:
             self._same(metric, value, mean, f"{trial.name}: the mean of the samples' own scores")
 
     def _by_harness(self, trial: Trial, scores: Scores) -> None:
-        """The numbers that the harness alone would print."""
+        """Compare with the numbers that the harness alone would print."""
         listed = self._trials.spec.resolved.get("metric_list") or ()
         aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
         if not aggregations:
             return
-        try:
+        values: list[Mapping[str, Any]] = []
+        with self._report.failures("`process_results` fails when it is called again", fix="let it keep no state"):
             values = self._returned(trial)
-        except (Exception, SystemExit) as error:
-            message = f"`process_results` fails when it is called again ({sentence(error)}); let it keep no state."
-            self._report.say("MT507", "", message, error=error)
-            return
         for name, aggregation in aggregations.items():
             score = scores.metrics.get(name, MetricScore(value=None, interval=None, samples=0, signature=""))
-            if score.value is None:
+            if score.value is None or not values:
                 continue
-            try:
+            with self._report.failures(f"the aggregation {aggregation} fails", name):
                 aggregated = imported(aggregation)([value[name] for value in values])
-            except (Exception, SystemExit) as error:
-                message = f"the aggregation {aggregation} fails ({sentence(error)}); fix it."
-                self._report.say("MT507", name, message, error=error)
-                continue
-            other = aggregated if isinstance(aggregated, (int, float)) else math.nan
-            self._same(trial.metrics[name], score.value, float(other), f"{trial.name}: the aggregation {aggregation}")
+                other = float(aggregated) if isinstance(aggregated, (int, float)) else math.nan
+                self._same(trial.metrics[name], score.value, other, f"{trial.name}: the aggregation {aggregation}")
 
     def _returned(self, trial: Trial) -> list[Mapping[str, Any]]:
         function = imported(self._trials.spec.resolved["process_results"])
@@ -176,7 +163,7 @@ class ValueCheck:
 
     def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
         if not abs(value - other) <= _TOLERANCE * max(1.0, abs(value)):
-            message = f"{what} gives {other:.12g}, expected {value:.12g}, the score that is reported"
+            message = f"{what} gives {other:.12g}, expected {value:.12g}, the reported score"
             fix = "let scores follow from summed statistics alone"
             self._report.say("MT505", metric.name, f"{message}; {fix}.")
 

@@ -1,7 +1,7 @@
 """No future leakage: what a model is shown of a video is never later than the window's end.
 
-The check trusts nothing that preparing wrote down: it reads the time stamps from the video again, and takes the
-frames from the messages that an adapter would get.
+The check does not trust the prepared data: it reads the time stamps from the video again, and takes the frames from
+the messages that an adapter would get.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from medtasks.data.media import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepared import Prepared
 from medtasks.errors import MediaError, MedtasksError
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, found
 
 __all__ = ["WindowCheck", "is_window"]
 
 
 def is_window(document: Mapping[str, Any]) -> bool:
-    """Whether a document shows what is known of a stream until some time."""
+    """Whether a document shows a stream up to some time."""
     return {"window_end", "times", "frames"} <= set(document)
 
 
@@ -40,7 +40,7 @@ class WindowCheck:
         end = exact(doc["window_end"])
         shown = [exact(time) for time in doc["times"]]
         if shown != sorted(set(shown)):
-            yield self._finding(doc, f"frames stand out of order: {doc['times']}")
+            yield self._finding(doc, f"frames are out of order: {doc['times']}")
         if doc["frames"]:
             yield from self._true_times(doc, end)
         late = [float(time) for time in shown if time > end]
@@ -52,7 +52,7 @@ class WindowCheck:
             parts = [part for part in messages(doc, self._template)[0]["content"] if part["type"] == "image"]
         except MediaError:
             raise
-        except MedtasksError:  # the prompt cannot be rendered, which is said where prompts are checked
+        except MedtasksError:  # the check of the prompts reports it
             return
         if len(parts) != len(shown):
             yield self._finding(doc, f"{len(parts)} pictures are shown, {len(shown)} were chosen")
@@ -66,7 +66,7 @@ class WindowCheck:
                 index = read_index(path)
                 self._times[path] = dict(zip(index.pts, index.times, strict=True))
         except MedtasksError as error:
-            yield Finding("error", "media", doc["sample_id"], str(error))
+            yield found("MT402", str(doc["sample_id"]), str(error))
             return
         for pts, time in zip(doc["frames"], doc["times"], strict=True):
             true = self._times[path].get(pts)
@@ -75,7 +75,7 @@ class WindowCheck:
             elif true > end:
                 yield self._finding(doc, f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)")
             elif float(true) != time:
-                yield self._finding(doc, f"the frame said to be of {time:g} s is of {float(true):g} s")
+                yield self._finding(doc, f"the frame recorded at {time:g} s was taken at {float(true):g} s")
 
     def _finding(self, doc: Mapping[str, Any], message: str) -> Finding:
-        return Finding("error", "temporal contract", str(doc["sample_id"]), message + "; prepare the data again")
+        return found("MT330", str(doc["sample_id"]), message + "; prepare the data again")

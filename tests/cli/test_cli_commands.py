@@ -264,7 +264,7 @@ def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_
     assert sarif["runs"][0]["results"][0]["ruleId"] == "MT108"
     missing = python(*CLI, "validate", "no/such/thing")
     assert missing.returncode == 2
-    assert "there is no such file or folder" in missing.stderr
+    assert "no such file or directory" in missing.stderr
 
 
 def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> No
     assert done.returncode == 1
     assert "kvasir_vqa_x1: 1 errors" in done.stdout
     assert "mini0003.jpg" in done.stdout
-    assert "gone or changed since the data were prepared" in done.stdout
+    assert "missing or changed since the data were prepared" in done.stdout
     assert "Traceback" not in done.stderr
 
 

@@ -58,7 +58,7 @@ def test_the_miniature_references_agree_with_their_pairs() -> None:
 def test_validate_names_them() -> None:
     from medtasks.registry import get_benchmark
     from medtasks.validation.documents import check_documents
-    from medtasks.validation.tally import Tally
+    from medtasks.validation.findings import Tally
 
     (one, *_) = task_documents("kvasir_vqa_x1_level1")
     tally = Tally("kvasir_vqa_x1_level1", 1)

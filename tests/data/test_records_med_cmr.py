@@ -77,7 +77,7 @@ def test_descriptive_fields_may_be_missing() -> None:
         ({"answer": ""}, "field `answer`"),
         ({"C": None}, "field `C` is missing"),
         ({"C": "  "}, "field `C`"),
-        ({"F": "one more"}, "field `F` is 'one more', expected no option beyond E"),
+        ({"F": "one more"}, "field `F` is 'one more', expected no such field"),
         ({"image_path": "/etc/passwd"}, "field `image_path`"),
         ({"image_path": "dataset/../../x.png"}, "field `image_path`"),
         ({"image_path": ["a", "b"]}, "field `image_path`"),

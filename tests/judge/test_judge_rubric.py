@@ -186,7 +186,7 @@ def test_a_missing_field_is_named() -> None:
     ("old", "new", "message"),
     [
         ("name: med_cmr_open", "name: another", "field `name`"),
-        ("weight: 1", "weight: -1", "field `aspects.0.weight`"),
+        ("weight: 1", "weight: -1", r"field `aspects\[0\].weight`"),
         ("      5: every step", "      6: every step", "anchors are given for"),
         ("name: coherence", "name: consistency", "must differ"),
         ("visual_description, target]", "target]", "'visual_description'"),

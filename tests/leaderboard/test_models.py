@@ -158,10 +158,10 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a: {colour: red}", "model 'a', field `colour` is unknown, expected one of name, family"),
-        ("a: {type: huge}", "model 'a', field `type` is 'huge': input should be 'closed', 'general' or 'medical'"),
+        ("a: {type: huge}", "model 'a', field `type` is 'huge', expected 'closed', 'general' or 'medical'"),
         (
             "a: {trained: {mi_cxr: maybe}}",
-            "field `trained.mi_cxr` is 'maybe': input should be 'yes', 'no' or 'unknown'",
+            "field `trained.mi_cxr` is 'maybe', expected 'yes', 'no' or 'unknown'",
         ),
         ("a: {link: 'javascript:alert(1)'}", "field `link` is .*expected a web address"),
         ("a: {link: 'https://me:key@example.org'}", "without credentials"),

@@ -160,16 +160,19 @@ def replaced(old: str, new: str) -> Callable[[], str]:
         (replaced("printed_as: [second]", "printed_as: [other]"), "'other' is not both in a table and in `models`"),
         (replaced("row: second", "row: third"), r"`cell_notes` names \('third', 'B'\)"),
         (replaced("12.5", "null"), "row 'second', column 'A' is null; say why in `cell_notes`"),
-        (replaced("trained_on_benchmark: no", "trained_on_benchmark: maybe"), "field `models.0.trained_on_benchmark`"),
+        (
+            replaced("trained_on_benchmark: no", "trained_on_benchmark: maybe"),
+            r"field `models\[0\].trained_on_benchmark`",
+        ),
         (replaced("year: 2026", "year: soon"), "field `paper.year`"),
-        (replaced("unit: percent", "unit: percents"), "field `tables.0.columns.0.unit`"),
+        (replaced("unit: percent", "unit: percents"), r"field `tables\[0\].columns\[0\].unit`"),
         (replaced("unit: percent", "unit: percent, group: easy"), "column 'A' has one of `breakdown` and `group`"),
         (replaced("    source: paper", "    source: paper\n    source: other"), "key 'source' twice"),
-        (replaced("    source: paper", "    source: paper\n    sauce: other"), "field `tables.0.sauce`"),
+        (replaced("    source: paper", "    source: paper\n    sauce: other"), r"field `tables\[0\].sauce`"),
         (replaced("    rows:", "    models_across: [First]\n    rows:"), "either `columns`, or both"),
         (replaced("benchmark: some_benchmark", "benchmark: other"), "field `benchmark` is 'other'"),
         (lambda: "[1, 2", "not a readable YAML file"),
-        (lambda: "- 1", r"field `\(file\)`"),
+        (lambda: "- 1", "the content is .*, expected a mapping"),
     ],
 )
 def test_a_wrong_file_is_refused_by_file_and_field(tmp_path: Path, edit: Callable[[], str], message: str) -> None:

@@ -24,7 +24,7 @@ from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validation import validate_prepared
+from medtasks.validation.prepared import validate_prepared
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

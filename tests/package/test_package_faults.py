@@ -24,7 +24,7 @@ PLUGIN = "PLUGIN = Plugin("
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise BaseException('odd')", "BaseException: odd"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("while True: pass", "it was not done after 2 s"),
+        ("while True: pass", "it took more than 2 s"),
     ],
 )
 def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, text: str, said: str) -> None:
@@ -55,7 +55,7 @@ def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(pyth
     site = write_site(tmp_path / "site", PLUGIN, f"{loud}\n{PLUGIN}")
     done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
     assert "otherlab_dots" in {one["name"] for one in json.loads(done.stdout)}
-    assert done.stderr == "medtasks: otherlab-bench 2.1 prints while it is imported: welcome to our bench\n"
+    assert done.stderr == "medtasks: otherlab-bench 2.1 printed during import: welcome to our bench\n"
 
 
 @pytest.mark.parametrize("later", ["aaa_bench", "otherlab_bench"])
@@ -77,7 +77,7 @@ def test_a_task_named_as_one_of_the_harness_is_told_of(python: Any, tmp_path: Pa
     site = write_site(tmp_path / "site")
     (site / "otherlab_bench/tasks/dots/mme.yaml").write_text("include: otherlab_dots.yaml\ntask: mme\n")
     done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
-    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has one of that name, which --tasks runs in its place"
+    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has a task of that name, which --tasks runs instead"
     assert said in done.stderr
 
 
@@ -109,7 +109,7 @@ GROUP = """
     [
         (DOCUMENTS, f"raise KeyError('oops')  {HERE}", "MT301", "`documents` of benchmark otherlab_dots fails"),
         (KEEP, f'Rows("otherlab_dots", lambda row: row["no"])  {HERE}', "MT301", "`keep` of rows of otherlab_dots"),
-        (QUESTION, "{{ questoin }} Answer {# here #}", "MT203", "names 'questoin' (did you mean 'question'?)"),
+        (QUESTION, "{{ questoin }} Answer {# here #}", "MT203", "uses 'questoin' (did you mean 'question'?)"),
         (QUESTION, f"{LOOP} {QUESTION}", "MT208", "6 of 6 documents, first 'dots-1': "),
         (
             "sees: [target]",

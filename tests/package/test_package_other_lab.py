@@ -131,5 +131,5 @@ def test_an_overlay_changes_the_prompt_and_its_hash(tmp_path: Path, monkeypatch:
     assert "+Verbatim: {{ question }}\n" in overlay_diff("kvasir_vqa_x1/answer.j2")
     assert overlay_diff("mi_cxr/mcq.j2") == ""
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path / "nowhere"))
-    with pytest.raises(UsageError, match="expected a folder of templates"):
+    with pytest.raises(UsageError, match="expected a directory of templates"):
         render("kvasir_vqa_x1/answer.j2", question="Where?")

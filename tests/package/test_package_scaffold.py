@@ -180,8 +180,8 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
         ("b" * 41, None, "at most 40"),
         ("1bench", None, "imported as 1bench"),
         ("class", None, "imported as class"),
-        ("json", None, "imported as json, which there is"),
-        ("medtasks", None, "imported as medtasks, which there is"),
+        ("json", None, "imported as json, which exists"),
+        ("medtasks", None, "imported as medtasks, which exists"),
         ("acme", "Acme", "benchmark name 'Acme'"),
         ("acme", "_acme", "benchmark name '_acme'"),
         ("acme", "mi_cxr", "'mi_cxr' is medtasks's own"),
@@ -198,9 +198,9 @@ def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, package: str, ben
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="is not empty"):
         write_package(tmp_path, "acme-bench")
-    with pytest.raises(UsageError, match="there is something already"):
+    with pytest.raises(UsageError, match="is not empty"):
         write_package(tmp_path / "notes.txt", "acme-bench")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -227,9 +227,9 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
 
 def test_the_reference_names_every_key() -> None:
     from medtasks.judge.scales import Aspect, Rubric
-    from medtasks.validation.task_keys import GENERATION_KEYS, GROUP_KEYS, METADATA_KEYS, METRIC_KEYS, TASK_KEYS
+    from medtasks.task_model import Generation, GroupFile, Metadata, MetricEntry, TaskFile
 
     text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")
-    known = [*TASK_KEYS, *GROUP_KEYS, *METADATA_KEYS, *METRIC_KEYS, *GENERATION_KEYS, "include", "stage1_template"]
-    known += [*Rubric.model_fields, *Aspect.model_fields]
+    models = (TaskFile, GroupFile, Metadata, MetricEntry, Generation, Rubric, Aspect)
+    known = [key for model in models for key in model.model_fields] + ["include", "stage1_template"]
     assert [key for key in known if f"`{key}`" not in text] == []

@@ -19,9 +19,8 @@ from medtasks.data.store import open_prepared
 from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
 from medtasks.task_files import task_directory
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.one_task import document_findings
-from medtasks.validation.tally import Tally
 from medtasks.validation.tasks import validate_tasks
 
 HERE = "# here"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from medtasks.registry import all_benchmarks
-from medtasks.validation import validate_prepared
+from medtasks.validation.prepared import validate_prepared
 
 
 @pytest.mark.parametrize("name", all_benchmarks())

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from seeded_bench import codes
+from seeded_bench import Bench, codes
 
 from medtasks.errors import UsageError
+from medtasks.task_source import parse_yaml
 from medtasks.validation.findings import Place
 from medtasks.validation.tasks import validate_tasks
 from medtasks.validation.templates import read_template
-from medtasks.validation.yaml_text import parse_yaml
 
+TASK = Path("task.yaml")
 RELAXED = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 KEYS = ("task", "group", "include", "metadata", "metric_list", "filter_list", "generation_kwargs", "process_docs")
@@ -83,8 +84,8 @@ def test_random_bytes_as_a_task_file(tmp_path: Path, content: bytes) -> None:
 @given(YAML_LIKE)
 @RELAXED
 def test_yaml_like_text(text: str) -> None:
-    said = parse_yaml(text)
-    assert said.defects == [] or all(1 <= one.line <= text.count("\n") + 2 for one in said.defects)
+    _, _, defects = parse_yaml(text, TASK)
+    assert all(1 <= one.place.line <= text.count("\n") + 2 for one in defects)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
@@ -104,18 +105,18 @@ def test_random_templates(tmp_path_factory: pytest.TempPathFactory, content: byt
     (folder / "random.j2").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDTASKS_TEMPLATES", str(folder))
-        template = read_template("random.j2", Place(Path("task.yaml"), 1))
+        template = read_template("random.j2", Place(TASK, 1))
     assert template.trees or template.findings
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc/passwd", "a\0b", "mi_cxr", "x" * 5000, "\ud800"])
 def test_odd_template_names(name: str) -> None:
-    assert codes(read_template(name, Place(Path("task.yaml"), 1)).findings) <= {"MT201", "MT202"}
-    assert read_template(name, Place(Path("task.yaml"), 1)).findings
+    assert codes(read_template(name, Place(TASK, 1)).findings) <= {"MT201", "MT202"}
+    assert read_template(name, Place(TASK, 1)).findings
 
 
 def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.code for one in parse_yaml("[" * 20_000).defects] == ["MT101"]
+    assert [one.code for one in parse_yaml("[" * 20_000, TASK)[2]] == ["MT101"]
     (tmp_path / "deep.j2").write_text("{{ " + "(" * 20_000 + ")" * 20_000 + " }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     assert codes(read_template("deep.j2", Place(tmp_path, 1)).findings) == {"MT202"}
@@ -124,13 +125,13 @@ def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.Mo
 def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    assert [one.code for one in parse_yaml("\n".join(lines)).defects] == ["MT101"]
+    assert [one.code for one in parse_yaml("\n".join(lines), TASK)[2]] == ["MT101"]
 
 
 def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
-    said = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n")
-    assert said.content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
-    assert said.lines["own", "b"] == 4
+    content, lines, _ = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n", TASK)
+    assert content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
+    assert lines["own", "b"] == 4
 
 
 def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
@@ -150,6 +151,9 @@ def test_what_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_an_imported_module_may_do_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n")
-    (tmp_path / "odd.yaml").write_text("task: odd\nprocess_docs: !function leaves.rows\n")
+    bench = Bench(tmp_path)
+    bench.copy_tasks()
+    path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
+    path.write_text(path.read_text().replace("medtasks.benchmarks.mi_cxr.icr\n", "leaves.rows\n"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "MT120" in codes(validate_tasks(None, [tmp_path / "odd.yaml"]))
+    assert "MT120" in codes(validate_tasks(None, [path]))

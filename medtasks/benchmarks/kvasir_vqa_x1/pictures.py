@@ -12,7 +12,6 @@ from typing import Any
 
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
 from medtasks.data.fetch import Pace, fetch_pictures, is_url
-from medtasks.data.files import MAX_PICTURE_BYTES, read_regular
 from medtasks.data.hub import hub_tree
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import Where
@@ -20,6 +19,7 @@ from medtasks.data.records.base import is_text, wrong
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import FetchedPicture, Workplace
 from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
 __all__ = ["FoundPictures", "Given", "find_pictures"]
 

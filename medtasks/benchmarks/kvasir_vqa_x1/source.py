@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.files import check_regular
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_jsonl
 from medtasks.errors import DataError, UsageError
+from medtasks.files import check_regular
 
 __all__ = ["KvasirSource", "open_kvasir", "read_parquet", "saved_rows"]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
-from medtasks.data.files import MAX_PICTURE_BYTES, read_regular
 from medtasks.data.manifest import Source
 from medtasks.data.media import MediaEntry
 from medtasks.data.prepare.job import Progress
@@ -18,6 +17,7 @@ from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.store import open_prepared
 from medtasks.data.workplace import PERTURBED_LOG, Workplace
 from medtasks.errors import MediaError, UsageError
+from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
 __all__ = ["prepare_transformed"]
 

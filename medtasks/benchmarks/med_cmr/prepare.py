@@ -11,7 +11,6 @@ from typing import Literal
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.data.files import read_regular
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
@@ -20,6 +19,7 @@ from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_json_list
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
+from medtasks.files import read_regular
 
 __all__ = ["FILES", "PUBLISHED_ARCHIVE", "prepare_med_cmr"]
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
-from medtasks.data.records.base import Record, Where, build, is_text, text_field, wrong
+from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row
+from medtasks.schema import Text, expects
 
 __all__ = ["MedCmrRecord", "parse_med_cmr_row"]
 
 OPTIONS = ("A", "B", "C", "D", "E")
-_BEYOND = tuple("FGHIJ")
 _OWN_LETTER = re.compile(r"\s*\(?(?P<letter>[A-E])[).:]\s+(?=\S)")
 
 
@@ -21,7 +23,7 @@ class MedCmrRecord(Record):
     """One row of Med-CMR (protocol card, "Rows"). ``cluster`` is the image.
 
     ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that
-    carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring alone.
+    carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring only.
     """
 
     format: Literal["mcq", "open"]
@@ -39,74 +41,84 @@ class MedCmrRecord(Record):
     prefixed: int
 
 
+def _is_index(value: Any) -> bool:
+    return type(value) is int or (is_text(value) and bool(value.strip()))
+
+
+def _is_dimension(value: Any) -> bool:
+    return is_text(value) and dimension_of(value) is not None
+
+
+def _is_image_path(value: Any) -> bool:
+    if not is_text(value) or "\\" in value or "\0" in value or value.startswith("/"):
+        return False
+    parts = PurePosixPath(value).parts
+    return ".." not in parts and len(parts) >= 2
+
+
+Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
+
+
+class _Row(ReleaseRow):
+    index: Annotated[int | str, expects("a number or a text", _is_index)]
+    task: Annotated[str, expects(f"one of the dimensions {', '.join(DIMENSIONS.values())}", _is_dimension)]
+    image_path: Annotated[str, expects("a relative path such as dataset/imgs/<name>.png", _is_image_path)]
+    answer: Text
+    question: Text
+    visual_description: Stripped = ""
+    subtype: Stripped = ""
+    question_type: Stripped = Field("", validation_alias="question type")
+    modality: Stripped = ""
+    organ_system: Stripped = Field("", validation_alias="organ system")
+
+
+_AS_RELEASED = set(_Row.model_fields) - {"index", "image_path"}
+
+
+class _McqRow(_Row):
+    answer: Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)]
+    A: Text
+    B: Text
+    C: Text
+    D: Text
+    E: Text
+    F: None = None
+    G: None = None
+    H: None = None
+    I: None = None  # noqa: E741
+    J: None = None
+
+
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], where: Where) -> MedCmrRecord:
-    """The record that a release row holds; ``kind`` is that of the file it stands in.
+    """The record of a release row; ``kind`` is that of its file.
 
     Raises:
-        DataError: a field is missing, has the wrong type, or holds something the card does not know.
+        DataError: a field is missing, has the wrong type, or a value that the card does not list.
     """
-    index = row.get("index")
-    if isinstance(index, bool) or not (isinstance(index, int) or (is_text(index) and index.strip())):
-        raise wrong(where, "index", index, "a number or a text")
-    task = text_field(row, "task", where)
-    dimension = dimension_of(task)
-    if dimension is None:
-        expected = f"one of the dimensions {', '.join(DIMENSIONS.values())}"
-        raise wrong(where, "task", task, expected)
-    image = _image_path(row, where)
-    choices, prefixed = _choices(row, where) if kind == "mcq" else ({}, 0)
-    answer = text_field(row, "answer", where)
-    if kind == "mcq" and answer not in OPTIONS:
-        raise wrong(where, "answer", answer, "one letter from A to E")
+    given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
+    index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
+    choices, prefixed = _choices(given) if isinstance(given, _McqRow) else ({}, 0)
     return build(
         MedCmrRecord,
         where,
-        sample_id=f"{kind}-{str(index).strip()}",
+        sample_id=f"{kind}-{index}",
         cluster=image,
         media=(image,),
         format=kind,
-        index=str(index).strip(),
-        dimension=dimension,
-        question=text_field(row, "question", where),
+        index=index,
+        dimension=dimension_of(given.task),
         choices=choices,
-        answer=answer,
-        visual_description=_optional(row, "visual_description", where),
-        task=task,
-        subtype=_optional(row, "subtype", where),
-        question_type=_optional(row, "question type", where),
-        modality=_optional(row, "modality", where),
-        organ_system=_optional(row, "organ system", where),
         prefixed=prefixed,
+        **given.model_dump(include=_AS_RELEASED),
     )
 
 
-def _optional(row: Mapping[str, Any], field: str, where: Where) -> str:
-    """The text of a descriptive field; empty where the release has none, refused where it is no text."""
-    value = row.get(field)
-    if value is None:
-        return ""
-    if not is_text(value):
-        raise wrong(where, field, value, "a text")
-    return value.strip()
-
-
-def _image_path(row: Mapping[str, Any], where: Where) -> str:
-    path = text_field(row, "image_path", where)
-    parts = PurePosixPath(path).parts
-    if "\\" in path or "\0" in path or path.startswith("/") or ".." in parts or len(parts) < 2:
-        raise wrong(where, "image_path", path, "a relative path such as dataset/imgs/<name>.png")
-    return str(PurePosixPath(path))
-
-
-def _choices(row: Mapping[str, Any], where: Where) -> tuple[dict[str, str], int]:
+def _choices(row: _McqRow) -> tuple[dict[str, str], int]:
     """Options by letter, without the letter that some carry themselves, and how many did."""
-    for letter in _BEYOND:
-        if letter in row:
-            raise wrong(where, letter, row[letter], "no option beyond E")
     choices: dict[str, str] = {}
     prefixed = 0
     for letter in OPTIONS:
-        text = text_field(row, letter, where).strip()
+        text = str(getattr(row, letter)).strip()
         own = _OWN_LETTER.match(text)
         if own is not None and own["letter"] == letter:
             text = text[own.end() :]

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
-from medtasks.data.files import read_regular
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
@@ -23,6 +22,7 @@ from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
+from medtasks.files import read_regular
 
 __all__ = ["prepare_medstream"]
 

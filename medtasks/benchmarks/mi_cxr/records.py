@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, model_validator
 
 from medtasks.benchmarks.mi_cxr.vocabulary import QTYPES
-from medtasks.data.records.base import Record, Where, build, text_field, texts_by_key, wrong
+from medtasks.data.records.base import (
+    Record,
+    ReleaseRow,
+    Where,
+    build,
+    parse_row,
+    with_keys,
+)
+from medtasks.schema import Text, expects, mismatch
 
 __all__ = ["MiCxrRecord", "parse_mi_cxr_row"]
 
@@ -28,51 +38,62 @@ class MiCxrRecord(Record):
     answer: Literal["A", "B", "C", "D", "E"]
 
 
-def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
-    """The record that a release row holds.
+def _is_qtype(value: Any) -> bool:
+    return isinstance(value, str) and (value in QTYPES or value.startswith("icr_variant"))
 
-    Raises:
-        DataError: a field is missing, has the wrong type, or holds something the card does not know.
-    """
-    key = "q_id" if "q_id" in row else "qid"
-    q_id = row.get(key)
-    if not isinstance(q_id, int) or isinstance(q_id, bool) or q_id < 0:
-        raise wrong(where, "q_id", q_id, "a whole number from 0 (`qid` is read, too)")
-    qtype, family = text_field(row, "qtype", where), text_field(row, "group_type", where)
-    variant = qtype.startswith("icr_variant")
-    if qtype not in QTYPES and not variant:
-        raise wrong(where, "qtype", qtype, f"one of {', '.join(QTYPES)}, or icr_variant…")
-    expected = "ICR" if variant else QTYPES[qtype]
-    if family != expected:
-        raise wrong(where, "group_type", family, f"{expected}, the family of {qtype}")
-    answer = text_field(row, "answer", where)
-    if answer not in OPTIONS:
-        raise wrong(where, "answer", answer, "one letter from A to E")
-    images = texts_by_key(row, "images", VISITS, where)
-    group = "icr_variant" if variant else family.lower()
-    return build(
-        MiCxrRecord,
-        where,
-        sample_id=f"{group}-{q_id}",
-        cluster=_patient(images, where),
-        media=tuple(images[visit] for visit in VISITS),
-        q_id=q_id,
-        group_type=family,
-        qtype=qtype,
-        question=text_field(row, "question", where),
-        choices=texts_by_key(row, "choices", OPTIONS, where),
-        answer=answer,
+
+def _is_image_path(value: Any) -> bool:
+    return (
+        isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None and ".." not in PurePosixPath(value).parts
     )
 
 
-def _patient(images: Mapping[str, str], where: Where) -> str:
-    patients = set()
-    for visit, path in images.items():
-        match = _IMAGE_PATH.fullmatch(path)
-        if match is None or ".." in PurePosixPath(path).parts:
-            expected = "files/pNN/pNNNNNNNN/sNNNNNNNN/<five dashed groups of hex digits>.jpg"
-            raise wrong(where, f"images.{visit}", path, expected)
-        patients.add(match["patient"])
-    if len(patients) > 1:
-        raise wrong(where, "images", sorted(patients), "five images of one patient")
-    return str(patients.pop())
+ImagePath = Annotated[
+    str, expects("files/pNN/pNNNNNNNN/sNNNNNNNN/<five dashed groups of hex digits>.jpg", _is_image_path)
+]
+
+
+class _Row(ReleaseRow):
+    q_id: Annotated[int, Field(ge=0, validation_alias=AliasChoices("q_id", "qid"))]
+    qtype: Annotated[str, expects(f"one of {', '.join(QTYPES)}, or icr_variant…", _is_qtype)]
+    group_type: Text
+    question: Text
+    choices: Annotated[dict[str, Text], with_keys(*OPTIONS)]
+    answer: Literal["A", "B", "C", "D", "E"]
+    images: Annotated[dict[str, ImagePath], with_keys(*VISITS)]
+
+    @property
+    def is_variant(self) -> bool:
+        return self.qtype.startswith("icr_variant")
+
+    @property
+    def patients(self) -> list[str]:
+        matches = map(_IMAGE_PATH.fullmatch, self.images.values())
+        return sorted({match["patient"] for match in matches if match})
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> _Row:
+        family = "ICR" if self.is_variant else QTYPES[self.qtype]
+        if self.group_type != family:
+            raise mismatch("group_type", self.group_type, f"{family}, the family of {self.qtype}")
+        if len(self.patients) > 1:
+            raise mismatch("images", self.patients, "five images of one patient")
+        return self
+
+
+def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
+    """The record of a release row.
+
+    Raises:
+        DataError: a field is missing, has the wrong type, or a value that the card does not list.
+    """
+    given = parse_row(_Row, row, where)
+    group = "icr_variant" if given.is_variant else given.group_type.lower()
+    return build(
+        MiCxrRecord,
+        where,
+        sample_id=f"{group}-{given.q_id}",
+        cluster=given.patients[0],
+        media=tuple(given.images.values()),
+        **given.model_dump(exclude={"images"}),
+    )

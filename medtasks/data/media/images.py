@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.data.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 from medtasks.errors import MediaError
+from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.data.files import check_regular
 from medtasks.data.media.images import MediaEntry, VideoFacts
 from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
+from medtasks.files import file_sha256
 
 __all__ = ["KnownVideo", "scan_video"]
 
@@ -47,7 +47,7 @@ def scan_video(
         state = (status.st_size, status.st_mtime_ns, digest)
         if known is not None and (known.entry.bytes, known.mtime_ns, known.wanted) == state:
             return known
-        checksum = _sha256(file)
+        checksum = file_sha256(file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise MediaError(f"{file}: cannot be read ({reason}); restore the file.") from error
@@ -63,15 +63,6 @@ def scan_video(
         ),
     )
     return KnownVideo(entry=entry, mtime_ns=status.st_mtime_ns, wanted=digest, bad=tuple(bad))
-
-
-def _sha256(file: Path) -> str:
-    check_regular(file)
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int, int], list[int]]:

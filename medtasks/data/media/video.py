@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.data.files import MAX_PIXELS, check_regular
 from medtasks.errors import MediaError
+from medtasks.files import MAX_PIXELS, check_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image

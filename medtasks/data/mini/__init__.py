@@ -11,9 +11,9 @@ from pathlib import Path
 from medtasks.cache import cache_root
 from medtasks.data.prepare.package import prepare_package
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.files import temporary_beside
 from medtasks.guard import raised_in
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
-from medtasks.temporary import temporary_beside
 
 __all__ = ["MINI_VERSION", "prepare_mini"]
 

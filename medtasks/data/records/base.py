@@ -1,18 +1,32 @@
-"""What all records share, and the words in which a wrong field is refused."""
+"""What all records share: how a release row is checked, and the sentence in which a wrong field is refused."""
 
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from medtasks.errors import DataError
+from medtasks.schema import first_problem, shown
 
-__all__ = ["Record", "Where", "build", "is_file_name", "is_text", "text_field", "texts_by_key", "wrong"]
+__all__ = [
+    "Record",
+    "ReleaseRow",
+    "Where",
+    "build",
+    "is_file_name",
+    "is_text",
+    "parse_row",
+    "text_field",
+    "texts_by_key",
+    "with_keys",
+    "wrong",
+]
 
 
 @dataclass(frozen=True)
@@ -39,34 +53,69 @@ class Record(BaseModel):
     media: tuple[str, ...]
 
 
-def is_file_name(img_id: str) -> bool:
-    """Whether an image id can be part of a file name: it must not lead out of the image folder."""
-    return re.fullmatch(r"[\w.-]{1,200}", img_id) is not None and not img_id.startswith(".")
+class ReleaseRow(BaseModel):
+    """A row as a release has it: a null is a missing field, and fields that no record needs are ignored."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, row: Any) -> Any:
+        if not isinstance(row, Mapping):
+            return row
+        given = {key: value for key, value in row.items() if value is not None}
+        for name, field in cls.model_fields.items():
+            names = _names(name, field)
+            if not field.is_required() or any(one in given for one in names):
+                continue
+            if len(names) > 1:
+                message = "none of the fields {names} is there, found {found}"
+                found = ", ".join(sorted(map(str, row))) or "nothing"
+                raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
+            given[names[0]] = None  # refused by the field's type, which says what is expected
+        return given
+
+
+def _names(name: str, field: FieldInfo) -> list[str]:
+    alias = field.validation_alias
+    return list(map(str, alias.choices)) if isinstance(alias, AliasChoices) else [str(alias or name)]
+
+
+def with_keys(*keys: str) -> AfterValidator:
+    """A validator for mappings with exactly these keys; it returns them in this order."""
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        if set(value) != set(keys):
+            words = f"an object with exactly the keys {', '.join(keys)}"
+            raise PydanticCustomError("expected", "{words}", {"words": words, "found": sorted(map(str, value))})
+        return {key: value[key] for key in keys}
+
+    return AfterValidator(check)
 
 
 R = TypeVar("R", bound=Record)
+M = TypeVar("M", bound=ReleaseRow)
+
+
+def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
+    """``row`` as ``model`` checks it; raises :class:`DataError` with place, field, found, expected and fix."""
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        raise DataError(f"{where}: {first_problem(error)}; fix the row.") from error
 
 
 def build(record: Callable[..., R], where: Where, **fields: Any) -> R:
-    """``record(**fields)``, with a validation error said as one sentence (:class:`DataError`)."""
+    """``record(**fields)``; a field of the wrong type is a :class:`DataError` with place, field, found and expected."""
     try:
         return record(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        place = ".".join(str(part) for part in first["loc"])
-        raise DataError(f"{where}: " + (f"field `{place}`: " if place else "") + f"{message}.") from error
-
-
-_SHORT = reprlib.Repr()  # rows may hold anything, however deep
-_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxlong = 120, 80, 8, 40
+        raise DataError(f"{where}: {first_problem(error)}; fix the row.") from error
 
 
 def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
-    """The error that a field is missing, or holds ``found`` where ``expected`` should stand."""
-    shown = _SHORT.repr(found)
-    shown = shown if len(shown) <= 160 else shown[:157] + "…"
-    said = "is missing" if found is None else f"is {shown}"
+    """The error that ``field`` is missing (``found`` is None), or is not what was expected."""
+    said = "is missing" if found is None else f"is {shown(found)}"
     return DataError(f"{where}: field `{field}` {said}, expected {expected}; fix the row.")
 
 
@@ -75,7 +124,16 @@ def text_field(row: Mapping[str, Any], field: str, where: Where) -> str:
     value = row.get(field)
     if not is_text(value) or not value.strip():
         raise wrong(where, field, value, "a text that is not empty")
-    return str(value)
+    return value
+
+
+def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where) -> dict[str, str]:
+    """The object ``field`` with exactly ``keys``, each a text that is not blank; raises :class:`DataError`."""
+    value = row.get(field)
+    if not isinstance(value, Mapping) or set(value) != set(keys):
+        found = sorted(map(str, value)) if isinstance(value, Mapping) else value
+        raise wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")
+    return {key: text_field({f"{field}.{key}": value[key]}, f"{field}.{key}", where) for key in keys}
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -89,13 +147,6 @@ def is_text(value: object) -> TypeGuard[str]:
     return True
 
 
-def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where) -> dict[str, str]:
-    """The object ``field`` with exactly ``keys``, each a text that is not blank; raises :class:`DataError`."""
-    value = row.get(field)
-    if not isinstance(value, Mapping) or set(value) != set(keys):
-        found = sorted(map(str, value)) if isinstance(value, Mapping) else value
-        raise wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")
-    for key in keys:
-        if not is_text(value[key]) or not value[key].strip():
-            raise wrong(where, f"{field}.{key}", value[key], "a text that is not empty")
-    return {key: value[key] for key in keys}
+def is_file_name(img_id: str) -> bool:
+    """Whether an image id can be part of a file name: it must not lead out of the image directory."""
+    return re.fullmatch(r"[\w.-]{1,200}", img_id) is not None and not img_id.startswith(".")

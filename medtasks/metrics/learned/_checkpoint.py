@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.errors import MedtasksError
+from medtasks.files import file_sha256
 from medtasks.metrics.base import MetricUnavailableError
 
 __all__ = ["Checkpoint", "find_checkpoint", "load_weights"]
@@ -24,7 +25,6 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
 SCORING_FILES = ("*.json", "*.txt", "*.model", *WEIGHTS)
-BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,4 @@ def _fingerprint(directory: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _file_digest(path: Path, _size: int, _changed: int) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+    return file_sha256(path)

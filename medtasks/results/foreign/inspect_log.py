@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data.archive import open_archive, read_member
-from medtasks.data.files import MAX_JSON_BYTES
 from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, wrong
 from medtasks.errors import DataError
+from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of
 
 __all__ = ["read_inspect"]

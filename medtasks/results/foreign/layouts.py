@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from medtasks.data.archive import open_archive
-from medtasks.data.files import check_regular, read_lines
 from medtasks.data.sources import read_json_list, read_jsonl
 from medtasks.errors import DataError, UsageError
+from medtasks.files import check_regular, read_lines
 from medtasks.results.foreign import columns as generic
 from medtasks.results.foreign.inspect_log import read_inspect
 from medtasks.results.foreign.lmms_eval_samples import parse_harness_line

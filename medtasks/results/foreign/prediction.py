@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.files import read_regular
 from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, text_field, wrong
 from medtasks.errors import DataError
+from medtasks.files import read_regular
 
 __all__ = ["Prediction", "content_of", "one_response", "optional_text"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import signal
 import subprocess
 import sys
@@ -11,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.temporary import remove_abandoned, temporary_beside
+from medtasks.files import file_sha256, remove_abandoned, replaced, short_hash, temporary_beside
 
 _WORK = """
 import sys, time
 from pathlib import Path
-from medtasks.temporary import temporary_beside
+from medtasks.files import temporary_beside
 with temporary_beside(Path(sys.argv[1])) as folder:
     (folder / "samples").mkdir()
     print("working", flush=True)
@@ -78,3 +80,23 @@ def test_a_folder_that_failed_or_took_its_place_leaves_nothing(tmp_path: Path) -
         raise ValueError("broken")
     assert [path.name for path in tmp_path.iterdir()] == ["done"]
     assert (tmp_path / "done").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    with replaced(path) as partial:
+        partial.write_text("first")
+    with contextlib.suppress(ZeroDivisionError), replaced(path) as partial:
+        partial.write_text("half")
+        1 / 0  # noqa: B018 - a crash within the block
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_hashes_are_those_of_hashlib(tmp_path: Path) -> None:
+    content = "é".encode() * 2_000_000
+    (tmp_path / "large").write_bytes(content)
+    assert file_sha256(tmp_path / "large") == hashlib.sha256(content).hexdigest()
+    assert short_hash("é") == hashlib.sha256("é".encode()).hexdigest()[:16]
+    with pytest.raises(OSError, match="a directory"):
+        file_sha256(tmp_path)

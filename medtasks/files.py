@@ -1,0 +1,201 @@
+"""Files: bounded reading, replacing in one step, canonical JSON and hashes.
+
+Only regular files are read, and none beyond a stated size: a named pipe or a device would block, or never end, and
+other people's data must not fill the memory. docs/data.md lists the limits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "HASH_LENGTH",
+    "MAX_JSON_BYTES",
+    "MAX_LINE_BYTES",
+    "MAX_PICTURE_BYTES",
+    "MAX_PIXELS",
+    "MAX_UNPACKED_BYTES",
+    "canonical_json",
+    "check_regular",
+    "file_sha256",
+    "read_lines",
+    "read_regular",
+    "remove_abandoned",
+    "replaced",
+    "short_hash",
+    "temporary_beside",
+]
+
+HASH_LENGTH = 16
+"""Hex digits of hashes that people read: of prompts, protocols and data."""
+MAX_PIXELS = 89_478_485
+"""Pixels of a picture or video frame: 256 MiB as RGB, the line at which Pillow begins to warn."""
+MAX_PICTURE_BYTES = 256 * 2**20
+"""Bytes of a picture file, on disk, in an archive or fetched."""
+MAX_JSON_BYTES = 2**30
+"""Bytes of a file that is read as a whole: JSON, CSV, spreadsheets, records."""
+MAX_LINE_BYTES = 256 * 2**20
+"""Bytes of one line of a JSONL file."""
+MAX_UNPACKED_BYTES = 100 * 2**30
+"""Bytes that the members of an archive may take together once they are unpacked."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+
+
+def check_regular(path: Path) -> int:
+    """The size in bytes of the regular file ``path``; links are followed.
+
+    Raises:
+        OSError: there is none, or it is something else; ``strerror`` says what.
+    """
+    status = path.stat()
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise OSError(errno.EINVAL, f"{_KINDS.get(kind, 'not a file')}, expected a regular file", str(path))
+    return status.st_size
+
+
+def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
+    """The content of the regular file ``path``, which has at most ``most`` bytes.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` says why.
+    """
+    size = check_regular(path)
+    if size > most:
+        raise OSError(errno.EFBIG, _too_large(size, most), str(path))
+    return path.read_bytes()
+
+
+def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+    """The lines of the regular file ``path``, one at a time, each with its line break.
+
+    Raises:
+        OSError: the file cannot be read, is not a regular file, or has a line of more than ``most`` bytes.
+    """
+    check_regular(path)
+    with path.open("rb") as stream:
+        while line := stream.readline(most + 1):
+            if len(line) > most:
+                raise OSError(errno.EFBIG, f"a line of more than {most:,} bytes, the limit", str(path))
+            yield line
+
+
+def _too_large(size: int, most: int) -> str:
+    return f"{size:,} bytes, more than the {most:,} that are read"
+
+
+def canonical_json(value: Any, indent: int | None = None) -> str:
+    """JSON with sorted keys, UTF-8 text kept, NaN refused: equal values give equal bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def short_hash(text: str) -> str:
+    """First 16 hex digits of the SHA-256 of ``text``."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`."""
+    check_regular(path)
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` in one step unless the block raises.
+
+    Raises:
+        OSError: it cannot be written; the old file stays.
+    """
+    with temporary_beside(path) as folder:
+        partial = folder / path.name
+        yield partial
+        partial.replace(path)
+
+
+_TEMPORARY = ".tmp"
+_TEMPORARY_NAME = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_TEMPORARY)}")
+
+
+@contextlib.contextmanager
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """A new hidden directory beside ``target``, to be renamed to it; if it is still there at the end, it is removed.
+
+    It is locked while in use. A process that is killed leaves the directory without a lock, and the next call in the
+    same place removes it (:func:`remove_abandoned`).
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    remove_abandoned(target.parent)
+    folder, lock = _made(target)
+    try:
+        folder.chmod(0o755)  # mkdtemp makes it private; results and caches may be shared
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_abandoned(directory: Path) -> None:
+    """Remove what killed processes have left of :func:`temporary_beside` in ``directory``, which need not exist.
+
+    Directories in use stay; on a file system without locks all stay.
+    """
+    with contextlib.suppress(OSError):
+        for folder in directory.iterdir():
+            if _TEMPORARY_NAME.fullmatch(folder.name) and not folder.is_symlink():
+                with contextlib.suppress(OSError):
+                    _remove_unlocked(folder)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)
+
+
+def _made(target: Path) -> tuple[Path, int]:
+    """A new directory and its lock; another one if a process took it for abandoned before it was locked."""
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        ours = True
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            ours = False
+        except OSError:  # no locks here, so nobody removes it either
+            pass
+        if ours and folder.is_dir():
+            return folder, handle
+        os.close(handle)

@@ -1,0 +1,163 @@
+"""Pydantic's errors in our words: the field, what was found, what was expected."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple, get_args
+
+from pydantic import BaseModel, PlainValidator, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+__all__ = [
+    "Keys",
+    "Problem",
+    "Text",
+    "expects",
+    "field_name",
+    "first_problem",
+    "mismatch",
+    "problems",
+    "shown",
+    "suggestion",
+]
+
+Keys = tuple[str | int, ...]
+"""The path to a value: keys of mappings and positions in lists, from the top."""
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+"""A text that is not blank."""
+
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number from {ge:g}",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number up to {le:g}",
+    "json_invalid": "valid JSON ({error})",
+    "json_type": "JSON in a text",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_type": "a mapping",
+    "none_required": "no such field",
+    "string_pattern_mismatch": "a text that is not empty",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "a text",
+    "string_unicode": "a text of valid Unicode",
+    "too_long": "at most {max_length}",
+    "too_short": "at least {min_length}",
+    "tuple_type": "a list",
+}
+"""What was expected, by pydantic's type of error; for the others its own message says it."""
+
+
+class Problem(NamedTuple):
+    """One value that a model refuses: pydantic's type of error (or a custom one), where the value is, and a message."""
+
+    kind: str
+    keys: Keys
+    message: str
+
+
+def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
+    """A validator for what no type describes: ``fits`` tells whether a value is what ``words`` say."""
+
+    def check(value: Any) -> Any:
+        if not fits(value):
+            raise PydanticCustomError("expected", "{words}", {"words": words})
+        return value
+
+    return PlainValidator(check)
+
+
+def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
+    """The error that a validator of a whole model raises about its field ``at``."""
+    return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
+
+
+def problems(error: ValidationError, model: type[BaseModel] | None = None) -> Iterator[Problem]:
+    """All that a model refuses; each message has the field, what was found and what was expected.
+
+    A validator's own error follows the field as it is; ``at`` in its context is the key or position concerned.
+    With ``model``, messages about unknown keys list the known ones.
+    """
+    for one in error.errors(include_url=False):
+        context, keys = one.get("ctx", {}), one["loc"]
+        if "at" in context:
+            keys = (*keys, context["at"])
+        yield Problem(one["type"], keys, _message(one, keys, model))
+
+
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """The message of the first problem."""
+    return next(problems(error, model)).message
+
+
+def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> str:
+    kind, said = error["type"], error["msg"].removeprefix("Value error, ")
+    place = f"field `{field_name(keys)}`" if keys else "the content"
+    if kind == "missing":
+        return f"{place} is missing"
+    if kind == "extra_forbidden":
+        known = _fields_at(model, keys[:-1])
+        return f"{place} is unknown{suggestion(keys[-1], known)}" + (
+            f", expected one of {', '.join(known)}" if known else ""
+        )
+    if kind == "json_invalid" and not keys:
+        return f"not valid JSON ({error['ctx']['error']})"
+    if kind == "expected":
+        expected = said
+    elif kind in _EXPECTED:
+        expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
+    elif said.startswith("Input should be "):
+        expected = said.removeprefix("Input should be ")
+    elif kind == "value_error" and keys:
+        return f"{place} is {shown(error['input'])}: {said}"
+    else:
+        return f"{place}: {said}" if keys else said
+    value = error.get("ctx", {}).get("found", error["input"])
+    found = "is missing" if value is None else f"is {shown(value)}"
+    return f"{place} {found}, expected {expected}"
+
+
+def _fields_at(model: type[BaseModel] | None, keys: Keys) -> list[str]:
+    """The fields of ``model``, or of the model that it nests at ``keys``."""
+    for key in keys:
+        if isinstance(key, str) and model is not None:
+            model = next(_models_in(model.model_fields[key].annotation), None)
+    return list(model.model_fields) if model is not None else []
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def field_name(keys: Keys) -> str:
+    """``("metric_list", 0, "metric")`` as ``metric_list[0].metric``."""
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
+
+
+_SHORT = reprlib.Repr()  # files may hold anything, however deep
+_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlong = 80, 80, 6, 6, 40
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: short, on one line, without control characters."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= 120 else text[:117] + "…"
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """`` (did you mean …?)`` where a known name is close, else an empty text."""
+    near = get_close_matches(str(name)[:80], sorted(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

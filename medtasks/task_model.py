@@ -1,0 +1,277 @@
+"""What a task or group file may say: one schema for runs and for ``medtasks validate``.
+
+Keys are those of lmms-eval's task and group configuration, and our ``metadata``; docs/yaml-reference.md explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from medtasks.errors import MedtasksError
+from medtasks.schema import expects, problems, shown, suggestion
+from medtasks.task_source import Defect, FunctionName, TaskSource, read_task
+
+__all__ = ["AGGREGATIONS", "Generation", "GroupFile", "Metadata", "MetricEntry", "TaskFile", "check_task", "load_task"]
+
+AGGREGATIONS = frozenset({"mean", "median", "bypass"})
+"""The harness's named aggregations that make sense of one number per sample."""
+
+_ABSENT: Any = None
+"""Default of an optional key; a null that is written out is refused."""
+
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    names = [getattr(value, "metric", value) for value in values]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise PydanticCustomError(
+                "MT114", "{name} is duplicated, expected once", {"name": shown(name), "at": number}
+            )
+    return values
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, FunctionName) and bool(value.strip())
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_name, value))
+
+
+Name = Annotated[str, expects("a text that is not empty", _is_name)]
+NameOrNames = Annotated[Any, expects("a text or a list of texts", lambda value: _is_name(value) or _are_names(value))]
+Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)]
+AnyText = Annotated[
+    str, expects("a text", lambda value: isinstance(value, str) and not isinstance(value, FunctionName))
+]
+Function = Annotated[
+    FunctionName, expects("`!function` with a dotted name", lambda value: isinstance(value, FunctionName))
+]
+NameOrFunction = Annotated[
+    str, expects("a text or `!function`", lambda value: isinstance(value, str) and bool(value.strip()))
+]
+Choices = Annotated[
+    Any, expects("a text, a list, a mapping or `!function`", lambda value: isinstance(value, str | list | dict))
+]
+Tags = Annotated[Any, expects("none, a text or a list", lambda value: _is_name(value) or isinstance(value, list))]
+Mapping = dict[str, Any]
+Count = Annotated[int, Field(ge=1)]
+FromZero = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Metadata(_Keys):
+    """The ``metadata`` block. ``pooled`` are metrics of a group beside those of its tasks, ``learned`` metrics that a
+    model computes over all samples at once, ``rubrics`` those under which a judge may score the responses (the first
+    is always shown), ``compare_with`` the task or group that asks the same questions in the plain way."""
+
+    version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    benchmark: Name
+    title: Name
+    breakdowns: Names = ()
+    pooled: Names = ()
+    learned: Names = ()
+    rubrics: Names = ()
+    compare_with: Name = _ABSENT
+
+
+class Generation(BaseModel):
+    """``generation_kwargs``: the settings that back-ends commonly know; others are allowed, with a warning."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    max_new_tokens: Count = _ABSENT
+    temperature: Amount = _ABSENT
+    do_sample: bool = _ABSENT
+    until: list[AnyText] = _ABSENT
+    top_p: Annotated[float, Field(gt=0, le=1)] = _ABSENT
+    top_k: FromZero = _ABSENT
+    min_p: Amount = _ABSENT
+    num_beams: Count = _ABSENT
+    repetition_penalty: Amount = _ABSENT
+    seed: int = _ABSENT
+
+    @model_validator(mode="after")
+    def _sampling_is_consistent(self) -> Generation:
+        if self.temperature and not self.do_sample:
+            said = "temperature is {temperature}, but it is ignored without `do_sample: true`"
+            fix = "set do_sample: true, or temperature: 0"
+            raise _contradiction(said, fix, "temperature", temperature=f"{self.temperature:g}")
+        if self.do_sample and self.temperature == 0:
+            raise _contradiction(
+                "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false", "do_sample"
+            )
+        return self
+
+
+class MetricEntry(_Keys):
+    """One entry of ``metric_list``."""
+
+    metric: Name
+    aggregation: NameOrFunction
+    higher_is_better: bool
+
+
+class Step(_Keys):
+    """One filter; it takes no arguments (option letters come from ``Benchmark.options``)."""
+
+    function: NameOrFunction
+
+
+class Pipeline(_Keys):
+    """The one entry of ``filter_list``; results are kept under its name."""
+
+    name: Literal["medtasks"]
+    filter: Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
+
+
+class Templates(BaseModel):
+    """``lmms_eval_specific_kwargs``; a benchmark may have other keys of its own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    template: Name
+    stage1_template: Name = _ABSENT
+
+
+def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
+    if len(value) > 1:
+        raise PydanticCustomError("MT112", "a response is filtered once, expected one pipeline", {"at": 1})
+    return value
+
+
+class TaskFile(_Keys):
+    """A task."""
+
+    task: Name
+    dataset_path: Name
+    test_split: Name
+    process_docs: Function
+    # as texts these would be templates over all fields of a document, hidden ones included
+    doc_to_visual: Function
+    doc_to_text: Function
+    doc_to_messages: Function
+    doc_to_target: NameOrFunction
+    process_results: Function
+    output_type: Literal["generate_until", "generate_until_multi_round", "generate_until_agentic"]
+    generation_kwargs: Generation
+    metric_list: Annotated[tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1), AfterValidator(_one_pipeline)]
+    lmms_eval_specific_kwargs: Templates
+    metadata: Metadata
+    repeats: Count = 1
+    cluster_key: Name = _ABSENT
+    score_key: Name = _ABSENT
+    reasoning_tags: Tags = _ABSENT
+    task_alias: Name = _ABSENT
+    tag: NameOrNames = _ABSENT
+    dataset_name: Name = _ABSENT
+    dataset_kwargs: Mapping = _ABSENT
+    training_split: Name = _ABSENT
+    validation_split: Name = _ABSENT
+    fewshot_split: Name = _ABSENT
+    full_docs: bool = _ABSENT
+    process_results_use_image: bool = _ABSENT
+    doc_to_choice: Choices = _ABSENT
+    description: AnyText = _ABSENT
+    target_delimiter: AnyText = _ABSENT
+    fewshot_delimiter: AnyText = _ABSENT
+    fewshot_config: Mapping = _ABSENT
+    num_fewshot: FromZero = _ABSENT
+    model_specific_generation_kwargs: Mapping = _ABSENT
+    model_specific_target_kwargs: Mapping = _ABSENT
+    auto_strip_thinking: bool = _ABSENT
+
+    @model_validator(mode="after")
+    def _repeats_differ(self) -> TaskFile:
+        if self.repeats > 1 and not self.generation_kwargs.do_sample:
+            said = "repeats is {repeats} without sampling, so every answer would be the same"
+            fix = "set do_sample: true and a temperature, or repeats: 1"
+            raise _contradiction(said, fix, "repeats", repeats=self.repeats)
+        return self
+
+
+class GroupFile(_Keys):
+    """A group."""
+
+    group: Name
+    task: Annotated[Names, Field(min_length=1)]
+    metadata: Metadata
+    group_alias: Name = _ABSENT
+    aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
+
+
+def _contradiction(said: str, fix: str, at: str, **values: object) -> PydanticCustomError:
+    return PydanticCustomError("MT113", f"{said}; {fix}", {**values, "at": at})
+
+
+UNKNOWN_SETTING = "MT117"
+"""The one code that is only a warning."""
+
+_CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
+_METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
+_FIXES = {"MT107": "correct or remove it", "MT108": "correct or remove it", "MT110": "add it", "MT111": "add it"}
+
+
+def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Defect]]:
+    """The typed content of a file, None if the schema refuses it, and all that is wrong or doubtful with the file."""
+    defects = list(source.defects)
+    if not source.content and defects:
+        return None, defects
+    if ("group" in source.content) != (source.kind == "group"):
+        found, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
+        message = f"this is {found}, expected a {source.kind} because of its directory; move the file to {folder}."
+        return None, [*defects, Defect("MT115", message, source.place("group"), ("group",))]
+    name = source.content.get(source.kind)
+    if isinstance(name, str) and name != source.name:
+        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file; rename one."
+        defects.append(Defect("MT106", message, source.place(source.kind), (source.kind,)))
+    model: type[TaskFile | GroupFile] = GroupFile if source.kind == "group" else TaskFile
+    try:
+        file = model.model_validate(source.content)
+    except ValidationError as error:
+        return None, [*defects, *_refused(source, error, model)]
+    return file, [*defects, *_unknown_settings(source)]
+
+
+def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Defect]:
+    for one in problems(error, model):
+        codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
+        code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
+        message = one.message if code == "MT113" else f"{one.message}; {_FIXES.get(code, 'correct the value')}"
+        yield Defect(code, f"{message}.", source.place(*one.keys), one.keys)
+
+
+def _unknown_settings(source: TaskSource) -> Iterator[Defect]:
+    known = Generation.model_fields
+    for key in source.block("generation_kwargs"):
+        if key not in known:
+            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
+            message += f"{suggestion(key, known)}, expected one of {', '.join(known)}; check it."
+            keys = ("generation_kwargs", key)
+            yield Defect(UNKNOWN_SETTING, message, source.place(*keys), keys)
+
+
+def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
+    """The typed content of a task or group file, and its source.
+
+    Raises:
+        MedtasksError: the file is faulty; names file, line and field.
+    """
+    source = read_task(path)
+    file, found = check_task(source)
+    defects = [one for one in found if one.code != UNKNOWN_SETTING]
+    if file is None or defects:
+        first = defects[0]
+        more = f" ({len(defects) - 1} more: medtasks validate {path})" if len(defects) > 1 else ""
+        raise MedtasksError(f"{first.place.file}, line {first.place.line}: {first.message}{more}")
+    return file, source

@@ -1,0 +1,251 @@
+"""What a task file names (functions, filters, metrics, rubrics, other tasks): does it exist, and does it fit?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.documents import Rows
+from medtasks.errors import MedtasksError, first_line
+from medtasks.filters import filter_class
+from medtasks.judge.rubric import load_rubric, rubric_names
+from medtasks.metrics import Metric
+from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.lookup import get_metric
+from medtasks.registry import all_benchmarks
+from medtasks.schema import Keys, shown, suggestion
+from medtasks.spec import filter_name
+from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
+from medtasks.task_source import FunctionName, TaskSource, kind_of, read_task
+from medtasks.validation.findings import Finding, in_task
+from medtasks.validation.packages import is_reported, of_broken_package
+
+__all__ = ["GOLD_FIELDS", "check_description", "check_functions", "check_members", "check_metadata", "imported"]
+
+OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
+_CALLED = (
+    "process_docs",
+    "doc_to_visual",
+    "doc_to_text",
+    "doc_to_messages",
+    "doc_to_target",
+    "doc_to_choice",
+    "process_results",
+)
+
+GOLD_FIELDS = frozenset(
+    {
+        "abstention",
+        "answer",
+        "answers",
+        "evidence",
+        "expected",
+        "expected_output",
+        "explanation",
+        "gold",
+        "guesses",
+        "ideal_response",
+        "judge_rubric",
+        "positive_response",
+        "rationale",
+        "reference",
+        "reference_answer",
+        "solution",
+        "target",
+        "visual_description",
+    }
+)
+"""Document fields that hold, or give away, what should be answered."""
+
+
+def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[str, Path]) -> Iterator[Finding]:
+    """Findings about the names in ``metadata``; ``known`` are all tasks and groups with their files."""
+    metadata, benchmark = file.metadata, all_benchmarks().get(file.metadata.benchmark)
+    if benchmark is None and not of_broken_package(task.path):
+        message = _unknown("benchmark", metadata.benchmark, all_benchmarks())
+        yield in_task(task, "MT130", f"{message}, or install its package.", "metadata", "benchmark")
+    partner = metadata.compare_with
+    if partner is not None and partner not in known:
+        yield in_task(task, "MT131", f"{_unknown('task or group', partner, known)}.", "metadata", "compare_with")
+    elif partner == task.name:
+        message = f"`metadata.compare_with` is {shown(partner)}, this {task.kind} itself; name the plain one."
+        yield in_task(task, "MT131", message, "metadata", "compare_with")
+    lists: list[tuple[str, str, Collection[str]]] = [
+        ("MT126", "rubrics", rubric_names()),
+        ("MT129", "learned", LEARNED),
+    ]
+    if benchmark is not None:
+        pooled = [name for name in benchmark.pooled if _metric(name)]
+        lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
+    for code, key, names in lists:
+        for number, name in enumerate(getattr(metadata, key)):
+            if name not in names:
+                message = f"{_unknown(key.removesuffix('s'), name, names)}."
+                yield in_task(task, code, message, "metadata", key, number)
+            elif key == "rubrics":
+                try:
+                    load_rubric(name)
+                except MedtasksError as error:
+                    yield in_task(task, code, str(error), "metadata", key, number)
+
+
+def _unknown(kind: str, name: str, known: Collection[str]) -> str:
+    names = sorted(known)
+    some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "none"
+    return f"{kind} {shown(name)} is unknown{suggestion(name, names)}, expected one of {some}; correct the name"
+
+
+def _metric(name: str) -> Metric | None:
+    try:
+        return get_metric(name)
+    except MedtasksError:  # unknown, or a rubric that names it cannot be read
+        return None
+
+
+def check_members(group: TaskSource, file: GroupFile, known: Mapping[str, Path]) -> Iterator[Finding]:
+    """Findings about the members of a group: unknown, of another benchmark, or a group that contains this one."""
+    for number, member in enumerate(file.task):
+        if member not in known:
+            yield in_task(group, "MT132", f"{_unknown('member', member, known)}.", "task", number)
+            continue
+        theirs = read_task(known[member]).block("metadata").get("benchmark")
+        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
+            message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
+            message += "like the group, since scores are pooled; move it to another."
+            yield in_task(group, "MT136", message, "task", number)
+        if _leads_to(member, group.name, known):
+            message = f"member {shown(member)} contains {group.name!r}, expected groups that end in tasks; remove one."
+            yield in_task(group, "MT133", message, "task", number)
+
+
+def _leads_to(start: str, target: str, known: Mapping[str, Path]) -> bool:
+    waiting, seen = [start], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name == target:
+            return True
+        if name not in seen and name in known and kind_of(known[name]) == "group":
+            waiting += [member for _, member in read_task(known[name]).entries("task") if isinstance(member, str)]
+        seen.add(name)
+    return False
+
+
+def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Finding]:
+    """Findings about a benchmark's description of itself: what is needed to cite it, to use it, and to trust it."""
+    keys = ("metadata", "benchmark")
+    for code, fields in (
+        ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
+        ("MT141", ("language", "intended_use")),
+    ):
+        for field in fields:
+            if not str(getattr(benchmark, field)).strip():
+                message = f"benchmark {benchmark.name} does not state `{field}`, expected a text; add it to Benchmark."
+                yield in_task(task, code, message, *keys)
+    for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
+        message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
+        yield in_task(task, "MT215", f"{message}answer away; remove it.", *keys)
+
+
+def imported(name: str) -> Any:
+    """What the dotted ``name`` stands for.
+
+    Raises:
+        LookupError: it cannot be imported; says why.
+    """
+    module, _, attribute = name.rpartition(".")
+    if not module or not attribute or name.startswith("."):
+        raise LookupError("it is not a dotted name such as package.module.function")
+    try:
+        return getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
+        said = " ".join(first_line(error).split())[:300]
+        raise LookupError(said.rstrip(".")) from error
+
+
+def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
+    """Findings about every ``!function`` of a task file, its filters and its metrics.
+
+    None for a package whose code cannot be used at all, which is reported once (:mod:`medtasks.validation.packages`).
+    """
+    if of_broken_package(task.path):
+        return
+    for key in _CALLED:
+        name = getattr(file, key)
+        if isinstance(name, FunctionName):
+            yield from _resolved(task, name, (key,), "a callable", callable)
+    rows = task_rows(file)
+    if rows is not None and rows.benchmark != file.metadata.benchmark:
+        message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
+        yield in_task(task, "MT137", f"{message}, the task's benchmark; correct one of them.", "process_docs")
+    for number, pipeline in enumerate(file.filter_list):
+        for position, step in enumerate(pipeline.filter):
+            yield from _filter(task, step.function, ("filter_list", number, "filter", position, "function"))
+    for number, entry in enumerate(file.metric_list):
+        yield from _metric_entry(task, entry, ("metric_list", number))
+
+
+def task_rows(file: TaskFile) -> Rows | None:
+    """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
+    try:
+        rows = imported(file.process_docs)
+    except LookupError:
+        return None
+    return rows if isinstance(rows, Rows) else None
+
+
+def _resolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Iterator[Finding]:
+    """A finding if a name cannot be imported, or what it names is not ``expected``."""
+    try:
+        if not fits(imported(name)):
+            yield in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
+    except LookupError as error:
+        message = f"{shown(str(name))} cannot be imported ({error}); correct the name, or install its package."
+        yield in_task(task, "MT120", message, *keys)
+
+
+def _filter(task: TaskSource, name: str, keys: Keys) -> Iterator[Finding]:
+    if isinstance(name, FunctionName):
+        expected = "a filter class with the method apply(responses, documents)"
+        unresolved = list(_resolved(task, name, keys, expected, lambda one: callable(getattr(one, "apply", None))))
+        if unresolved:
+            yield from unresolved
+            return
+    try:
+        filter_class(filter_name(name))
+    except MedtasksError as error:
+        if not is_reported(task.path, f"filter {name.rpartition('.')[2]}"):
+            message = f"{error} Register it in the package's PLUGIN, or name a known one."
+            yield in_task(task, "MT123", message, *keys)
+
+
+def _metric_entry(task: TaskSource, entry: MetricEntry, keys: Keys) -> Iterator[Finding]:
+    metric, name = _metric(entry.metric), entry.metric
+    if metric is None and not is_reported(task.path, f"metric {name}"):
+        message = f"metric {shown(name)} is unknown; register it in the package's PLUGIN, or name a known one."
+        yield in_task(task, "MT124", message, *keys, "metric")
+    if metric is not None and entry.higher_is_better != metric.higher_is_better:
+        message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
+        yield in_task(task, "MT135", f"{message}; correct it.", *keys, "higher_is_better")
+    keys = (*keys, "aggregation")
+    if not isinstance(entry.aggregation, FunctionName):
+        if entry.aggregation not in AGGREGATIONS:
+            message = f"aggregation {shown(entry.aggregation)} is unknown, expected one of "
+            yield in_task(task, "MT125", f"{message}{', '.join(sorted(AGGREGATIONS))}, or `!function`.", *keys)
+        return
+    unresolved = list(_resolved(task, entry.aggregation, keys, "a callable", callable))
+    if unresolved:
+        yield from unresolved
+        return
+    called = str(getattr(imported(entry.aggregation), "__name__", ""))
+    known = _metric(called) is not None
+    if is_reported(task.path, f"metric {called}"):
+        return
+    if not known and entry.aggregation.startswith(OWN_AGGREGATIONS):
+        message = f"aggregation {shown(str(entry.aggregation))} belongs to no known metric; register it, or correct it."
+        yield in_task(task, "MT125", message, *keys)
+    elif known and called != name:
+        message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation; correct the name."
+        yield in_task(task, "MT134", message, *keys)
