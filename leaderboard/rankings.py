@@ -29,7 +29,7 @@ def rank_models(
 
     Args:
         column: what is ranked by; a metric of which lower is better ranks the other way.
-        tables: by model the metric's statistics ``(items, width)``; `medtasks.results.items.without_value` says
+        tables: by model the metric's statistics ``(items, width)``; `medtasks.results.table.without_value` says
             which rows do not count. A model without any that counts is not ranked.
         clusters: for each item its cluster.
         cluster: what a cluster is, in a word.

@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.streams import join_rounds
 from medtasks.errors import DataError, UsageError
 from medtasks.results.folder import RunRecord, read_run
-from medtasks.results.items import by_name, joined_items, statistics_of
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
-from medtasks.results.run import pooled_scores
+from medtasks.results.run import scores_of
 from medtasks.results.samples import Sample, duplicate_ids
 from medtasks.results.scoring import Scores
 from medtasks.results.signature import signature
+from medtasks.results.table import RunTables
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline
@@ -105,7 +107,8 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
             f"{folder}: no installed package has its tasks ({', '.join(strangers)}); install the one that does."
         )
     samples = {task: samples[task] for task in manifest.tasks}
-    tasks, groups = pooled_scores(samples, manifest.groups, threshold=judged_threshold(manifest.judge))
+    tables = RunTables(samples)
+    tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
     notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
     notes += run_notes(manifest, scores, held, strangers)
@@ -115,7 +118,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
         facts=run_facts(manifest, folder, digest, notes),
         model=model,
         blind=any(one.blind for one in manifest.tasks.values()),
-        entries={name: _entry(manifest, name, samples, scores[name], model) for name in scores},
+        entries={name: _entry(manifest, name, tables, samples, scores[name], model) for name in scores},
         complete={
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
@@ -186,27 +189,25 @@ def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), strangers
 
 
-def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, model: str) -> Entry:
-    spec = load_spec(name)
-    benchmark = get_benchmark(spec.metadata.benchmark)
-    members = [sample for task in manifest.groups.get(name, (name,)) for sample in samples[task]]
-    items = by_name(joined_items(members, benchmark, spec.metadata.pooled).items)
-    held = list(items.values())
-    ids = [view.sample_id for item in held for view in item.samples]
+def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples, scores: Scores, model: str) -> Entry:
+    benchmark = get_benchmark(load_spec(name).metadata.benchmark)
+    table = tables.of(name, manifest.groups.get(name, ()))
+    rows = np.flatnonzero(table.complete).tolist()
+    ids = [one for row in rows for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.join is join_rounds:
-        shown = timelines(model, name, held)
-    statistics = {metric: statistics_of(metric, held) for metric in scores.metrics}
-    for metric, rows in statistics.items():
-        require_statistics(metric, rows)
+        shown = timelines(model, name, benchmark.join([one.view() for one in samples[name]]).items)
+    statistics = {metric: table.columns[metric].counted[rows] for metric in scores.metrics}
+    for metric, found in statistics.items():
+        require_statistics(metric, found)
     require_scores(name, scores)
     require_timelines(shown)
     return Entry(
         name=name,
         benchmark=benchmark.name,
         scores=scores,
-        items=tuple(items),
-        clusters=tuple(item.cluster for item in held),
+        items=tuple(table.unique[row] for row in rows),
+        clusters=tuple(table.clusters[row] for row in rows),
         statistics=statistics,
         signatures={
             metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()

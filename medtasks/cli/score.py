@@ -77,6 +77,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     from medtasks.results.manifest import now
     from medtasks.results.rescore import rescore
     from medtasks.results.summary import summary
+    from medtasks.results.table import RunTables
     from medtasks.results.unfinished import score_unfinished
 
     folder = one_run(folder)
@@ -96,7 +97,8 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     paired = run.comparisons
     if against is not None:
         other = rescore(*read_run(one_run(against)))
-        paired = {**comparisons(run.samples, other.samples), **same_tasks(run.samples, other.samples)}
+        theirs = RunTables(other.samples)
+        paired = {**comparisons(run.tables, theirs), **same_tasks(run.tables, theirs)}
     if as_json:
         found = {
             "changes": [asdict(change) for change in again.changes],
@@ -130,7 +132,7 @@ def _show_diagnostics(run: RunRecord) -> None:
     ]
     columns = ("task", "responses", "not extracted", "letter bias", "null chosen wrongly", "null missed")
     table(columns, rows, title="\nDiagnostics")
-    gaps = level_gaps(run.samples)
+    gaps = level_gaps(run.tables)
     if gaps:
         rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
         table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")

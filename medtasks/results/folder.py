@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
+from medtasks.results.table import RunTables
 from medtasks.temporary import temporary_beside
 
 __all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
@@ -35,10 +37,15 @@ class RunRecord:
         """Value and interval per task or group and metric, as plain JSON."""
         return intervals({**self.tasks, **self.groups})
 
-    @property
+    @cached_property
+    def tables(self) -> RunTables:
+        """The tables of its tasks and groups."""
+        return RunTables(self.samples)
+
+    @cached_property
     def comparisons(self) -> dict[str, Paired]:
         """Tasks and groups against the plain way of asking the same, where the run has both."""
-        return comparisons(self.samples, self.samples)
+        return comparisons(self.tables, self.tables)
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
@@ -84,7 +91,7 @@ def _write(folder: Path, run: RunRecord) -> None:
         "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
         "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
         "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
-        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.samples).items()},
+        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.tables).items()},
     }
     (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")
