@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ import numpy as np
 from medtasks.benchmarks import get_benchmark
 from medtasks.benchmarks.streams import join_rounds
 from medtasks.errors import DataError, UsageError
-from medtasks.results.folder import RunRecord, read_run
+from medtasks.results.folder import RunRecord, folder_digest, read_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import scores_of
@@ -32,39 +31,9 @@ from .limits import require_samples, require_scores, require_statistics, require
 from .models import model_key
 from .timelines import timelines
 
-__all__ = ["digest_record", "digest_run", "file_sha256", "folder_digest"]
-
-BLOCK = 2**20  # bytes read at a time
+__all__ = ["digest_record", "digest_run"]
 
 Samples = Mapping[str, list[Sample]]
-
-
-def folder_digest(folder: Path) -> str:
-    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
-        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content, as hex digits.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
-    return digest.hexdigest()
 
 
 def digest_run(folder: Path) -> Digest:
@@ -123,6 +92,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
         },
+        tables=tables,
         documents={task: run_documents(task, facts, samples[task]) for task, facts in manifest.tasks.items()},
     )
 
@@ -192,28 +162,19 @@ def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
 def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples, scores: Scores, model: str) -> Entry:
     benchmark = get_benchmark(load_spec(name).metadata.benchmark)
     table = tables.of(name, manifest.groups.get(name, ()))
-    rows = np.flatnonzero(table.complete).tolist()
-    ids = [one for row in rows for one in table.samples[row]]
+    ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.join is join_rounds:
         shown = timelines(model, name, benchmark.join([one.view() for one in samples[name]]).items)
-    statistics = {metric: table.columns[metric].counted[rows] for metric in scores.metrics}
-    for metric, found in statistics.items():
+    signatures = {
+        metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
+    }
+    entry: Entry = Entry.of(name, benchmark.name, table, scores, signatures, shown)
+    for metric, found in entry.statistics.items():
         require_statistics(metric, found)
     require_scores(name, scores)
     require_timelines(shown)
-    return Entry(
-        name=name,
-        benchmark=benchmark.name,
-        scores=scores,
-        items=tuple(table.unique[row] for row in rows),
-        clusters=tuple(table.clusters[row] for row in rows),
-        statistics=statistics,
-        signatures={
-            metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
-        },
-        timelines=shown,
-    )
+    return entry
 
 
 def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:

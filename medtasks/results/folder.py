@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,9 @@ from medtasks.results.swap import recover, swap
 from medtasks.results.table import RunTables
 from medtasks.temporary import temporary_beside
 
-__all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
+__all__ = ["RunRecord", "file_sha256", "folder_digest", "read_manifest", "read_run", "replace_run", "write_run"]
+
+BLOCK = 2**20  # bytes read at a time
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class RunRecord:
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
+    made: RunTables | None = None
+    """The tables that the scores were computed from, where they are at hand."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval per task or group and metric, as plain JSON."""
@@ -40,7 +45,7 @@ class RunRecord:
     @cached_property
     def tables(self) -> RunTables:
         """The tables of its tasks and groups."""
-        return RunTables(self.samples)
+        return self.made or RunTables(self.samples)
 
     @cached_property
     def comparisons(self) -> dict[str, Paired]:
@@ -105,12 +110,24 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: there is no such folder, or it is no run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
+    manifest = read_manifest(directory)
+    files = sorted((directory / "samples").glob("*.jsonl"))
+    return manifest, {file.stem: read_samples(file) for file in files}
+
+
+def read_manifest(directory: Path) -> RunManifest:
+    """The manifest alone.
+
+    Raises:
+        UsageError: there is no such folder, or it is no run's.
+        DataError: the manifest cannot be read; names the field.
+    """
     recover(directory)
     path = directory / "manifest.json"
     if not path.is_file():
         raise UsageError(f"{directory}: holds no manifest.json; give a folder that ends in _medtasks.")
     try:
-        manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
+        return RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -118,5 +135,31 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         raise DataError(f"{path}: not the manifest of a run{told}; restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
-    files = sorted((directory / "samples").glob("*.jsonl"))
-    return manifest, {file.stem: read_samples(file) for file in files}
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
+        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, as hex digits.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
+    return digest.hexdigest()

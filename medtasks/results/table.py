@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class Column:
         return [self.judges[code] for code in np.unique(self.judge[rows]).tolist() if code >= 0]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array] | None:
-        """Statistics of these items with each open one at its ``low`` and at its ``high``; None where one lacks them."""
+        """Statistics of these items, each open one at its ``low`` and at its ``high``; None where one lacks them."""
         low, high = (
             np.where(self.known[rows][:, None], self.statistics[rows], side[rows]) for side in (self.low, self.high)
         )
@@ -110,14 +111,15 @@ def _empty(items: int, width: int) -> Column:
     def mask() -> Mask:
         return np.zeros(items, dtype=bool)
 
-    statistics, low, high = (np.full((items, width), np.nan) for _ in range(3))
+    nothing = np.broadcast_to(np.nan, (items, width))  # takes no memory
     judge = np.full(items, _NOBODY, dtype=np.int64)
-    return Column(statistics, low, high, mask(), mask(), mask(), mask(), judge)
+    return Column(nothing, nothing, nothing, mask(), mask(), mask(), mask(), judge)
 
 
 def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
     """The rows of each column that its mask marks; no repeats, and no parts."""
-    found = _empty(len(masks[0]), columns[0].statistics.shape[1])
+    empty = _empty(len(masks[0]), columns[0].statistics.shape[1])
+    found = replace(empty, statistics=empty.statistics.copy(), low=empty.low.copy(), high=empty.high.copy())
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
     for column, mask in zip(columns, masks, strict=True):
         for name in _ARRAYS[:-1]:
@@ -162,18 +164,18 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     found = _empty(len(values), width)
     judges = tuple(sorted({value.judge for value in values if value is not None and value.judge is not None}))
     statistics: list[tuple[float, ...]] = [blank] * len(values)
+    low: list[tuple[float, ...]] = []
+    high: list[tuple[float, ...]] = []
     repeats: list[tuple[tuple[float, ...], ...]] = [()] * len(values)
     parts: dict[str, list[Value | None]] = {}
     for row, value in enumerate(values):
         if value is None:
             continue
-        found.present[row] = True
         if value.statistics is not None:
             statistics[row] = value.statistics
-        for ends, side in ((value.low, found.low), (value.high, found.high)):
-            if ends is not None:
-                _check_width(metric, {len(ends)}, width)
-                side[row] = ends
+        if value.low is not None and value.high is not None:
+            low, high = low or [blank] * len(values), high or [blank] * len(values)
+            low[row], high[row] = value.low, value.high
         if value.failed or value.statistics is None:
             found.failed[row], found.pending[row], found.awaiting[row] = value.failed, value.pending, value.awaiting
         if value.judge is not None:
@@ -181,11 +183,15 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         repeats[row] = value.repeats
         for key, part in value.parts.items():
             parts.setdefault(key, [None] * len(values))[row] = part
-    _check_width(metric, {len(row) for row in statistics}, width)
+    for rows in (statistics, low, high):
+        _check_width(metric, {len(row) for row in rows}, width)
     lengths = {len(one) for one in repeats}
     return replace(
         found,
         statistics=np.array(statistics, dtype=np.float64).reshape(len(values), width),
+        low=np.array(low, dtype=np.float64) if low else found.low,
+        high=np.array(high, dtype=np.float64) if high else found.high,
+        present=np.array([value is not None for value in values], dtype=bool),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
         parts={key: column_of(metric, members) for key, members in parts.items()},
@@ -381,16 +387,31 @@ class RunTables:
 
     Args:
         samples: by task.
+        made: tables that were made of samples before, by task or group, where the samples are not at hand.
     """
 
-    def __init__(self, samples: Mapping[str, Sequence[Sample]]) -> None:
+    def __init__(
+        self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
+    ) -> None:
         self._samples = samples
+        self._made_before = made
         self._tables: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
+
+    @property
+    def made(self) -> dict[str, ItemTable]:
+        """Those that were made of samples so far, by task or group; all others are pooled from them."""
+        made = {name: one for (name, _), one in self._tables.items() if not isinstance(one.columns, _PooledColumns)}
+        return {**self._made_before, **made}
+
+    @property
+    def groups(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The groups that were asked for so far, and their members."""
+        return [key for key in self._tables if key[1] != (key[0],)]
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that have samples."""
-        return tuple(self._samples)
+        return tuple(self._samples) or tuple(name for name in self._made_before if load_spec(name).kind == "task")
 
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
         """The table of a task, or of a group over its ``members``.
@@ -400,10 +421,12 @@ class RunTables:
         """
         key = (name, tuple(members) or (name,))
         if key not in self._tables:
-            self._tables[key] = self._made(*key)
+            self._tables[key] = self._table(*key)
         return self._tables[key]
 
-    def _made(self, name: str, members: tuple[str, ...]) -> ItemTable:
+    def _table(self, name: str, members: tuple[str, ...]) -> ItemTable:
+        if name in self._made_before:
+            return self._made_before[name]
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
         if benchmark.join is sample_items and members != (name,):

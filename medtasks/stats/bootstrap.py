@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 BLOCK = 2**20  # drawn counts held at a time
+STACK = 512  # columns of statistics multiplied at a time
 
 Score: TypeAlias = Callable[[Array], Array]
 """``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`."""
@@ -256,29 +257,49 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
     count = len(sums[0]) if sums else 0
     if count < 2:
         return found
-    exact = [whole_columns(table) for table in sums]
+    stacks = list(_stacks(sums))
     begin = 0
     for drawn in _draws(count, resamples, seed):
         end = begin + len(drawn)
-        for number, (table, whole, score) in enumerate(zip(sums, exact, scores, strict=True)):
-            found[number, begin:end] = score(_products(drawn, table, whole))
+        for stacked, columns in stacks:
+            products = _products(drawn, stacked)
+            for table, left, right in columns:
+                # a copy, so that a score sees the same memory layout as if it were drawn alone
+                found[table, begin:end] = scores[table](np.ascontiguousarray(products[:, left:right]))
         begin = end
     return found
 
 
-def _products(drawn: Array, table: Array, whole: npt.NDArray[np.bool_]) -> Array:
+def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:
+    """Tables side by side, with (number, first column, end) of each."""
+    side: list[Array] = []
+    columns: list[tuple[int, int, int]] = []
+    for number, table in enumerate(tables):
+        left = columns[-1][2] if columns else 0
+        if side and left + table.shape[1] > STACK:
+            yield np.hstack(side), columns
+            side, columns, left = [], [], 0
+        side.append(table)
+        columns.append((number, left, left + table.shape[1]))
+    if side:
+        yield np.hstack(side), columns
+
+
+def _products(drawn: Array, table: Array) -> Array:
     """``drawn @ table``, the same on every machine.
 
-    BLAS multiplies the ``whole`` columns, whose sums are exact in any order. The others are left to einsum, which adds
-    in one order however many threads there are, but in another one where there is a single column.
+    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum,
+    which adds in one order however many threads there are, but in another one where there is a single column, or where
+    rows are not contiguous.
     """
     found = np.empty((len(drawn), table.shape[1]))
+    whole = whole_columns(table)
     found[:, whole] = drawn @ table[:, whole]
-    rest = table[:, ~whole]
-    if rest.shape[1] == 1 < table.shape[1]:
-        found[:, ~whole] = np.einsum("rk,kw->rw", drawn, np.hstack([rest, rest]))[:, :1]
-    elif rest.shape[1]:
-        found[:, ~whole] = np.einsum("rk,kw->rw", drawn, rest)
+    rest = np.ascontiguousarray(table[:, ~whole])
+    if rest.shape[1] == 1:
+        rest = np.hstack([rest, rest])
+    if rest.shape[1]:
+        found[:, ~whole] = np.einsum("rk,kw->rw", drawn, rest)[:, : np.count_nonzero(~whole)]
     return found
 
 
