@@ -79,6 +79,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
     tables = RunTables(samples)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
+    compact = tables.compact()
     notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
     notes += run_notes(manifest, scores, held, strangers)
     model = model_key(manifest)
@@ -87,12 +88,12 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
         facts=run_facts(manifest, folder, digest, notes),
         model=model,
         blind=any(one.blind for one in manifest.tasks.values()),
-        entries={name: _entry(manifest, name, tables, samples, scores[name], model) for name in scores},
+        entries={name: _entry(manifest, name, compact, samples, scores[name], model) for name in scores},
         complete={
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
         },
-        tables=tables,
+        tables=compact,
         documents={task: run_documents(task, facts, samples[task]) for task, facts in manifest.tasks.items()},
     )
 

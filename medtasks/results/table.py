@@ -116,6 +116,11 @@ def _empty(items: int, width: int) -> Column:
     return Column(nothing, nothing, nothing, mask(), mask(), mask(), mask(), judge)
 
 
+def _statistics_alone(column: Column, rest: Column) -> Column:
+    nothing = np.broadcast_to(np.nan, column.statistics.shape)
+    return replace(rest, statistics=column.statistics, low=nothing, high=nothing, present=column.present)
+
+
 def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
     """The rows of each column that its mask marks; no repeats, and no parts."""
     empty = _empty(len(masks[0]), columns[0].statistics.shape[1])
@@ -245,6 +250,16 @@ class ItemTable:
             seen[item] += 1
             found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
         return tuple(found)
+
+    def compact(self) -> ItemTable:
+        """The table without what only scoring needs: groups, statuses, and of columns all but the statistics."""
+        rest = _empty(len(self.items), 1)
+        return replace(
+            self,
+            groups={},
+            statuses=((),) * len(self.items),
+            columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
+        )
 
     def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
         """The rows of each group of a breakdown by sorted key, those of incomplete items included.
@@ -402,6 +417,10 @@ class RunTables:
         """Those that were made of samples so far, by task or group; all others are pooled from them."""
         made = {name: one for (name, _), one in self._tables.items() if not isinstance(one.columns, _PooledColumns)}
         return {**self._made_before, **made}
+
+    def compact(self) -> RunTables:
+        """Those made so far, compact and without the samples, which take twenty times as much memory."""
+        return RunTables({}, {name: table.compact() for name, table in self.made.items()})
 
     @property
     def groups(self) -> list[tuple[str, tuple[str, ...]]]:
