@@ -1,7 +1,8 @@
-"""Target S1: lexical scoring of a Kvasir-VQA-x1-shaped result folder.
+"""Target S1: lexical scoring of a Kvasir-VQA-x1-shaped result folder, and a leaderboard of it.
 
-In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew
-for all rows, each level and each class) and the command ``medtasks score FOLDER``, which also makes intervals.
+In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew for all
+rows, each level and each class) and what users call, each in a process of its own: ``medtasks score FOLDER``, which
+also makes intervals, and reading the folder for a leaderboard; both with an empty cache, and again with what that left.
 The values must agree before any time is printed.
 
     python benchmarks/lexical_scoring.py [--rows N] [--seed S]
@@ -32,6 +33,7 @@ os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import AtomicPair, KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
+from medtasks.cache import cache_root
 from medtasks.metrics import LEXICAL, get_metric, wordnet
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import DataFacts, RunManifest, task_facts, versions
@@ -277,16 +279,28 @@ def unscored(spec: TaskSpec, number: int, row: Row) -> Sample:
     )
 
 
-def run_ours(folder: Path) -> tuple[dict[str, dict[str, float]], float, float]:
-    """Values by metric and group, CPU seconds and seconds of ``medtasks score``, in a process of its own."""
+COLLECT = """
+import sys
+from pathlib import Path
+from medtasks.leaderboard.collect import collect
+digests, refused = collect([Path(sys.argv[1])], Path(sys.argv[2]))
+assert digests and not refused, refused
+"""
+
+
+def run_ours(folder: Path, cache: Path) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Values by metric and group, and CPU seconds of each thing that users call."""
     scored = folder.with_name("scored")
     shutil.rmtree(scored, ignore_errors=True)
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "medtasks", "score", str(folder), "--out", str(scored)], check=True, capture_output=True
-    )
-    after, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - begin
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    python = [sys.executable]
+    spent = {
+        "`medtasks score FOLDER --out`, nothing kept": cpu_seconds(
+            [*python, "-m", "medtasks", "score", str(folder), "--out", str(scored)], cache
+        ),
+        "`medtasks score FOLDER`, again": cpu_seconds([*python, "-m", "medtasks", "score", str(folder)], cache),
+        "read for the leaderboard, nothing kept": cpu_seconds([*python, "-c", COLLECT, str(scored), str(cache)], cache),
+        "read for the leaderboard, again": cpu_seconds([*python, "-c", COLLECT, str(scored), str(cache)], cache),
+    }
     scores = json.loads((scored / "scores.json").read_text())
     group = scores["groups"]["kvasir_vqa_x1"]
     entries = {
@@ -295,7 +309,15 @@ def run_ours(folder: Path) -> tuple[dict[str, dict[str, float]], float, float]:
     }
     entries |= {f"class {name}": part for name, part in group["breakdowns"]["question_class"].items()}
     values = {name: {key: entry["metrics"][name]["value"] for key, entry in entries.items()} for name in LEXICAL}
-    return values, cpu, seconds
+    return values, spent
+
+
+def cpu_seconds(command: list[str], cache: Path) -> float:
+    """CPU seconds (user and system) of a command that keeps things in ``cache``."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "MEDTASKS_CACHE": str(cache)})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def largest_difference(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -321,11 +343,15 @@ def main() -> None:
         begin = time.process_time()
         theirs, seconds = run_recipe(rows, recipe)
         spent = time.process_time() - begin - sum(seconds["rouge, no bootstrap"].values())
-        ours, cpu, wall = run_ours(folder)
+        cache = Path(parent) / "cache"
+        for made in ("mini-*", "nltk_data"):  # what is made once on a machine, whatever is scored
+            for kept in cache_root().glob(made):
+                shutil.copytree(kept, cache / kept.name)
+        ours, ours_spent = run_ours(folder, cache)
     differences = largest_difference(ours, theirs)
     if max(differences.values()) > TOLERANCE:
         sys.exit(f"the values disagree: {differences}")
-    report(rows, origin, seconds, spent, cpu, wall, differences)
+    report(rows, origin, seconds, spent, ours_spent, differences)
 
 
 def report(
@@ -333,8 +359,7 @@ def report(
     origin: str,
     seconds: dict[str, dict[str, float]],
     spent: float,
-    cpu: float,
-    wall: float,
+    ours: dict[str, float],
     differences: dict[str, float],
 ) -> None:
     """Table S1."""
@@ -351,7 +376,8 @@ def report(
         print(f"| {label} | {sum(seconds[label].values()):.2f} | {worst:.1e} |")
     print("\n| all metrics and groups | CPU seconds | ratio |\n|---|---:|---:|")
     print(f"| published recipe, no intervals | {spent:.1f} | 1 |")
-    print(f"| `medtasks score FOLDER`, with intervals ({wall:.1f} s on the clock) | {cpu:.1f} | {spent / cpu:.1f} |")
+    for what, cpu in ours.items():
+        print(f"| {what} | {cpu:.1f} | {spent / cpu:.1f} |")
 
 
 if __name__ == "__main__":

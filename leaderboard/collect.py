@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.results.find import SUFFIX, run_folders
+from medtasks.results.folder import file_sha256, folder_digest
 from medtasks.results.run import data_facts
 from medtasks.results.swap import recover
 from medtasks.spec import load_spec
@@ -16,7 +17,7 @@ from .board import Refused
 from .digest import Digest
 from .digest_cache import DigestCache, state_of
 from .plain import PlainRun, converted, plain_digest, plain_runs
-from .reading import digest_record, digest_run, file_sha256, folder_digest
+from .reading import digest_record, digest_run
 from .redaction import shown
 
 __all__ = ["Unread", "collect", "find_plain_runs", "find_runs", "find_unread"]

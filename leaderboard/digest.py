@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from medtasks.metrics.base import Array
 from medtasks.results.scoring import Scores
+from medtasks.results.table import ItemTable, Rows, RunTables
 
 from .board import RunFacts, Timeline
 from .documents import TaskDocuments
@@ -40,6 +43,51 @@ class Entry:
     signatures: Mapping[str, str]
     timelines: tuple[Timeline, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        benchmark: str,
+        table: ItemTable,
+        scores: Scores,
+        signatures: Mapping[str, str],
+        timelines: tuple[Timeline, ...],
+    ) -> Entry:
+        """The entry whose items and statistics are in ``table``."""
+        rows = np.flatnonzero(table.complete)
+        return cls(
+            name=name,
+            benchmark=benchmark,
+            scores=scores,
+            items=tuple(table.unique[row] for row in rows.tolist()),
+            clusters=tuple(table.clusters[row] for row in rows.tolist()),
+            statistics=_Statistics(table, tuple(scores.metrics), rows),
+            signatures=signatures,
+            timelines=timelines,
+        )
+
+
+class _Statistics(Mapping[str, Array]):
+    """Statistics out of a table's columns when they are asked for: those of a group are not held twice."""
+
+    def __init__(self, table: ItemTable, metrics: tuple[str, ...], rows: Rows) -> None:
+        self._columns = table.columns
+        self._metrics = metrics
+        self._rows = rows
+        self._whole = len(rows) == len(table.items)
+
+    def __getitem__(self, metric: str) -> Array:
+        if metric not in self._metrics:
+            raise KeyError(metric)
+        found = self._columns[metric].counted
+        return found if self._whole else found[self._rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
 
 @dataclass(frozen=True)
 class Digest:
@@ -47,7 +95,7 @@ class Digest:
     media, ``complete`` says by task and group whether every document of the prepared data was asked, as the manifest
     has it. ``documents`` are those of its samples by task, ``doubts`` the reasons not to rank a task
     (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.verified.verified` adds the result of comparing documents,
-    and in ``unverified`` why those of a task could not be compared."""
+    and in ``unverified`` why those of a task could not be compared. ``tables`` are those that the entries show."""
 
     facts: RunFacts
     model: str
@@ -57,3 +105,4 @@ class Digest:
     documents: Mapping[str, TaskDocuments] = field(default_factory=dict)
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unverified: Mapping[str, str] = field(default_factory=dict)
+    tables: RunTables = field(default_factory=lambda: RunTables({}), compare=False, repr=False)

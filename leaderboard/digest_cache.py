@@ -1,32 +1,25 @@
-"""Digests kept on disk: one file of numbers and text for each folder's content, and an index by size and time."""
+"""Digests kept on disk: the tables of each folder's content, and an index by size and time."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import hashlib
-import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from medtasks.files import canonical_json, replaced
-from medtasks.packages import task_packages
-from medtasks.prompts import template_folders
-from medtasks.results.manifest import versions
 from medtasks.results.scoring import Scores
+from medtasks.results.table import ItemTable, RunTables
+from medtasks.results.table_file import TableStore, code_hash
 
 from .board import RunFacts, Timeline
 from .digest import Digest, Entry
 from .documents import TaskDocuments, View
 
 __all__ = ["DigestCache", "pack", "state_of", "unpack"]
-
-FORMAT = 4
-"""Moves whenever the same folder gives another digest, or digests are written otherwise."""
 
 
 class DigestCache:
@@ -39,8 +32,9 @@ class DigestCache:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self._store = TableStore(folder)
         self._index: dict[str, str] = {}
-        self._rules = "" if folder is None else _rules()
+        self._rules = "" if folder is None else code_hash()
         if folder is not None:
             with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
                 found = json.loads((folder / "index.json").read_text(encoding="utf-8"))
@@ -58,10 +52,8 @@ class DigestCache:
 
     def keep(self, digest: Digest, content: str, state: str) -> None:
         """Write the digest; a folder that cannot be written keeps nothing."""
-        if self._folder is None:
-            return
         self._index[self._key(state)] = self._key(content)
-        _write(self._folder / f"{self._key(content)}.npz", pack(digest))
+        self._store.write(self._key(content), pack(digest), digest.tables.made)
 
     def close(self) -> None:
         """Write the index."""
@@ -72,12 +64,8 @@ class DigestCache:
         return hashlib.sha256(f"{self._rules}\0{text}".encode()).hexdigest()
 
     def _read(self, key: str) -> Digest | None:
-        if self._folder is None:
-            return None
-        try:
-            return unpack((self._folder / f"{key}.npz").read_bytes())
-        except Exception:  # absent, or damaged in one of the many ways in which an archive can be
-            return None
+        found = self._store.read(key)
+        return None if found is None else unpack(*found)
 
 
 def state_of(paths: Iterable[Path]) -> str:
@@ -90,25 +78,9 @@ def state_of(paths: Iterable[Path]) -> str:
     return canonical_json([[name, one.st_size, one.st_mtime_ns, one.st_ino] for name, one in found])
 
 
-def pack(digest: Digest) -> bytes:
-    """The digest as the bytes of an ``.npz`` file: every table of statistics, and all else as JSON."""
-    arrays: dict[str, Any] = {}
-    entries = []
-    for place, entry in enumerate(digest.entries.values()):
-        arrays |= {f"{place}.{number}": table for number, table in enumerate(entry.statistics.values())}
-        entries.append(
-            {
-                "name": entry.name,
-                "benchmark": entry.benchmark,
-                "scores": entry.scores.model_dump(mode="json"),
-                "items": entry.items,
-                "clusters": entry.clusters,
-                "metrics": list(entry.statistics),
-                "signatures": dict(entry.signatures),
-                "timelines": [one.model_dump(mode="json") for one in entry.timelines],
-            }
-        )
-    told = {
+def pack(digest: Digest) -> dict[str, Any]:
+    """All of a digest but its tables, as plain JSON."""
+    return {
         "facts": digest.facts.model_dump(mode="json"),
         "model": digest.model,
         "blind": digest.blind,
@@ -118,58 +90,48 @@ def pack(digest: Digest) -> bytes:
             for task, one in digest.documents.items()
         },
         "doubts": dict(digest.doubts),
-        "entries": entries,
+        "groups": dict(digest.tables.groups),
+        "entries": [
+            {
+                "name": entry.name,
+                "benchmark": entry.benchmark,
+                "scores": entry.scores.model_dump(mode="json"),
+                "signatures": dict(entry.signatures),
+                "timelines": [one.model_dump(mode="json") for one in entry.timelines],
+            }
+            for entry in digest.entries.values()
+        ],
     }
-    text = json.dumps(told).encode()  # keys in their order: tasks and metrics are shown in it
-    stream = io.BytesIO()
-    np.savez_compressed(stream, told=np.frombuffer(text, dtype=np.uint8), **arrays)
-    return stream.getvalue()
 
 
-def unpack(content: bytes) -> Digest:
-    """The digest that :func:`pack` wrote.
-
-    Raises:
-        Exception: it is none, or damaged; of what kind depends on where.
-    """
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        told = json.loads(arrays["told"].tobytes())
-        entries = {}
-        for place, entry in enumerate(told["entries"]):
-            tables = {metric: arrays[f"{place}.{number}"] for number, metric in enumerate(entry["metrics"])}
-            if any(table.shape[0] != len(entry["items"]) for table in tables.values()):
-                raise ValueError("a table has another number of rows than there are items")
-            entries[entry["name"]] = Entry(
-                name=entry["name"],
-                benchmark=entry["benchmark"],
-                scores=Scores.model_validate(entry["scores"]),
-                items=tuple(entry["items"]),
-                clusters=tuple(entry["clusters"]),
-                statistics=tables,
-                signatures=entry["signatures"],
-                timelines=tuple(Timeline.model_validate(one) for one in entry["timelines"]),
-            )
-    facts = RunFacts.model_validate(told["facts"])
+def unpack(told: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
+    """The digest of what :func:`pack` wrote and of its tables."""
+    tables = RunTables({}, made)
+    entries = {
+        one["name"]: Entry.of(
+            one["name"],
+            one["benchmark"],
+            tables.of(one["name"], told["groups"].get(one["name"], ())),
+            Scores.model_validate(one["scores"]),
+            one["signatures"],
+            tuple(Timeline.model_validate(timeline) for timeline in one["timelines"]),
+        )
+        for one in told["entries"]
+    }
     documents = {
         task: TaskDocuments(View(cap, None if fields is None else tuple(fields)), base64.b64decode(hashes))
         for task, (cap, fields, hashes) in told["documents"].items()
     }
-    doubts = {task: tuple(one) for task, one in told["doubts"].items()}
-    return Digest(facts, told["model"], told["blind"], entries, told["complete"], documents, doubts)
-
-
-def _rules() -> str:
-    """What a digest depends on beside the folder: versions, packages with their task files, rubrics and templates."""
-    packages = task_packages()
-    digest = hashlib.sha256(canonical_json([FORMAT, versions(), [one.owner for one in packages]]).encode())
-    for package in packages:
-        for folder in (package.tasks, package.rubrics):
-            for path in sorted(folder.rglob("*.yaml")):
-                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    for folder in template_folders():
-        for path in sorted(folder.rglob("*.j2")):
-            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return Digest(
+        facts=RunFacts.model_validate(told["facts"]),
+        model=told["model"],
+        blind=told["blind"],
+        entries=entries,
+        complete=told["complete"],
+        documents=documents,
+        doubts={task: tuple(one) for task, one in told["doubts"].items()},
+        tables=tables,
+    )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric, totals
 from medtasks.metrics.base import Array
-from medtasks.results.items import without_value
+from medtasks.results.table import without_value
 from medtasks.stats import (
     ClusteredScore,
     PairedDifference,
@@ -41,7 +41,7 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Entrant:
-    """One model's statistics ``(items, width)``, with rows that do not count (`medtasks.results.items`)."""
+    """One model's statistics ``(items, width)``, with rows that do not count (`medtasks.results.table`)."""
 
     model: str
     table: Array

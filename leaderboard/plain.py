@@ -12,14 +12,13 @@ from typing import Any
 
 from medtasks.errors import DataError
 from medtasks.results.elsewhere import score_predictions
-from medtasks.results.folder import RunRecord
+from medtasks.results.folder import RunRecord, file_sha256
 from medtasks.results.manifest import DataFacts, TaskFacts
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_specs
 
 from .facts import CONVERTED
-from .reading import file_sha256
 
 __all__ = ["PlainRun", "converted", "plain_digest", "plain_runs"]
 

@@ -30,7 +30,7 @@ def rank_models(
     Args:
         column: the score, in whose direction models are ranked.
         tables: by model the metric's statistics ``(items, width)``; rows without a value
-            (`medtasks.results.items.without_value`) do not count, models with no others are not ranked.
+            (`medtasks.results.table.without_value`) do not count, models with no others are not ranked.
         clusters: the cluster of each item.
         cluster: the kind of cluster, in a word.
         signature: of the scores.

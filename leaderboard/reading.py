@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from medtasks import files
+import numpy as np
+
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
-from medtasks.results.folder import RunRecord, read_run
-from medtasks.results.items import by_name, joined_items, statistics_of
+from medtasks.results.folder import RunRecord, folder_digest, read_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
-from medtasks.results.run import pooled_scores
+from medtasks.results.run import scores_of
 from medtasks.results.samples import Sample, duplicate_ids
 from medtasks.results.scoring import Scores
 from medtasks.results.signature import signature
+from medtasks.results.table import RunTables
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline
@@ -30,34 +30,9 @@ from .limits import require_samples, require_scores, require_statistics, require
 from .models import model_key
 from .timelines import timelines
 
-__all__ = ["digest_record", "digest_run", "file_sha256", "folder_digest"]
-
+__all__ = ["digest_record", "digest_run"]
 
 Samples = Mapping[str, list[Sample]]
-
-
-def folder_digest(folder: Path) -> str:
-    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
-        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content, as hex digits.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    try:
-        return files.file_sha256(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
 
 
 def digest_run(folder: Path) -> Digest:
@@ -100,8 +75,10 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
             f"{folder}: no installed package has its tasks ({', '.join(strangers)}); install the one that does."
         )
     samples = {task: samples[task] for task in manifest.tasks}
-    tasks, groups = pooled_scores(samples, manifest.groups, threshold=judged_threshold(manifest.judge))
+    tables = RunTables(samples)
+    tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
+    compact = tables.compact()
     notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
     notes += run_notes(manifest, scores, held, strangers)
     model = model_key(manifest)
@@ -110,11 +87,12 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
         facts=run_facts(manifest, folder, digest, notes),
         model=model,
         blind=any(one.blind for one in manifest.tasks.values()),
-        entries={name: _entry(manifest, name, samples, scores[name], model) for name in scores},
+        entries={name: _entry(manifest, name, compact, samples, scores[name], model) for name in scores},
         complete={
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
         },
+        tables=compact,
         documents={task: run_documents(task, facts, samples[task]) for task, facts in manifest.tasks.items()},
     )
 
@@ -181,33 +159,23 @@ def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), strangers
 
 
-def _entry(manifest: RunManifest, name: str, samples: Samples, scores: Scores, model: str) -> Entry:
-    spec = load_spec(name)
-    benchmark = get_benchmark(spec.metadata.benchmark)
-    members = [sample for task in manifest.groups.get(name, (name,)) for sample in samples[task]]
-    items = by_name(joined_items(members, benchmark, spec.metadata.pooled).items)
-    held = list(items.values())
-    ids = [view.sample_id for item in held for view in item.samples]
+def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples, scores: Scores, model: str) -> Entry:
+    benchmark = get_benchmark(load_spec(name).metadata.benchmark)
+    table = tables.of(name, manifest.groups.get(name, ()))
+    ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.timeline is not None:
+        held = benchmark.join([one.view() for one in samples[name]]).items
         shown = timelines(model, name, held, benchmark.timeline)
-    statistics = {metric: statistics_of(metric, held) for metric in scores.metrics}
-    for metric, rows in statistics.items():
-        require_statistics(metric, rows)
+    signatures = {
+        metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
+    }
+    entry: Entry = Entry.of(name, benchmark.name, table, scores, signatures, shown)
+    for metric, found in entry.statistics.items():
+        require_statistics(metric, found)
     require_scores(name, scores)
     require_timelines(shown)
-    return Entry(
-        name=name,
-        benchmark=benchmark.name,
-        scores=scores,
-        items=tuple(items),
-        clusters=tuple(item.cluster for item in held),
-        statistics=statistics,
-        signatures={
-            metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
-        },
-        timelines=shown,
-    )
+    return entry
 
 
 def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from medtasks.errors import DataError
+from medtasks.results.folder import folder_digest
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample, read_samples
 from medtasks.spec import leaf_tasks, load_specs
@@ -18,7 +19,6 @@ from medtasks.spec import leaf_tasks, load_specs
 from ..board import BenchmarkBoard, Board
 from ..collect import find_plain_runs, find_runs
 from ..plain import converted, plain_digest
-from ..reading import folder_digest
 
 __all__ = ["SampleKey", "SampleRow", "SampleText", "sample_row", "samples_of"]
 

@@ -69,14 +69,16 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
+    from medtasks.cache import cache_root
     from medtasks.errors import UsageError
     from medtasks.results.answers import is_unfinished
     from medtasks.results.diagnostics import comparisons, same_tasks
     from medtasks.results.find import one_run
-    from medtasks.results.folder import RunRecord, read_run, write_run
+    from medtasks.results.folder import write_run
     from medtasks.results.manifest import now
-    from medtasks.results.rescore import rescore
+    from medtasks.results.rescore import rescore_folder
     from medtasks.results.summary import summary
+    from medtasks.results.table_file import TableStore
     from medtasks.results.unfinished import score_unfinished
 
     folder = one_run(folder)
@@ -88,15 +90,15 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
             write_run(out, run)
         write(summary(run, out, keep="--out"))
         return
-    manifest, samples = read_run(folder)
-    again = rescore(manifest, samples)
-    run = RunRecord(manifest=again.manifest, samples=again.samples, tasks=again.tasks, groups=again.groups)
+    store = TableStore(cache_root() / "scores")
+    again = rescore_folder(folder, store, whole=out is not None)
+    run = again.run
     if out is not None:
         write_run(out, run)
     paired = run.comparisons
     if against is not None:
-        other = rescore(*read_run(one_run(against)))
-        paired = {**comparisons(run.samples, other.samples), **same_tasks(run.samples, other.samples)}
+        theirs = rescore_folder(one_run(against), store).tables
+        paired = {**comparisons(run.tables, theirs), **same_tasks(run.tables, theirs)}
     if as_json:
         found = {
             "changes": [asdict(change) for change in again.changes],
@@ -130,7 +132,7 @@ def _show_diagnostics(run: RunRecord) -> None:
     ]
     columns = ("task", "responses", "not extracted", "letter bias", "null chosen wrongly", "null missed")
     table(columns, rows, title="\nDiagnostics")
-    gaps = level_gaps(run.samples)
+    gaps = level_gaps(run.tables)
     if gaps:
         rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
         table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")

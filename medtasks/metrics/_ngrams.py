@@ -8,16 +8,26 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["matched_ngrams"]
+__all__ = ["Integers", "Pairs", "matched_ngrams", "tokens_of"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
+"""Texts, (prediction, reference) each."""
 LARGEST_KEY = 2**63 - 1
+
+
+def tokens_of(
+    pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
+) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """Tokens of the predictions and of the references; a text that occurs twice is tokenized once."""
+    tokens = {text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+    return [tokens[prediction] for prediction, _ in pairs], [tokens[reference] for _, reference in pairs]
 
 
 def matched_ngrams(

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import MedtasksError
+from medtasks.metrics._ngrams import Pairs
 
-__all__ = ["Array", "MeanMetric", "Metric", "MetricUnavailableError"]
+__all__ = ["Array", "BatchMetric", "MeanMetric", "Metric", "MetricUnavailableError"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -53,6 +54,26 @@ class Metric(Protocol):
         """Corpus scores ``(...)`` of summed statistics ``(..., width)``."""
 
 
+class BatchMetric:
+    """Common half of the metrics that are computed of many pairs at once; one pair is a batch of one.
+
+    Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a number.
+    """
+
+    def table(self, pairs: Pairs) -> Array:
+        """Sufficient statistics ``(pairs, width)``."""
+        raise NotImplementedError
+
+    def statistics(self, prediction: str, reference: str) -> Array:
+        """Those of one sample, ``(width,)``.
+
+        Raises:
+            MetricUnavailableError: what the metric needs is absent (METEOR without WordNet).
+        """
+        found: Array = self.table(((prediction, reference),))[0]
+        return found
+
+
 class MeanMetric:
     """Common half of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
 
@@ -72,6 +93,12 @@ class MeanMetric:
         count = totals[..., 1]
         mean: Array = np.divide(totals[..., 0], count, out=np.full(count.shape, np.nan), where=count > 0)
         return mean
+
+
+def mean_table(values: npt.ArrayLike) -> Array:
+    """The statistics ``(value, 1)`` of each sample of a mean-type metric."""
+    found = np.asarray(values, dtype=np.float64)
+    return np.column_stack([found, np.ones(len(found))])
 
 
 def mean_statistics(value: float) -> Array:

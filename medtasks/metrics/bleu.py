@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.metrics.base import Array, package_version, sign
+from medtasks.metrics._ngrams import Pairs, matched_ngrams, tokens_of
+from medtasks.metrics.base import Array, BatchMetric, package_version, sign
 
 __all__ = ["Bleu", "tokenize_13a"]
 
 MAX_ORDER = 4
 
 
-class Bleu:
+class Bleu(BatchMetric):
     """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al.
     2002).
 
@@ -46,13 +47,10 @@ class Bleu:
         """None: BLEU needs nothing beyond the installed packages."""
         return None
 
-    def statistics(self, prediction: str, reference: str) -> Array:
+    def table(self, pairs: Pairs) -> Array:
         """``(prediction length, reference length, 4 × matched, 4 × possible)`` in tokens and n-grams."""
-        # sacrebleu's own significance tests enter through this method; its scores come from the same lists
-        rows = _counter()._extract_corpus_statistics(
-            [" ".join(tokenize_13a(prediction))], [[" ".join(tokenize_13a(reference))]]
-        )
-        return np.asarray(rows[0], dtype=np.float64)
+        counts = matched_ngrams(*tokens_of(pairs, tokenize_13a), max_order=MAX_ORDER)
+        return np.hstack([counts[:, 0, :2], counts[:, :, 2], counts[:, :, 0]]).astype(np.float64)
 
     def score(self, totals: Array) -> Array:
         """Brevity penalty times the geometric mean of the four precisions, ``(..., 10) -> (...)``."""
@@ -80,11 +78,3 @@ def _tokenizer() -> Any:
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     return Tokenizer13a()
-
-
-@cache
-def _counter() -> Any:
-    from sacrebleu.metrics.bleu import BLEU
-
-    # force: the texts are tokenized already, which is what its warning would be about
-    return BLEU(tokenize="none", smooth_method="none", force=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from medtasks.metrics.base import Array, package_version, sign
+from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
+from medtasks.metrics.base import Array, BatchMetric, package_version, sign
 
 __all__ = ["Chrf"]
 
@@ -15,7 +16,7 @@ CHAR_ORDER = 6
 BETA = 2
 
 
-class Chrf:
+class Chrf(BatchMetric):
     """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as
     sacrebleu.
 
@@ -56,11 +57,12 @@ class Chrf:
         """None: chrF needs nothing beyond the installed packages."""
         return None
 
-    def statistics(self, prediction: str, reference: str) -> Array:
+    def table(self, pairs: Pairs) -> Array:
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
-        # sacrebleu's own significance tests enter through this method; its scores come from the same lists
-        rows = _counter(self.word_order)._extract_corpus_statistics([prediction], [[reference]])
-        return np.asarray(rows[0], dtype=np.float64)
+        characters = _rows(_characters(pairs))
+        if not self.word_order:
+            return characters
+        return np.hstack([characters, _rows(matched_ngrams(*tokens_of(pairs, _words), max_order=self.word_order))])
 
     def score(self, totals: Array) -> Array:
         """F2 of the mean precision and mean recall over the effective orders, ``(..., width) -> (...)``."""
@@ -80,14 +82,27 @@ class Chrf:
         return 100 * np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)
 
 
-def chrf_words(text: str) -> list[str]:
+@lru_cache(maxsize=1)  # chrF and chrF++ of the same pairs
+def _characters(pairs: Pairs) -> Integers:
+    squeezed = {text: "".join(text.split()) for pair in pairs for text in pair}
+    return matched_ngrams([squeezed[one] for one, _ in pairs], [squeezed[other] for _, other in pairs], CHAR_ORDER)
+
+
+def _rows(counts: Integers) -> Array:
+    """sacrebleu's rows: the prediction count of an order is 0 where the reference has no such n-gram."""
+    predicted = np.where(counts[:, :, 1] > 0, counts[:, :, 0], 0)
+    rows = np.stack([predicted, counts[:, :, 1], counts[:, :, 2]], axis=-1)
+    return rows.reshape(len(counts), -1).astype(np.float64)
+
+
+def _words(text: str) -> list[str]:
     """The words of chrF++: split at white space, one punctuation mark cut off a word's end or start."""
-    words: list[str] = _counter(2)._remove_punctuation(text)
+    words: list[str] = _sacrebleu()._remove_punctuation(text)
     return words
 
 
 @cache
-def _counter(word_order: int) -> Any:
+def _sacrebleu() -> Any:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(char_order=CHAR_ORDER, word_order=word_order, beta=BETA)
+    return CHRF(char_order=CHAR_ORDER, word_order=2, beta=BETA)

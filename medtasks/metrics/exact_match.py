@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from medtasks.metrics.base import Array, MeanMetric, mean_statistics, sign
+from medtasks.metrics._ngrams import Pairs
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, sign
 
 __all__ = ["ExactMatch"]
 
 
-class ExactMatch(MeanMetric):
+class ExactMatch(BatchMetric, MeanMetric):
     """Share of predictions equal to their reference, lower-cased and stripped (0..1).
 
     Kvasir-VQA-x1, table 6. Inner spacing and punctuation count; two empty strings are equal.
@@ -19,6 +20,6 @@ class ExactMatch(MeanMetric):
     name = "exact_match"
     signature = sign(name, case="lower", strip="yes")
 
-    def statistics(self, prediction: str, reference: str) -> Array:
+    def table(self, pairs: Pairs) -> Array:
         """``(1 if equal else 0, 1)``."""
-        return mean_statistics(float(prediction.strip().lower() == reference.strip().lower()))
+        return mean_table([one.strip().lower() == other.strip().lower() for one, other in pairs])

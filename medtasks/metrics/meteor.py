@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from medtasks.metrics import wordnet
-from medtasks.metrics.base import (
-    Array,
-    MeanMetric,
-    mean_statistics,
-    package_version,
-    sign,
-)
+from medtasks.metrics._ngrams import Pairs, tokens_of
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
 
 __all__ = ["NO_SPLITTER", "Meteor", "sentence_splitter", "token_score", "word_tokens"]
 
@@ -32,7 +27,7 @@ PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
 CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK cuts in two
 
 
-class Meteor(MeanMetric):
+class Meteor(BatchMetric, MeanMetric):
     """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal 2007).
 
     Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5.
@@ -73,19 +68,19 @@ class Meteor(MeanMetric):
         splitter = sentence_splitter()
         return f"{self.name}: {NO_SPLITTER if splitter == 'none' else f'sentences are split by NLTK {splitter}'}"
 
-    def statistics(self, prediction: str, reference: str) -> Array:
+    def table(self, pairs: Pairs) -> Array:
         """``(METEOR, 1)``.
 
         Raises:
-            MetricUnavailableError: WordNet is absent (there is no stand-in under this name).
+            MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
-        return mean_statistics(token_score(word_tokens(prediction), word_tokens(reference)))
+        wordnet.corpus_key()  # an absent dictionary is an error even for pairs that would not look a word up
+        return mean_table(list(map(token_score, *tokens_of(pairs, word_tokens))))
 
 
-def token_score(prediction: list[str], reference: list[str]) -> float:
+def token_score(prediction: Sequence[str], reference: Sequence[str]) -> float:
     """NLTK's METEOR of two token lists, 0..1. NLTK lower-cases the tokens."""
     scorer, stemmer, synonyms = _nltk_parts()
-    wordnet.corpus_key()  # an absent dictionary is an error even for a pair that would not look a word up
     return float(scorer(reference, prediction, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache, partial
 
-from medtasks.metrics.base import Array, MeanMetric, mean_statistics, package_version, sign
+import numpy as np
+
+from medtasks.metrics._lcs import lcs_length
+from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
 
 __all__ = ["Rouge"]
 
 
-class Rouge(MeanMetric):
-    """Mean ROUGE F1 (0..1), Lin 2004, computed by ``rouge-score`` without its Porter stemmer.
+class Rouge(BatchMetric, MeanMetric):
+    """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer.
 
     The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in
     the fourth digit. An empty prediction or reference scores 0; the tokens are runs of ``[a-z0-9]`` of the
@@ -32,13 +36,28 @@ class Rouge(MeanMetric):
         """Name, F1, stemming and the library's version."""
         return sign(f"{self.name}|f1", stem="no", rouge_score=package_version("rouge-score"))
 
-    def statistics(self, prediction: str, reference: str) -> Array:
+    def table(self, pairs: Pairs) -> Array:
         """``(F1, 1)``."""
-        return mean_statistics(float(_scorer(self.name).score(reference, prediction)[self.name].fmeasure))
+        counts = _subsequences(pairs) if self.name == "rougeL" else _matches(pairs)[:, int(self.name[-1]) - 1]
+        precision = counts[:, 2] / np.maximum(counts[:, 0], 1)
+        recall = counts[:, 2] / np.maximum(counts[:, 1], 1)
+        total = precision + recall  # the order of operations is rouge-score's, so that F1 is rounded as there
+        return mean_table(np.divide(2 * precision * recall, total, out=np.zeros(len(counts)), where=total > 0))
 
 
-@cache
-def _scorer(name: str) -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
+@lru_cache(maxsize=1)  # ROUGE-1 and ROUGE-2 of the same pairs
+def _matches(pairs: Pairs) -> Integers:
+    return matched_ngrams(*_tokens(pairs), max_order=2)
 
-    return RougeScorer([name], use_stemmer=False)
+
+def _subsequences(pairs: Pairs) -> Integers:
+    """Tokens of the prediction, of the reference, and of their longest common subsequence."""
+    sides = zip(*_tokens(pairs), strict=True)
+    return np.array([(len(one), len(other), lcs_length(other, one)) for one, other in sides], dtype=np.int64)
+
+
+@lru_cache(maxsize=1)
+def _tokens(pairs: Pairs) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    from rouge_score.tokenize import tokenize
+
+    return tokens_of(pairs, partial(tokenize, stemmer=None))

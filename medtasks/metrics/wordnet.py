@@ -9,13 +9,14 @@ because NLTK refuses links that leave a corpus folder.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
 import threading
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from medtasks.cache import cache_root
 from medtasks.files import temporary_beside
@@ -58,7 +59,7 @@ _adopted_data: set[str] = set()
 def unavailable() -> str | None:
     """Why there is no WordNet 3.0 here, with the commands that fix it; None where there is one."""
     try:
-        corpus()
+        corpus_key()
     except MetricUnavailableError as error:
         return str(error)
     return None
@@ -145,7 +146,11 @@ def _reader(key: str) -> Any:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]
-        """NLTK's reader without the multilingual mapping, which would read the sense index twice."""
+        """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
+        text files, which are several times faster than NLTK's."""
+
+        def open(self, file: str) -> TextIO:
+            return _text(_pointers[key], file)
 
         def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
             return None
@@ -162,13 +167,18 @@ def _fingerprint(key: str) -> str:
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
         synsets = []
-        for line in _pointers[key].join(f"data.{part}").open("utf8"):
+        for line in _text(_pointers[key], f"data.{part}"):
             if not line.startswith(" "):
                 fields = line.split("|", 1)[0].split()
                 synsets.append(" ".join([fields[2], *sorted(fields[4 : 4 + 2 * int(fields[3], 16) : 2])]))
-        irregular = [line.strip() for line in _pointers[key].join(f"{part}.exc").open("utf8")]
+        irregular = [line.strip() for line in _text(_pointers[key], f"{part}.exc")]
         digest.update("\n".join([part, *sorted(synsets), *sorted(irregular)]).encode())
     return digest.hexdigest()[:8]
+
+
+def _text(corpus: Any, name: str) -> TextIO:
+    """A file of the dictionary, in a folder or an archive."""
+    return io.TextIOWrapper(corpus.join(name).open(), encoding="utf-8")
 
 
 def _nltk_corpus() -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from medtasks.registry import get_benchmark
-from medtasks.results.paired import Paired, compare_samples, compare_statistics
-from medtasks.results.samples import FAILED, Sample
+from medtasks.results.paired import Paired, compare_statistics, compare_tables
+from medtasks.results.samples import FAILED
 from medtasks.results.scoring import Scores
-from medtasks.spec import TaskSpec, leaf_tasks, load_spec
+from medtasks.results.table import ItemTable, RunTables
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.stats import few_clusters
 
 __all__ = [
@@ -83,13 +83,14 @@ def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
     return found.model_copy(update=update)
 
 
-def level_gap(lower: Sequence[Sample], higher: Sequence[Sample], metric: str) -> LevelGap | None:
-    """The gap of ``metric`` between two levels, whose clusters are images with all of their questions; None without
-    scores."""
-    if not lower or not higher or any(metric not in sample.statistics for sample in (*lower, *higher)):
+def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
+    """The gap of ``metric`` between two levels, whose clusters are images with all of their questions; None where an
+    item has no score."""
+    tables = higher, lower
+    if any(metric not in table.columns or not table.columns[metric].known.all() for table in tables):
         return None
-    clusters = [sample.cluster for sample in (*higher, *lower)]
-    above, below = (np.array([sample.statistics[metric] for sample in level]) for level in (higher, lower))
+    above, below = (table.columns[metric].statistics for table in tables)
+    clusters = [*higher.clusters, *lower.clusters]
     found = compare_statistics(
         metric, np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below]), clusters
     )
@@ -97,57 +98,51 @@ def level_gap(lower: Sequence[Sample], higher: Sequence[Sample], metric: str) ->
     return LevelGap(metric=metric, difference=found.difference, interval=ends, warning=few_clusters(found.clusters))
 
 
-def level_gaps(samples: Mapping[str, Sequence[Sample]]) -> dict[str, LevelGap]:
+def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
     """Gaps between neighbouring levels (`Benchmark.levels`) that were both run, by ``higher - lower: metric``."""
     found = {}
-    levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in samples)
+    levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in tables.tasks)
     for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
-        if lower in samples and higher in samples:
+        if lower in tables.tasks and higher in tables.tasks:
             for metric in ("rougeL", "meteor", "exact_match"):
-                gap = level_gap(samples[lower], samples[higher], metric)
+                gap = level_gap(tables.of(lower), tables.of(higher), metric)
                 if gap is not None:
                     found[f"{higher} - {lower}: {metric}"] = gap
     return found
 
 
-def comparisons(samples: Mapping[str, Sequence[Sample]], others: Mapping[str, Sequence[Sample]]) -> dict[str, Paired]:
+def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
     """Every task or group that names a partner (``compare_with``), against it, where both were run.
 
-    ``samples`` and ``others`` are samples by task, of one run or of two.
+    ``tables`` and ``others`` are of one run or of two.
     """
-    from medtasks.spec import load_specs
-
     found = {}
     for name, spec in load_specs().items():
         partner = spec.metadata.compare_with
         if partner is None:
             continue
-        ours, theirs = _of(name, samples), _of(partner, others)
-        if ours and theirs:
-            found[name] = _compared((name, ours), (partner, theirs), spec)
+        if _has(tables, name) and _has(others, partner):
+            pair = (name, tables.of(name, leaf_tasks(name))), (partner, others.of(partner, leaf_tasks(partner)))
+            found[name] = _compared(*pair, spec)
     return found
 
 
-def same_tasks(samples: Mapping[str, Sequence[Sample]], others: Mapping[str, Sequence[Sample]]) -> dict[str, Paired]:
+def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
     """Every task that two runs share, of one against the other."""
     found = {}
-    for name in sorted(samples.keys() & others.keys()):
-        pair = (f"{name} (this)", samples[name]), (f"{name} (other)", others[name])
+    for name in sorted({*tables.tasks} & {*others.tasks}):
+        pair = (f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name))
         found[f"{name} (both)"] = _compared(*pair, load_spec(name))
     return found
 
 
-def _compared(first: tuple[str, Sequence[Sample]], second: tuple[str, Sequence[Sample]], spec: TaskSpec) -> Paired:
-    facts = spec.metadata
-    return compare_samples(first, second, get_benchmark(facts.benchmark), facts.breakdowns, facts.pooled)
+def _compared(first: tuple[str, ItemTable], second: tuple[str, ItemTable], spec: TaskSpec) -> Paired:
+    return compare_tables(first, second, get_benchmark(spec.metadata.benchmark), spec.metadata.breakdowns)
 
 
-def _of(name: str, samples: Mapping[str, Sequence[Sample]]) -> list[Sample]:
-    """All samples of a task or group; none unless every one of its tasks was run."""
-    leaves = leaf_tasks(name)
-    if not all(leaf in samples for leaf in leaves):
-        return []
-    return [sample for leaf in leaves for sample in samples[leaf]]
+def _has(tables: RunTables, name: str) -> bool:
+    """Whether every task of a task or group was run."""
+    return set(leaf_tasks(name)) <= {*tables.tasks}
 
 
 def null_option_of(name: str) -> str | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from medtasks import files
 from medtasks.errors import DataError, UsageError
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
@@ -17,9 +20,10 @@ from medtasks.results.paired import Paired
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
+from medtasks.results.table import RunTables
 from medtasks.schema import first_problem
 
-__all__ = ["RunRecord", "read_run", "replace_run", "write_run"]
+__all__ = ["RunRecord", "file_sha256", "folder_digest", "read_manifest", "read_run", "replace_run", "write_run"]
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,22 @@ class RunRecord:
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
+    made: RunTables | None = None
+    """The tables that the scores were computed from, where they are at hand."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval per task or group and metric, as plain JSON."""
         return intervals({**self.tasks, **self.groups})
 
-    @property
+    @cached_property
+    def tables(self) -> RunTables:
+        """The tables of its tasks and groups."""
+        return self.made or RunTables(self.samples)
+
+    @cached_property
     def comparisons(self) -> dict[str, Paired]:
         """Tasks and groups against the plain way of asking the same, where the run has both."""
-        return comparisons(self.samples, self.samples)
+        return comparisons(self.tables, self.tables)
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
@@ -84,7 +95,7 @@ def _write(folder: Path, run: RunRecord) -> None:
         "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
         "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
         "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
-        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.samples).items()},
+        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.tables).items()},
     }
     (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")
@@ -98,15 +109,49 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: there is no such folder, or it is no run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
+    manifest = read_manifest(directory)
+    files = sorted((directory / "samples").glob("*.jsonl"))
+    return manifest, {file.stem: read_samples(file) for file in files}
+
+
+def read_manifest(directory: Path) -> RunManifest:
+    """The manifest alone.
+
+    Raises:
+        UsageError: there is no such folder, or it is no run's.
+        DataError: the manifest cannot be read; names the field.
+    """
     recover(directory)
     path = directory / "manifest.json"
     if not path.is_file():
         raise UsageError(f"{directory}: holds no manifest.json; give a folder that ends in _medtasks.")
     try:
-        manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
+        return RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
-    files = sorted((directory / "samples").glob("*.jsonl"))
-    return manifest, {file.stem: read_samples(file) for file in files}
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
+        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, as hex digits.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    try:
+        return files.file_sha256(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error

@@ -3,20 +3,21 @@ another, a stage more against none, a run against another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import Benchmark, Item
+from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.results.items import by_name, joined_items, part_of, statistics_of, without_value
 from medtasks.results.samples import Sample
+from medtasks.results.table import ItemTable, Rows, item_table, without_value
 from medtasks.stats import PairedDifference, clustered_score, few_clusters, paired_difference
+from medtasks.stats.bootstrap import Clusters
 
-__all__ = ["Paired", "PairedScore", "compare_samples", "compare_statistics"]
+__all__ = ["Paired", "PairedScore", "compare_samples", "compare_statistics", "compare_tables"]
 
 
 class PairedScore(BaseModel):
@@ -53,9 +54,6 @@ class Paired(BaseModel):
     breakdowns: dict[str, dict[str, Paired]] = {}
 
 
-Pairs = Sequence[tuple[Item, Item]]
-
-
 def compare_samples(
     first: tuple[str, Sequence[Sample]],
     second: tuple[str, Sequence[Sample]],
@@ -63,55 +61,74 @@ def compare_samples(
     breakdowns: Sequence[str] = (),
     pooled: Sequence[str] = (),
 ) -> Paired:
-    """Compare two (name, samples), joined item by item; ``unpaired`` counts the items that only one of them has.
+    """As :func:`compare_tables`, from two (name, samples)."""
+    ours, theirs = ((name, item_table(samples, benchmark, breakdowns, pooled)) for name, samples in (first, second))
+    return compare_tables(ours, theirs, benchmark, breakdowns)
 
-    A metric is compared over the items of which both have a value of it; one without any is left out.
+
+def compare_tables(
+    first: tuple[str, ItemTable], second: tuple[str, ItemTable], benchmark: Benchmark, breakdowns: Sequence[str] = ()
+) -> Paired:
+    """Compare two (name, table), joined item by item; ``unpaired`` counts the items that only one of them has.
+
+    A metric is compared over the items of which both have a value of it; one without any is left out. Groups of items
+    and their clusters are those of the first.
 
     Raises:
         MedtasksError: no item is in both.
     """
-    ours, theirs = (by_name(joined_items(samples, benchmark, pooled).items) for _, samples in (first, second))
-    shared = sorted(ours.keys() & theirs.keys())
-    if not shared:
-        raise MedtasksError(f"{first[0]} and {second[0]} share no item, so they cannot be compared.")
-    pairs = [(ours[name], theirs[name]) for name in shared]
-    groups = {name: _groups(pairs, benchmark, name) for name in breakdowns}
-    names = (first[0], second[0])
-    return _compare(names, pairs, len(ours.keys() ^ theirs.keys())).model_copy(
+    pair = _Pair(first, second, benchmark)
+    whole = pair.compared(pair.shared)
+    return whole.model_copy(
         update={
+            "unpaired": pair.unpaired,
             "breakdowns": {
-                name: {key: _compare(names, members, 0) for key, members in sorted(parts.items())}
-                for name, parts in groups.items()
-            }
+                name: {
+                    key: pair.compared(pair.shared[inside], name, key)
+                    for key, rows in first[1].rows_by_group(benchmark, name).items()
+                    if (inside := np.isin(pair.shared[:, 0], rows)).any()
+                }
+                for name in breakdowns
+            },
         }
     )
 
 
-def _groups(pairs: Pairs, benchmark: Benchmark, name: str) -> Mapping[str, Pairs]:
-    groups: dict[str, list[tuple[Item, Item]]] = {}
-    for one, other in pairs:
-        for key in benchmark.breakdowns[name](one.view):
-            pair = (part_of(one, key), part_of(other, key)) if name == benchmark.parts else (one, other)
-            groups.setdefault(key, []).append(pair)
-    return groups
+class _Pair:
+    """Two tables; ``shared`` ``(items, 2)`` has the rows of each item that both have."""
 
+    def __init__(self, first: tuple[str, ItemTable], second: tuple[str, ItemTable], benchmark: Benchmark) -> None:
+        self._names = first[0], second[0]
+        self._tables = first[1], second[1]
+        self._benchmark = benchmark
+        ours, theirs = (
+            {name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in self._tables
+        )
+        shared = sorted(ours.keys() & theirs.keys())
+        if not shared:
+            raise MedtasksError(f"{first[0]} and {second[0]} share no item, so they cannot be compared.")
+        self.shared = np.array([(ours[name], theirs[name]) for name in shared], dtype=np.int64)
+        self.unpaired = len(ours.keys() ^ theirs.keys())
 
-def _compare(names: tuple[str, str], pairs: Pairs, unpaired: int) -> Paired:
-    ours, theirs = zip(*pairs, strict=True)
-    clusters = [one.cluster for one in ours]
-    found = {}
-    for metric in dict.fromkeys(name for one in ours for name in one.values):
-        tables = statistics_of(metric, ours), statistics_of(metric, theirs)
-        both = np.flatnonzero(~(without_value(tables[0]) | without_value(tables[1])))
-        if len(both):
-            compared = compare_statistics(
-                metric, tables[0][both], tables[1][both], [clusters[row] for row in both.tolist()]
+    def compared(self, shared: Rows, breakdown: str = "", key: str = "") -> Paired:
+        """The comparison over some of the shared items, those of a breakdown's group where one is named."""
+        ours, theirs = self._tables
+        found = {}
+        for metric in ours.metrics:
+            if metric not in theirs.columns:
+                continue
+            one, two = (
+                table.part(self._benchmark, breakdown, key, metric).counted[shared[:, side]]
+                for side, table in enumerate(self._tables)
             )
-            found[metric] = _score(compared, len(both))
-    return Paired(first=names[0], second=names[1], items=len(pairs), unpaired=unpaired, metrics=found)
+            both = ~(without_value(one) | without_value(two))
+            if both.any():
+                compared = compare_statistics(metric, one[both], two[both], ours.codes[shared[both, 0]])
+                found[metric] = _score(compared, int(both.sum()))
+        return Paired(first=self._names[0], second=self._names[1], items=len(shared), unpaired=0, metrics=found)
 
 
-def compare_statistics(metric: str, first: Array, second: Array, clusters: Sequence[str]) -> PairedDifference:
+def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference:
     """The difference of two models' scores by ``metric``: statistics ``(items, width)`` of the same items."""
     score = get_metric(metric).score
     return paired_difference(clustered_score(first, clusters, score), clustered_score(second, clusters, score))

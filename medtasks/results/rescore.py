@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 from medtasks.errors import MedtasksError
+from medtasks.files import canonical_json
 from medtasks.filters import version_of
+from medtasks.metrics import get_metric
+from medtasks.results.folder import RunRecord, folder_digest, read_manifest, read_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
-from medtasks.results.run import pooled_scores
+from medtasks.results.run import data_facts, scores_of
 from medtasks.results.samples import Sample
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
+from medtasks.results.table import RunTables
+from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 
-__all__ = ["Change", "Rescored", "rescore"]
+__all__ = ["Change", "Rescored", "rescore", "rescore_folder"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,70 @@ class Rescored:
     groups: dict[str, Scores]
     manifest: RunManifest
     changes: tuple[Change, ...]
+    tables: RunTables
+
+    @property
+    def run(self) -> RunRecord:
+        """The run as it is scored now."""
+        return RunRecord(self.manifest, self.samples, self.tasks, self.groups, self.tables)
+
+
+def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> Rescored:
+    """The run in ``folder``, scored again; what ``store`` has of it is not computed again.
+
+    It is found by a hash of the folder's content, of all code, task files and rubrics, and of what metrics find on this
+    machine. Then ``samples`` is empty, unless the ``whole`` run is wanted, for which the samples are scored anyway.
+
+    Raises:
+        MedtasksError: as :func:`rescore` and `medtasks.results.folder.read_run`.
+    """
+    key = _key(folder, store)
+    kept = None if whole or key is None else store.read(key)
+    if kept is not None:
+        told, tables = kept
+        return Rescored(
+            samples={},
+            tasks={name: Scores.model_validate(one) for name, one in told["tasks"].items()},
+            groups={name: Scores.model_validate(one) for name, one in told["groups"].items()},
+            manifest=RunManifest.model_validate(told["manifest"]),
+            changes=tuple(Change(*one) for one in told["changes"]),
+            tables=RunTables({}, tables),
+        )
+    again = rescore(*read_run(folder))
+    if key is not None and not again.manifest.problems:
+        told = {
+            "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
+            "groups": {name: one.model_dump(mode="json") for name, one in again.groups.items()},
+            "manifest": again.manifest.model_dump(mode="json"),
+            "changes": [astuple(change) for change in again.changes],
+        }
+        store.write(key, told, again.tables.made)
+    return again
+
+
+def _key(folder: Path, store: TableStore) -> str | None:
+    """What names the folder's scores; None where nothing is kept, or reading the folder says what is wrong with it."""
+    if store.folder is None:
+        return None
+    try:
+        manifest = read_manifest(folder)
+        specs = [load_spec(task) for task in manifest.tasks]
+        signatures = {
+            name: get_metric(name).signature for spec in specs for name in (*spec.metrics, *spec.metadata.learned)
+        }
+        data = {name: _fingerprint(name) for name in sorted({spec.metadata.benchmark for spec in specs})}
+        parts = [folder_digest(folder), code_hash(), signatures, data]
+    except MedtasksError:
+        return None
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+
+
+def _fingerprint(benchmark: str) -> str | None:
+    """Of the prepared data, which some metrics count references in; None where there are none."""
+    try:
+        return data_facts(benchmark).fingerprint
+    except MedtasksError:
+        return None
 
 
 def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Rescored:
@@ -66,10 +137,11 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
         for before, after in zip(samples[name], again[name], strict=True):
             changes += _changes(name, before, after)
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
-    tasks, groups = pooled_scores(again, manifest.groups, threshold=judged_threshold(manifest.judge))
+    tables = RunTables(again)
+    tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
-    return Rescored(again, tasks, groups, renewed, tuple(changes))
+    return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})

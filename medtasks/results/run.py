@@ -12,7 +12,6 @@ import numpy as np
 from medtasks.benchmarks.documents import is_blind
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, first_line
-from medtasks.metrics import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
@@ -21,7 +20,8 @@ from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskF
 from medtasks.results.replies import ALL_BLANK, Reply, is_blank
 from medtasks.results.samples import Sample, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import COVERAGE, Scores, intervals, score_samples
+from medtasks.results.scoring import COVERAGE, Scored, Scores, intervals, score_tables
+from medtasks.results.table import ItemTable, RunTables
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
@@ -32,6 +32,7 @@ __all__ = [
     "data_facts",
     "finish_run",
     "pooled_scores",
+    "scores_of",
     "standard_errors",
 ]
 
@@ -111,7 +112,8 @@ def collect_run(
             problems.append(f"not judged, the run is saved without; `medtasks judge` goes on. {first_line(error)}")
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
-    tasks_scores, groups_scores = pooled_scores(samples, members, threshold=judged_threshold(judge))
+    tables = RunTables(samples)
+    tasks_scores, groups_scores = scores_of(tables, members, threshold=judged_threshold(judge))
     return CollectedRun(
         samples=samples,
         tasks=tasks_scores,
@@ -119,7 +121,7 @@ def collect_run(
         facts=facts,
         members=members,
         model=model,
-        standard_errors=standard_errors(samples, members),
+        standard_errors=standard_errors(tables, members),
         judge=judge,
         problems=tuple(problems),
         unscored=tuple(task.spec.name for task in tasks if task.spec.name not in samples),
@@ -194,36 +196,39 @@ def data_facts(benchmark: str) -> DataFacts:
 def pooled_scores(
     samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
+    """As :func:`scores_of`, from samples by task."""
+    return scores_of(RunTables(samples), groups, threshold=threshold)
+
+
+def scores_of(
+    tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
+) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """Scores of every task, and of every group over all samples of its tasks.
 
     ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
     """
-    pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
-    tasks = {name: _scores(name, members, threshold) for name, members in samples.items()}
-    return tasks, {name: _scores(name, members, threshold) for name, members in pooled.items()}
+    entries = {name: _scored(name, tables.of(name)) for name in tables.tasks}
+    entries |= {name: _scored(name, tables.of(name, members)) for name, members in groups.items()}
+    scores = score_tables(entries, threshold=threshold)
+    return {name: scores[name] for name in tables.tasks}, {name: scores[name] for name in groups}
 
 
-def _scores(name: str, samples: list[Sample], threshold: float) -> Scores:
-    spec = load_spec(name)
-    benchmark = get_benchmark(spec.metadata.benchmark)
-    return score_samples(samples, benchmark, spec.metadata.breakdowns, spec.metadata.pooled, threshold=threshold)
+def _scored(name: str, table: ItemTable) -> Scored:
+    facts = load_spec(name).metadata
+    return Scored(table, get_benchmark(facts.benchmark), facts.breakdowns)
 
 
-def standard_errors(
-    samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, float | None]]:
+def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
     """Per task and group the clustered standard errors of the mean-type metrics whose items all have a value."""
-    pooled = {name: [sample for member in members for sample in samples[member]] for name, members in groups.items()}
-    return {name: _standard_errors(name, members) for name, members in {**samples, **pooled}.items()}
+    found = {name: _standard_errors(tables.of(name)) for name in tables.tasks}
+    return found | {name: _standard_errors(tables.of(name, members)) for name, members in groups.items()}
 
 
-def _standard_errors(name: str, samples: list[Sample]) -> dict[str, float | None]:
-    items = get_benchmark(load_spec(name).metadata.benchmark).join([sample.view() for sample in samples]).items
+def _standard_errors(table: ItemTable) -> dict[str, float | None]:
     errors: dict[str, float | None] = {}
-    for metric in dict.fromkeys(metric for item in items for metric in item.values):
-        values = [(item.values[metric].statistics, item.cluster) for item in items if metric in item.values]
-        rows = [row for row, _ in values if row is not None]
-        if get_metric(metric).width == 2 and len(rows) == len(values) and any(row[1] for row in rows):
-            statistics = np.array(rows, dtype=np.float64)
-            errors[metric] = clustered_standard_error(statistics, [cluster for _, cluster in values])
+    for metric in table.metrics:
+        column = table.columns[metric]
+        rows = np.flatnonzero(column.present)
+        if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
+            errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
     return errors

@@ -141,13 +141,16 @@ class Sample(BaseModel):
 
     def view(self) -> SampleView:
         """The part of the sample that breakdowns look at."""
+        plain: dict[str, Value] = {}
+        if self.status != FAILED and not self.repeats:
+            plain = {name: Value(row) for name, row in self.statistics.items() if name not in self.judged}
         return SampleView(
             self.sample_id,
             self.cluster,
             {**self.document, "target": self.target},
             self.filtered,
             self.status,
-            {name: self._value(name) for name in self.scores},
+            {name: plain.get(name) or self._value(name) for name in self.scores},
             tuple(repeat.status for repeat in self.repeats[1:]),
         )
 

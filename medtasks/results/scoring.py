@@ -1,7 +1,7 @@
 """Scores of a set of samples: pooled, with cluster-bootstrap intervals, per breakdown, with diagnostics.
 
-The same function scores a task, a group and a breakdown: a group's score is computed from the summed
-statistics of all its items, never averaged over its tasks. An item is a sample, or the rounds of a streaming item.
+The same function scores a task, a group and a breakdown, from rows of one table: a group's score is computed from the
+summed statistics of all its items, never averaged over its tasks. An item is a sample, or the rounds of a stream.
 """
 
 from __future__ import annotations
@@ -14,15 +14,26 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Item, SampleView
-from medtasks.errors import MedtasksError
-from medtasks.metrics import aggregate
-from medtasks.results.items import joined_items
+from medtasks.benchmarks.base import FAILED, Benchmark
+from medtasks.metrics import Metric, get_metric, totals
+from medtasks.metrics.base import Array
 from medtasks.results.samples import Sample
-from medtasks.results.table import Column, ItemTable, Rows
-from medtasks.stats import cluster_bootstrap, student_interval
+from medtasks.results.table import Column, ItemTable, Rows, item_table
+from medtasks.stats import cluster_totals, joint_intervals, student_interval
+from medtasks.stats.bootstrap import Score
 
-__all__ = ["COVERAGE", "Letters", "MetricScore", "Repeats", "Scores", "coverage_text", "intervals", "score_samples"]
+__all__ = [
+    "COVERAGE",
+    "Letters",
+    "MetricScore",
+    "Repeats",
+    "Scored",
+    "Scores",
+    "coverage_text",
+    "intervals",
+    "score_samples",
+    "score_tables",
+]
 
 COVERAGE = 0.99
 """Share of items that must have a response and, where judged, a verdict: a score over fewer is marked incomplete."""
@@ -141,103 +152,128 @@ def score_samples(
     resamples: int = RESAMPLES,
     threshold: float = COVERAGE,
 ) -> Scores:
-    """Scores of ``samples``, together and for each named breakdown of ``benchmark``.
+    """Scores of ``samples``, together and for each named breakdown of ``benchmark``, whatever their order.
 
-    ``pooled`` names further metrics that only make sense over several tasks. Intervals are 95 % percentile intervals
-    of a cluster bootstrap over images, patients or videos (:func:`medtasks.stats.cluster_bootstrap`, seed 0). A judged
-    score whose items have a verdict to a share below ``threshold`` is marked incomplete; one that still awaits its
-    judge has no value. The result does not depend on the order of samples.
+    ``pooled`` names further metrics that only make sense over several tasks; the rest as for :func:`score_tables`.
 
     Raises:
-        MedtasksError: there is no sample, or the samples of one task disagree about which metrics they hold.
+        MedtasksError: there is no sample, the samples of one task disagree about which metrics they hold, or a
+            breakdown is unknown.
     """
-    if not samples:
-        raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
-    ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
-    _check_metrics(ordered)
-    names = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
-    table = ItemTable(joined_items(ordered, benchmark, pooled), names)
-    how = _How(benchmark, resamples, threshold)
-    whole = _scores(table, table.rows, table.columns, list(table.incomplete.values()), how)
-    return whole.model_copy(
-        update={
-            "breakdowns": {
-                name: {
-                    key: _scores(table, rows, columns, table.incomplete_in(benchmark, name, key), how)
-                    for key, (rows, columns) in table.groups(benchmark, name).items()
-                }
-                for name in breakdowns
-            }
-        }
-    )
+    part = Scored(item_table(samples, benchmark, breakdowns, pooled), benchmark, tuple(breakdowns))
+    return score_tables({"": part}, resamples=resamples, threshold=threshold)[""]
 
 
 @dataclass(frozen=True)
-class _How:
+class Scored:
+    """What is scored: a table, with the breakdowns that its scores show."""
+
+    table: ItemTable
     benchmark: Benchmark
-    resamples: int
-    threshold: float
+    breakdowns: tuple[str, ...] = ()
 
 
-def _check_metrics(samples: Sequence[Sample]) -> None:
-    of_task: dict[str, Sample] = {}
-    for sample in samples:
-        first = of_task.setdefault(sample.task, sample)
-        if list(sample.scores) != list(first.scores):
-            raise MedtasksError(
-                f"sample {sample.sample_id} of {sample.task} holds the metrics {list(sample.scores)}, "
-                f"expected {list(first.scores)} as in the others; score the folder again."
-            )
+def score_tables(
+    entries: Mapping[str, Scored], *, resamples: int = RESAMPLES, threshold: float = COVERAGE
+) -> dict[str, Scores]:
+    """Scores of each entry, together and for each of its breakdowns.
+
+    Intervals are 95 % percentile intervals of a cluster bootstrap over images, patients or videos
+    (:func:`medtasks.stats.joint_intervals`, seed 0); one set of draws serves all entries, metrics and groups with the
+    same number of clusters. A judged score whose items have a verdict to a share below ``threshold`` is marked
+    incomplete; one that still awaits its judge has no value.
+    """
+    plan = _Plan(threshold)
+    made = {name: plan.scores(one) for name, one in entries.items()}
+    return plan.with_intervals(made, resamples)
 
 
-def _scores(
-    table: ItemTable,
-    rows: Rows,
-    columns: Mapping[str, Column],
-    incomplete: Sequence[Sequence[SampleView]],
-    how: _How,
-) -> Scores:
-    """Scores of some items of a table, by the columns that count there."""
-    items = [table.items[row] for row in rows.tolist()]
-    views = [view for item in items for view in item.samples]
-    views += [view for rest in incomplete for view in rest]
-    return Scores(
-        samples=len(views),
-        items=len(items),
-        clusters=len({view.cluster for view in views}),
-        status=dict(sorted(Counter(one for view in views for one in (view.status, *view.further)).items())),
-        metrics={name: _score(column, table.clusters, rows, how) for name, column in columns.items()},
-        incomplete=len(incomplete),
-        letters=_letters(items, how.benchmark),
-    )
+class _Plan:
+    """Scores whose intervals are drawn together at the end, from ``_sums``: the cluster totals of each with a value."""
 
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._sums: list[tuple[Array, Score]] = []
 
-def _score(column: Column, clusters: Rows, rows: Rows, how: _How) -> MetricScore:
-    rows = rows[column.applies[rows]]
-    answer = _unscored(column, rows, how.threshold)
-    if answer.reason is not None:
-        return answer
-    metric, known = column.metric, rows[column.known[rows]]
-    statistics = column.statistics[known]
-    value = aggregate(metric, statistics).overall.score
-    interval = cluster_bootstrap(
-        statistics, clusters[known], metric.score, resamples=how.resamples, confidence=CONFIDENCE, seed=SEED
-    )
-    chance = how.benchmark.chance if metric.name == "accuracy" else None
-    return answer.model_copy(
-        update={
-            "value": value,
-            "interval": None if interval.low is None or interval.high is None else (interval.low, interval.high),
-            "reason": interval.reason,
-            "margin_over_chance": None if chance is None else value - chance,
-            "repeats": _repeats(column, rows),
+    def scores(self, one: Scored) -> Scores:
+        table, benchmark = one.table, one.benchmark
+        columns = {name: table.columns[name] for name in table.metrics}
+        every = np.arange(len(table.items))
+        whole = self._part(one, every, columns)
+        breakdowns = {
+            breakdown: {
+                key: self._part(one, rows, _of_part(columns, key) if breakdown == benchmark.parts else columns)
+                for key, rows in table.rows_by_group(benchmark, breakdown).items()
+            }
+            for breakdown in one.breakdowns
         }
-    )
+        return whole.model_copy(update={"breakdowns": breakdowns})
+
+    def _part(self, one: Scored, rows: Rows, columns: Mapping[str, Column]) -> Scores:
+        """Scores of some rows of the table, by the columns that count there."""
+        table = one.table
+        whole = rows[table.complete[rows]]
+        listed = rows.tolist()
+        return Scores(
+            samples=sum(len(table.samples[row]) for row in listed),
+            items=len(whole),
+            clusters=len(np.unique(table.codes[rows])),
+            status=dict(sorted(Counter(status for row in listed for status in table.statuses[row]).items())),
+            metrics={
+                name: self._score(name, column, table.codes, whole, one.benchmark) for name, column in columns.items()
+            },
+            incomplete=len(rows) - len(whole),
+            letters=_letters(table, whole, one.benchmark, columns.get("accuracy")),
+        )
+
+    def _score(self, name: str, column: Column, clusters: Rows, rows: Rows, benchmark: Benchmark) -> MetricScore:
+        metric = get_metric(name)
+        rows = rows[column.applies[rows]]
+        answer = _unscored(metric, column, rows, self._threshold)
+        if answer.reason is not None:
+            return answer
+        known = rows[column.known[rows]]
+        statistics = column.statistics[known]
+        value = _value(metric, statistics)
+        chance = benchmark.chance if name == "accuracy" else None
+        self._sums.append((cluster_totals(statistics, clusters[known]), metric.score))
+        return answer.model_copy(
+            update={
+                "value": value,
+                "margin_over_chance": None if chance is None else value - chance,
+                "repeats": _repeats(metric, column, rows),
+            }
+        )
+
+    def with_intervals(self, made: Mapping[str, Scores], resamples: int) -> dict[str, Scores]:
+        """The scores with their intervals, in the order in which :meth:`scores` made them."""
+        drawn = iter(joint_intervals(self._sums, resamples=resamples, confidence=CONFIDENCE, seed=SEED))
+
+        def interval(score: MetricScore) -> MetricScore:
+            if score.value is None:
+                return score
+            found = next(drawn)
+            ends = None if found.low is None or found.high is None else (found.low, found.high)
+            return score.model_copy(update={"interval": ends, "reason": found.reason})
+
+        def filled(scores: Scores) -> Scores:
+            metrics = {name: interval(score) for name, score in scores.metrics.items()}
+            breakdowns = {
+                breakdown: {key: filled(part) for key, part in parts.items()}
+                for breakdown, parts in scores.breakdowns.items()
+            }
+            return scores.model_copy(update={"metrics": metrics, "breakdowns": breakdowns})
+
+        return {name: filled(scores) for name, scores in made.items()}
 
 
-def _unscored(column: Column, rows: Rows, threshold: float) -> MetricScore:
+def _of_part(columns: Mapping[str, Column], key: str) -> dict[str, Column]:
+    return {name: column.part(key) for name, column in columns.items()}
+
+
+def _unscored(metric: Metric, column: Column, rows: Rows, threshold: float) -> MetricScore:
     """All but the value and its interval; with a reason where there is no value."""
-    count, metric = len(rows), column.metric
+    count = len(rows)
     pending, awaiting, known, failed = (
         int(np.count_nonzero(mask[rows])) for mask in (column.pending, column.awaiting, column.known, column.failed)
     )
@@ -265,38 +301,42 @@ def _unscored(column: Column, rows: Rows, threshold: float) -> MetricScore:
         reason=reason,
         answered=answered if failed else None,
         judged=known if pending or judges else None,
-        bounds=_bounds(column, rows) if pending or judges or failed else None,
+        bounds=_bounds(metric, column, rows) if pending or judges or failed else None,
         incomplete=reason is None and known < threshold * count,
     )
 
 
-def _repeats(column: Column, rows: Rows) -> Repeats | None:
+def _value(metric: Metric, statistics: Array) -> float:
+    return float(metric.score(totals(statistics)))
+
+
+def _repeats(metric: Metric, column: Column, rows: Rows) -> Repeats | None:
     """The spread over repeats, where every item has as many, and more than one."""
     if column.repeats is None:
         return None
-    runs = column.repeats[rows].swapaxes(0, 1)
-    scores = tuple(aggregate(column.metric, statistics).overall.score for statistics in runs)
-    return Repeats.model_validate({"values": scores, **student_interval(scores, CONFIDENCE)})
+    values = tuple(_value(metric, run) for run in column.repeats[rows].swapaxes(0, 1))
+    return Repeats.model_validate({"values": values, **student_interval(values, CONFIDENCE)})
 
 
-def _bounds(column: Column, rows: Rows) -> tuple[float, float] | None:
+def _bounds(metric: Metric, column: Column, rows: Rows) -> tuple[float, float] | None:
     """The scores with every open item all wrong, and all right; None where an item has no value at all."""
-    low, high = column.end(rows, "low"), column.end(rows, "high")
-    if low is None or high is None or not len(rows):
-        return None
-    return aggregate(column.metric, low).overall.score, aggregate(column.metric, high).overall.score
+    ends = column.bounds(rows)
+    return None if ends is None or not len(rows) else (_value(metric, ends[0]), _value(metric, ends[1]))
 
 
-def _letters(items: Sequence[Item], benchmark: Benchmark) -> Letters | None:
+def _letters(table: ItemTable, rows: Rows, benchmark: Benchmark, accuracy: Column | None) -> Letters | None:
     """Of the multiple-choice items; None where there is none."""
-    views = [item.view for item in items if "accuracy" in item.values and item.view.status != FAILED]
-    if not benchmark.options or not views:
+    if not benchmark.options or accuracy is None:
+        return None
+    chosen_rows = [row for row in rows[accuracy.present[rows]].tolist() if table.statuses[row][0] != FAILED]
+    if not chosen_rows:
         return None
     null = benchmark.null_option
-    gold = Counter(view.document["target"] for view in views)
-    chosen = Counter(view.filtered if view.status == "ok" else f"[{view.status}]" for view in views)
-    wrong = sum(view.filtered == null and view.document["target"] != null for view in views)
-    missed = sum(view.status == "ok" and view.filtered != null and view.document["target"] == null for view in views)
+    answers = [(table.target[row], table.chosen[row], table.statuses[row][0]) for row in chosen_rows]
+    gold = Counter(target for target, _, _ in answers)
+    chosen = Counter(letter if status == "ok" else f"[{status}]" for _, letter, status in answers)
+    wrong = sum(letter == null and target != null for target, letter, _ in answers)
+    missed = sum(status == "ok" and letter != null and target == null for target, letter, status in answers)
     return Letters(
         gold={letter: gold[letter] for letter in benchmark.options},
         chosen={

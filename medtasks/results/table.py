@@ -1,27 +1,35 @@
-"""Items as columns: what every score, interval, breakdown and diagnosis of a run is computed from.
+"""The columnar table that every number of a run is read from: one row per item, one column per metric.
 
-A table is made once per task or group. Scoring a part of it is choosing rows.
+Scores, intervals, breakdowns, paired tests and the leaderboard all choose rows of it. A task's table is made of its
+samples once; a group's is that of its tasks pooled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.base import Benchmark, Joined, SampleView, Value
-from medtasks.errors import MedtasksError
-from medtasks.metrics import Metric, get_metric
+from medtasks.benchmarks.base import Benchmark, SampleView, Value, sample_items
+from medtasks.errors import DataError, MedtasksError
+from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
+from medtasks.registry import get_benchmark
+from medtasks.results.samples import Sample
+from medtasks.spec import leaf_tasks, load_spec, load_specs
 
-__all__ = ["Column", "ItemTable", "Rows"]
+__all__ = ["Column", "ItemTable", "Rows", "RunTables", "item_table", "pooled_table", "without_value"]
 
 Rows = npt.NDArray[np.int64]
 """Numbers of items, in their order."""
-_Mask = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 _NOBODY = -1
 
 
@@ -30,85 +38,231 @@ class Column:
     """One metric of n items.
 
     ``statistics``, ``low`` and ``high`` are ``(n, width)``, a row of NaN where there is none: known statistics, or the
-    ends between which they will lie. ``applies`` marks the items that the metric is about; the other masks mark those
-    of them to which the back-end gave no response, that lack a verdict, and for which no judge was asked yet. ``judge``
-    is the number of the judge in ``judges`` that was asked, below 0 where none was. ``repeats`` has each item's
-    statistics of every repeat ``(n, repeats, width)``, None unless all items have as many, and more than one.
+    ends between which they will lie. ``present`` marks the items with a value of the metric, ``failed`` those without a
+    response, ``pending`` those that lack a verdict, ``awaiting`` those for which no judge was asked yet.
+    ``judge`` is the number in ``judges`` of the judge that was asked, below 0 where none was. ``repeats`` has each
+    item's statistics of every repeat ``(n, repeats, width)``, None unless all items have as many, and more than one.
+    ``parts`` are the items' values within one group of `Benchmark.parts`, present where that differs from the whole.
     """
 
-    metric: Metric
     statistics: Array
     low: Array
     high: Array
-    applies: _Mask
-    failed: _Mask
-    pending: _Mask
-    awaiting: _Mask
-    judge: npt.NDArray[np.int64]
-    judges: tuple[str, ...]
-    repeats: Array | None
-
-    @classmethod
-    def of(cls, metric: Metric, values: Sequence[Value | None]) -> Column:
-        """The column of one value per item; None where an item has none."""
-        present = [value is not None for value in values]
-        filled = [value or Value() for value in values]
-        statistics = _rows(metric, [value.statistics for value in filled])
-        empty = statistics[:, 1] == 0 if metric.width == 2 else np.zeros(len(values), dtype=bool)
-        judges = tuple(sorted({value.judge for value in filled if value.judge is not None}))
-        number = {judge: code for code, judge in enumerate(judges)}
-        return cls(
-            metric=metric,
-            statistics=statistics,
-            low=_rows(metric, [value.low for value in filled]),
-            high=_rows(metric, [value.high for value in filled]),
-            applies=np.array(present, dtype=bool) & ~empty,  # a mean over no observation says that it does not apply
-            failed=np.array([value.failed for value in filled], dtype=bool),
-            pending=np.array([value.pending for value in filled], dtype=bool),
-            awaiting=np.array([value.awaiting for value in filled], dtype=bool),
-            judge=np.array([number.get(value.judge or "", _NOBODY) for value in filled], dtype=np.int64),
-            judges=judges,
-            repeats=_repeats([value.repeats for value in filled]),
-        )
+    present: Mask
+    failed: Mask
+    pending: Mask
+    awaiting: Mask
+    judge: Rows
+    judges: tuple[str, ...] = ()
+    repeats: Array | None = None
+    parts: Mapping[str, Column] = field(default_factory=dict)
 
     @cached_property
-    def known(self) -> _Mask:
+    def known(self) -> Mask:
         """Items with statistics."""
-        known: _Mask = np.asarray(~np.isnan(self.statistics).all(axis=1))
+        known: Mask = np.asarray(~np.isnan(self.statistics).all(axis=1))
         return known
+
+    @cached_property
+    def applies(self) -> Mask:
+        """Items that the metric is about: a mean over no observation says that it is not."""
+        applies: Mask = self.present & (self.statistics[:, 1] != 0) if self.statistics.shape[1] == 2 else self.present
+        return applies
+
+    @property
+    def counted(self) -> Array:
+        """``statistics`` with zeros, which move no sum, in the rows of items without a value of the metric."""
+        return self.statistics if self.present.all() else np.where(self.present[:, None], self.statistics, 0.0)
 
     def judges_of(self, rows: Rows) -> list[str]:
         """The judges that had a part in these items, sorted."""
         return [self.judges[code] for code in np.unique(self.judge[rows]).tolist() if code >= 0]
 
-    def end(self, rows: Rows, side: str) -> Array | None:
-        """Statistics of these items with every open one at its ``low`` or ``high``; None where one has neither."""
-        found = np.where(self.known[rows][:, None], self.statistics[rows], getattr(self, side)[rows])
-        return None if np.isnan(found).any() else found
+    def bounds(self, rows: Rows) -> tuple[Array, Array] | None:
+        """Statistics of these items, each open one at its ``low`` and at its ``high``; None where one lacks them."""
+        low, high = (
+            np.where(self.known[rows][:, None], self.statistics[rows], side[rows]) for side in (self.low, self.high)
+        )
+        return None if np.isnan(low).any() or np.isnan(high).any() else (low, high)
+
+    def part(self, key: str) -> Column:
+        """The column with the items that are judged by parts cut down to the part ``key``."""
+        if key not in self.parts:
+            return self
+        part = self.parts[key]
+        return _merged([self, part], [self.present & ~part.present, part.present])
+
+    def take(self, rows: Rows) -> Column:
+        """The column of these items."""
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in _ARRAYS},
+            repeats=None if self.repeats is None else self.repeats[rows],
+            parts={key: part.take(rows) for key, part in self.parts.items()},
+        )
 
 
+_ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
+
+
+def _empty(items: int, width: int) -> Column:
+    """The column of a metric of which no item has a value."""
+
+    def mask() -> Mask:
+        return np.zeros(items, dtype=bool)
+
+    nothing = np.broadcast_to(np.nan, (items, width))  # takes no memory
+    judge = np.full(items, _NOBODY, dtype=np.int64)
+    return Column(nothing, nothing, nothing, mask(), mask(), mask(), mask(), judge)
+
+
+def _statistics_alone(column: Column, rest: Column) -> Column:
+    nothing = np.broadcast_to(np.nan, column.statistics.shape)
+    return replace(rest, statistics=column.statistics, low=nothing, high=nothing, present=column.present)
+
+
+def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
+    """The rows of each column that its mask marks; no repeats, and no parts."""
+    empty = _empty(len(masks[0]), columns[0].statistics.shape[1])
+    found = replace(empty, statistics=empty.statistics.copy(), low=empty.low.copy(), high=empty.high.copy())
+    judges = tuple(sorted({judge for column in columns for judge in column.judges}))
+    for column, mask in zip(columns, masks, strict=True):
+        for name in _ARRAYS[:-1]:
+            getattr(found, name)[mask] = getattr(column, name)[mask]
+        found.judge[mask] = _renumbered(column, judges)[mask]
+    return replace(found, judges=judges)
+
+
+def _stacked(columns: Sequence[Column]) -> Column:
+    """The columns of several tables, one below the other."""
+    judges = tuple(sorted({judge for column in columns for judge in column.judges}))
+    arrays = {name: np.concatenate([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
+    repeats = [column.repeats for column in columns]
+    equal = all(one is not None for one in repeats) and len({one.shape[1] for one in repeats if one is not None}) == 1
+    width = columns[0].statistics.shape[1]
+    keys = dict.fromkeys(key for column in columns for key in column.parts)
+    return Column(
+        **arrays,
+        judge=np.concatenate([_renumbered(column, judges) for column in columns]),
+        judges=judges,
+        repeats=np.concatenate([one for one in repeats if one is not None]) if equal else None,
+        parts={
+            key: _stacked([column.parts.get(key) or _empty(len(column.present), width) for column in columns])
+            for key in keys
+        },
+    )
+
+
+def _renumbered(column: Column, judges: Sequence[str]) -> Rows:
+    codes = np.array([judges.index(judge) for judge in column.judges] + [_NOBODY], dtype=np.int64)
+    return codes[column.judge]  # the last one is where nobody was asked
+
+
+def column_of(metric: str, values: Sequence[Value | None]) -> Column:
+    """The column of one value per item; None where an item has none.
+
+    Raises:
+        DataError: statistics are not the metric's.
+    """
+    width = get_metric(metric).width
+    blank = (np.nan,) * width
+    found = _empty(len(values), width)
+    judges = tuple(sorted({value.judge for value in values if value is not None and value.judge is not None}))
+    statistics: list[tuple[float, ...]] = [blank] * len(values)
+    low: list[tuple[float, ...]] = []
+    high: list[tuple[float, ...]] = []
+    repeats: list[tuple[tuple[float, ...], ...]] = [()] * len(values)
+    parts: dict[str, list[Value | None]] = {}
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        if value.statistics is not None:
+            statistics[row] = value.statistics
+        if value.low is not None and value.high is not None:
+            low, high = low or [blank] * len(values), high or [blank] * len(values)
+            low[row], high[row] = value.low, value.high
+        if value.failed or value.statistics is None:
+            found.failed[row], found.pending[row], found.awaiting[row] = value.failed, value.pending, value.awaiting
+        if value.judge is not None:
+            found.judge[row] = judges.index(value.judge)
+        repeats[row] = value.repeats
+        for key, part in value.parts.items():
+            parts.setdefault(key, [None] * len(values))[row] = part
+    for rows in (statistics, low, high):
+        _check_width(metric, {len(row) for row in rows}, width)
+    lengths = {len(one) for one in repeats}
+    return replace(
+        found,
+        statistics=np.array(statistics, dtype=np.float64).reshape(len(values), width),
+        low=np.array(low, dtype=np.float64) if low else found.low,
+        high=np.array(high, dtype=np.float64) if high else found.high,
+        present=np.array([value is not None for value in values], dtype=bool),
+        judges=judges,
+        repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
+        parts={key: column_of(metric, members) for key, members in parts.items()},
+    )
+
+
+def _check_width(metric: str, found: set[int], width: int) -> None:
+    if wrong := found - {width}:
+        raise DataError(
+            f"statistics of {metric} have {min(wrong)} numbers, expected {width}; score the folder again: "
+            "medtasks score FOLDER --out NEW_FOLDER."
+        )
+
+
+@dataclass(frozen=True)
 class ItemTable:
-    """The items of a task or group, metric by metric.
+    """The items of a task or group, sorted by id.
 
-    ``clusters`` numbers each item's cluster, in the order of the clusters' names. ``incomplete`` are the streaming
-    items of which rounds were not asked; they are in no score.
+    Each field but ``metrics``, ``columns`` and ``groups`` has an entry per row. ``samples`` are an item's sample ids: a
+    streaming item has several. ``statuses`` are those of its responses, repeats included; ``target`` and ``chosen`` are
+    the right and the selected option where the benchmark has options, else empty. ``complete`` is False for a streaming
+    item of which rounds were not asked: it is in no score. ``metrics`` are those of the samples and the pooled ones
+    asked for, in the order in which they are shown; ``columns`` may hold more, for groups. ``groups`` has by breakdown
+    the keys of each item: none, one or several.
     """
 
-    def __init__(self, joined: Joined, names: Iterable[str]) -> None:
-        self.items = joined.items
-        self.incomplete = joined.incomplete
-        order = {name: code for code, name in enumerate(sorted({item.cluster for item in joined.items}))}
-        self.clusters = np.array([order[item.cluster] for item in joined.items], dtype=np.int64)
-        self.columns: Mapping[str, Column] = {
-            name: Column.of(get_metric(name), [item.values.get(name) for item in joined.items]) for name in names
-        }
-        self.rows: Rows = np.arange(len(joined.items))
+    metrics: tuple[str, ...]
+    items: tuple[str, ...]
+    tasks: tuple[str, ...]
+    clusters: tuple[str, ...]
+    samples: tuple[tuple[str, ...], ...]
+    statuses: tuple[tuple[str, ...], ...]
+    target: tuple[str, ...]
+    chosen: tuple[str, ...]
+    complete: Mask
+    groups: Mapping[str, tuple[tuple[str, ...], ...]]
+    columns: Mapping[str, Column]
 
-    def groups(self, benchmark: Benchmark, breakdown: str) -> dict[str, tuple[Rows, Mapping[str, Column]]]:
-        """The rows of each group of a breakdown, and the columns that count there, by sorted key.
+    @cached_property
+    def codes(self) -> Rows:
+        """Each item's cluster by its number in the order of names."""
+        number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
+        return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
-        An item may be in several groups, or in none. In the groups of ``Benchmark.parts`` an item that is judged by
-        parts counts with that part alone.
+    @cached_property
+    def unique(self) -> tuple[str, ...]:
+        """The items by unique ids: two tasks of a group may ask the same question, and the second gets a number."""
+        seen: Counter[str] = Counter()
+        found = []
+        for item in self.items:
+            seen[item] += 1
+            found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
+        return tuple(found)
+
+    def compact(self) -> ItemTable:
+        """The table without what only scoring needs: groups, statuses, and of columns all but the statistics."""
+        rest = _empty(len(self.items), 1)
+        return replace(
+            self,
+            groups={},
+            statuses=((),) * len(self.items),
+            columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
+        )
+
+    def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
+        """The rows of each group of a breakdown by sorted key, those of incomplete items included.
 
         Raises:
             MedtasksError: the benchmark has no such breakdown.
@@ -117,46 +271,203 @@ class ItemTable:
             raise MedtasksError(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
-        keys = benchmark.breakdowns[breakdown]
         members: dict[str, list[int]] = {}
-        for row, item in enumerate(self.items):
-            for key in keys(item.view):
+        for row, keys in enumerate(self.groups[breakdown]):
+            for key in keys:
                 members.setdefault(key, []).append(row)
-        for views in self.incomplete.values():
-            for key in keys(views[0]):
-                members.setdefault(key, [])
-        rows = {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
-        if breakdown != benchmark.parts:
-            return {key: (chosen, self.columns) for key, chosen in rows.items()}
-        return {key: (chosen, {**self.columns, **self._parts(key, chosen)}) for key, chosen in rows.items()}
+        return {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
 
-    def incomplete_in(self, benchmark: Benchmark, breakdown: str, key: str) -> list[tuple[SampleView, ...]]:
-        """The incomplete items of one group."""
-        keys = benchmark.breakdowns[breakdown]
-        return [views for views in self.incomplete.values() if key in keys(views[0])]
-
-    def _parts(self, key: str, rows: Rows) -> dict[str, Column]:
-        """Columns of the metrics that are judged by parts, cut down to one part of the items in ``rows``."""
-        found = {}
-        for name, column in self.columns.items():
-            values: list[Value | None] = [None] * len(self.items)
-            cut = False
-            for row in rows.tolist():
-                value = self.items[row].values.get(name)
-                part = None if value is None else value.parts.get(key)
-                cut |= part is not None
-                values[row] = value if part is None else part
-            if cut:
-                found[name] = Column.of(column.metric, values)
-        return found
+    def part(self, benchmark: Benchmark, breakdown: str, key: str, metric: str) -> Column:
+        """The metric's column as it counts in one group: in those of `Benchmark.parts` with that part alone."""
+        column = self.columns[metric]
+        return column.part(key) if breakdown == benchmark.parts else column
 
 
-def _rows(metric: Metric, given: Sequence[tuple[float, ...] | None]) -> Array:
-    blank = (np.nan,) * metric.width
-    found = np.array([blank if row is None else row for row in given], dtype=np.float64)
-    return found.reshape(len(given), metric.width)
+def item_table(
+    samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
+) -> ItemTable:
+    """The table of ``samples``, whatever their order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
+
+    Raises:
+        MedtasksError: there is no sample, the samples of one task disagree about which metrics they hold, or the
+            benchmark has no such breakdown.
+    """
+    if not samples:
+        raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
+    ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
+    _check_metrics(ordered)
+    for breakdown in breakdowns:
+        if breakdown not in benchmark.breakdowns:
+            raise MedtasksError(
+                f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
+            )
+    task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
+    joined = benchmark.join([sample.view() for sample in ordered])
+    items = sorted(joined.items, key=lambda item: item.item_id)
+    whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
+    rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
+    values = [dict(item.values) for item in items]
+    for name in pooled:
+        for item, held in zip(items, values, strict=True):
+            value = benchmark.pooled[name](item)
+            if value is not None:
+                held[name] = value
+    filler: list[Value | None] = [None] * (len(rows) - len(items))
+    metrics = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
+    firsts = [views[0] for _, _, views in rows]
+    options = bool(benchmark.options)
+    return ItemTable(
+        metrics=metrics,
+        items=tuple(name for name, _, _ in rows),
+        tasks=tuple(task_of[first.sample_id] for first in firsts),
+        clusters=tuple(cluster for _, cluster, _ in rows),
+        samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
+        statuses=tuple(
+            tuple(status for view in views for status in (view.status, *view.further)) for _, _, views in rows
+        ),
+        target=tuple(str(first.document["target"]) if options else "" for first in firsts),
+        chosen=tuple(first.filtered if options else "" for first in firsts),
+        complete=np.arange(len(rows)) < len(items),
+        groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
+        columns={name: column_of(name, [*(held.get(name) for held in values), *filler]) for name in metrics},
+    )
 
 
-def _repeats(given: Sequence[tuple[tuple[float, ...], ...]]) -> Array | None:
-    lengths = {len(repeats) for repeats in given}
-    return np.array(given, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None
+def _check_metrics(samples: Sequence[Sample]) -> None:
+    of_task: dict[str, Sample] = {}
+    for sample in samples:
+        first = of_task.setdefault(sample.task, sample)
+        if list(sample.scores) != list(first.scores):
+            raise MedtasksError(
+                f"sample {sample.sample_id} of {sample.task} holds the metrics {list(sample.scores)}, "
+                f"expected {list(first.scores)} as in the others; score the folder again."
+            )
+
+
+def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> ItemTable:
+    """The table of a group whose tasks have these tables, with ``pooled`` metrics that their columns hold.
+
+    Its columns are put together when they are asked for.
+    """
+    tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # whose sample comes first
+    items = list(chain.from_iterable(table.items for table in tables))
+    tasks = list(chain.from_iterable(table.tasks for table in tables))
+    complete = np.concatenate([table.complete for table in tables])
+    order = np.array(sorted(range(len(items)), key=lambda row: (not complete[row], items[row], tasks[row])))
+
+    def in_order(name: str) -> tuple[Any, ...]:
+        whole = list(chain.from_iterable(getattr(table, name) for table in tables))
+        return tuple(whole[row] for row in order.tolist())
+
+    breakdowns = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
+    keys = {name: list(chain.from_iterable(table.groups[name] for table in tables)) for name in breakdowns}
+    metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
+    return ItemTable(
+        metrics=metrics,
+        **{name: in_order(name) for name in ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")},
+        complete=complete[order],
+        groups={name: tuple(rows[row] for row in order.tolist()) for name, rows in keys.items()},
+        columns=_PooledColumns(tables, order, metrics),
+    )
+
+
+class _PooledColumns(Mapping[str, Column]):
+    """The columns of several tables as one; none is kept, since a leaderboard holds many tables and ranks by few."""
+
+    def __init__(self, tables: Sequence[ItemTable], order: Rows, metrics: Sequence[str]) -> None:
+        self._tables = tables
+        self._order = order
+        self._metrics = metrics
+
+    def __getitem__(self, metric: str) -> Column:
+        if metric not in self._metrics:
+            raise KeyError(metric)
+        width = get_metric(metric).width
+        return _stacked(
+            [
+                table.columns[metric] if metric in table.columns else _empty(len(table.items), width)
+                for table in self._tables
+            ]
+        ).take(self._order)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+
+class RunTables:
+    """The tables of a run's tasks and groups, each made when it is first asked for.
+
+    Args:
+        samples: by task.
+        made: tables that were made of samples before, by task or group, where the samples are not at hand.
+    """
+
+    def __init__(
+        self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
+    ) -> None:
+        self._samples = samples
+        self._made_before = made
+        self._tables: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
+
+    @property
+    def made(self) -> dict[str, ItemTable]:
+        """Those that were made of samples so far, by task or group; all others are pooled from them."""
+        made = {name: one for (name, _), one in self._tables.items() if not isinstance(one.columns, _PooledColumns)}
+        return {**self._made_before, **made}
+
+    def compact(self) -> RunTables:
+        """Those made so far, compact and without the samples, which take twenty times as much memory."""
+        return RunTables({}, {name: table.compact() for name, table in self.made.items()})
+
+    @property
+    def groups(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The groups that were asked for so far, and their members."""
+        return [key for key in self._tables if key[1] != (key[0],)]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that have samples."""
+        return tuple(self._samples) or tuple(name for name in self._made_before if load_spec(name).kind == "task")
+
+    def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
+        """The table of a task, or of a group over its ``members``.
+
+        A task's table also holds what its groups need, so that theirs are not made of samples again; except where the
+        benchmark has a ``join`` of its own, which may join samples of several tasks.
+        """
+        key = (name, tuple(members) or (name,))
+        if key not in self._tables:
+            self._tables[key] = self._table(*key)
+        return self._tables[key]
+
+    def _table(self, name: str, members: tuple[str, ...]) -> ItemTable:
+        if name in self._made_before:
+            return self._made_before[name]
+        facts = load_spec(name).metadata
+        benchmark = get_benchmark(facts.benchmark)
+        if benchmark.join is sample_items and members != (name,):
+            return pooled_table([self.of(member) for member in members], facts.pooled)
+        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
+        if members == (name,):
+            for group in groups_of(name):
+                breakdowns += load_spec(group).metadata.breakdowns
+                pooled += load_spec(group).metadata.pooled if benchmark.join is sample_items else ()
+        samples = [sample for member in members for sample in self._samples[member]]
+        table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
+        own = {*facts.pooled, *(metric for sample in samples[:1] for metric in sample.scores)}
+        return replace(table, metrics=tuple(name for name in table.metrics if name not in pooled or name in own))
+
+
+def groups_of(task: str) -> list[str]:
+    """The installed groups that ``task`` is in."""
+    return [name for name, spec in load_specs().items() if spec.kind == "group" and task in leaf_tasks(name)]
+
+
+def without_value(table: Array) -> Mask:
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and those of a
+    mean-type metric that count nothing, because it does not apply to them."""
+    found: Mask = np.asarray(np.isnan(table).any(axis=1))
+    return found | (table[:, 1] == 0) if table.shape[1] == 2 else found

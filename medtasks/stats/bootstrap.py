@@ -24,12 +24,13 @@ __all__ = [
     "cluster_bootstrap",
     "cluster_totals",
     "clustered_standard_error",
+    "joint_intervals",
     "joint_resamples",
     "percentile_interval",
 ]
 
 BLOCK = 2**20  # drawn counts held at a time
-STACK = 256  # columns of statistics multiplied at a time: wide products are quicker, wider ones leave the cache
+STACK = 512  # columns of statistics multiplied at a time
 
 Score: TypeAlias = Callable[[Array], Array]
 """``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`."""
@@ -78,8 +79,9 @@ def cluster_bootstrap(
     1979 for percentiles.
 
     The result depends on neither the order of the rows nor the number of threads: clusters are sorted by
-    name, their sums are correctly rounded, and the products run without BLAS. The same clusters, resamples
-    and seed draw the same counts, so scores of several models can be paired: `joint_resamples`.
+    name, their sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The
+    same number of clusters, resamples and seed draw the same counts, so scores of several models can be paired:
+    `joint_resamples`.
 
     Args:
         statistics: ``(n, width)``.
@@ -97,9 +99,33 @@ def cluster_bootstrap(
         UsageError: shapes or arguments do not fit.
         DataError: a statistic is not a finite number.
     """
-    check_confidence(confidence)
     sums = cluster_totals(statistics, clusters)
-    return percentile_interval(_resampled_scores([sums], [score], resamples, seed)[0], len(sums), confidence)
+    return joint_intervals([(sums, score)], resamples=resamples, confidence=confidence, seed=seed)[0]
+
+
+def joint_intervals(
+    entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> list[Interval]:
+    """The intervals of `cluster_bootstrap` for many metrics and groups, with one set of draws per number of clusters.
+
+    Args:
+        entries: for each its totals ``(clusters, width)`` (`cluster_totals`) and its score.
+        resamples, confidence, seed: as for `cluster_bootstrap`.
+
+    Raises:
+        UsageError: an argument does not fit.
+    """
+    check_confidence(confidence)
+    found: dict[int, Interval] = {}
+    alike: dict[int, list[int]] = {}
+    for number, (sums, _) in enumerate(entries):
+        alike.setdefault(len(sums), []).append(number)
+    for count, numbers in alike.items():
+        chosen = [entries[number] for number in numbers]
+        drawn = _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
+        for number, scores in zip(numbers, drawn, strict=True):
+            found[number] = percentile_interval(scores, count, confidence)
+    return [found[number] for number in range(len(entries))]
 
 
 def joint_resamples(
@@ -168,7 +194,7 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     return _summed(np.asarray(statistics, dtype=np.float64), _members(clusters))
 
 
-def clustered_standard_error(statistics: Array, clusters: Sequence[str]) -> float | None:
+def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | None:
     """Standard error of a mean-type score with clustered samples; None for fewer than two clusters.
 
     For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
@@ -236,7 +262,7 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
     for drawn in _draws(count, resamples, seed):
         end = begin + len(drawn)
         for stacked, columns in stacks:
-            products = np.einsum("rk,kw->rw", drawn, stacked)
+            products = _products(drawn, stacked)
             for table, left, right in columns:
                 # a copy, so that a score sees the same memory layout as if it were drawn alone
                 found[table, begin:end] = scores[table](np.ascontiguousarray(products[:, left:right]))
@@ -244,11 +270,41 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
     return found
 
 
-def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples.
+def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:
+    """Tables side by side, with (number, first column, end) of each."""
+    side: list[Array] = []
+    columns: list[tuple[int, int, int]] = []
+    for number, table in enumerate(tables):
+        left = columns[-1][2] if columns else 0
+        if side and left + table.shape[1] > STACK:
+            yield np.hstack(side), columns
+            side, columns, left = [], [], 0
+        side.append(table)
+        columns.append((number, left, left + table.shape[1]))
+    if side:
+        yield np.hstack(side), columns
 
-    The counts depend on the number of clusters alone, so one block is drawn once for all metrics and groups.
+
+def _products(drawn: Array, table: Array) -> Array:
+    """``drawn @ table``, the same on every machine.
+
+    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum,
+    which adds in one order however many threads there are, but in another one where there is a single column, or where
+    rows are not contiguous.
     """
+    found = np.empty((len(drawn), table.shape[1]))
+    whole = whole_columns(table)
+    found[:, whole] = drawn @ table[:, whole]
+    rest = np.ascontiguousarray(table[:, ~whole])
+    if rest.shape[1] == 1:
+        rest = np.hstack([rest, rest])
+    if rest.shape[1]:
+        found[:, ~whole] = np.einsum("rk,kw->rw", drawn, rest)[:, : np.count_nonzero(~whole)]
+    return found
+
+
+def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples."""
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return
@@ -258,29 +314,12 @@ def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
         yield _multinomial(generator, count, min(block, resamples - begin)).astype(np.float64)
 
 
-@functools.lru_cache(maxsize=64)
-def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.uint32]:
-    return _multinomial(np.random.Generator(np.random.PCG64(seed)), count, resamples).astype(np.uint32)
+@functools.lru_cache(maxsize=128)
+def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.unsignedinteger]:
+    """Kept for the next run, in as few bytes as hold the counts: a leaderboard has many runs of the same tasks."""
+    drawn = _multinomial(np.random.Generator(np.random.PCG64(seed)), count, resamples)
+    return drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
 
 
 def _multinomial(generator: np.random.Generator, count: int, size: int) -> npt.NDArray[np.int64]:
     return generator.multinomial(count, np.full(count, 1 / count), size=size)
-
-
-def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:
-    """Tables side by side, with (number, first column, end) of each.
-
-    numpy multiplies tables of one column in another order of summation than wider ones, so they stay alone.
-    """
-    side: list[Array] = []
-    columns: list[tuple[int, int, int]] = []
-    for number, table in enumerate(tables):
-        width = table.shape[1]
-        left = columns[-1][2] if columns else 0
-        if side and (left + width > STACK or width == 1 or side[-1].shape[1] == 1):
-            yield np.hstack(side), columns
-            side, columns, left = [], [], 0
-        side.append(table)
-        columns.append((number, left, left + width))
-    if side:
-        yield np.hstack(side), columns

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, make_run, shared_runs, write_run_of
 from medtasks.leaderboard.digest import Digest
-from medtasks.leaderboard.reading import digest_run, folder_digest
+from medtasks.leaderboard.reading import digest_run
 
 from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
-from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.folder import RunRecord, folder_digest, read_run, write_run
 from medtasks.results.rescore import rescore
 from medtasks.results.samples import write_samples
 from medtasks.results.signature import differences, parse_signature

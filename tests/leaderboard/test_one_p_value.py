@@ -37,7 +37,7 @@ def digests() -> tuple[Digest, Digest]:
 
 @cache
 def against() -> dict[str, Paired]:
-    return same_tasks(*(record.samples for record in records()))
+    return same_tasks(*(record.tables for record in records()))
 
 
 @cache

@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board import Board, Published
-from medtasks.leaderboard.reading import folder_digest
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.numbers import difference, interval, number
@@ -23,6 +22,7 @@ from medtasks.leaderboard.site.tables import size_class
 from medtasks.leaderboard.site.text import data_script, safe_link
 
 from medtasks.errors import DataError, UsageError
+from medtasks.results.folder import folder_digest
 from medtasks.results.samples import Sample, write_samples
 
 

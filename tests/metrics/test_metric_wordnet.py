@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import nltk
@@ -13,11 +14,13 @@ from medtasks.metrics import LEXICAL, Meteor, MetricUnavailableError, lexical_st
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty user cache, and a search path for NLTK that is put back."""
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(nltk.data, "path", list(nltk.data.path))
-    return tmp_path / "cache"
+    wordnet._resolved.cache_clear()  # a process looks for the dictionary once
+    yield tmp_path / "cache"
+    wordnet._resolved.cache_clear()
 
 
 @pytest.fixture
@@ -69,6 +72,7 @@ def test_a_copy_is_not_taken_for_a_corpus_of_the_users(tmp_path: Path, monkeypat
     monkeypatch.setattr(nltk.data, "path", nltk.data.path[-1:])  # the copy alone
     monkeypatch.setattr(wordnet, "DEBIAN_FOLDER", tmp_path / "absent")
     monkeypatch.delenv("MEDTASKS_WORDNET")
+    wordnet._resolved.cache_clear()
     assert "is not on this machine" in str(wordnet.unavailable())
 
 

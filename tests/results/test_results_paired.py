@@ -16,6 +16,7 @@ from medtasks.results.diagnostics import comparisons, diagnose, level_gap, same_
 from medtasks.results.paired import compare_samples
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import score_samples
+from medtasks.results.table import RunTables, item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 
@@ -112,11 +113,12 @@ def test_a_metric_is_compared_over_the_samples_that_have_it_in_both() -> None:
 
 def test_partners_are_those_that_the_task_files_name() -> None:
     direct, staged = run(SECOND, GOLD), run(FIRST, GOLD, "mi_cxr_stagewise_icr")
-    found = comparisons({"mi_cxr_icr": direct, "mi_cxr_stagewise_icr": staged}, {"mi_cxr_icr": direct})
+    one = RunTables({"mi_cxr_icr": direct})
+    found = comparisons(RunTables({"mi_cxr_icr": direct, "mi_cxr_stagewise_icr": staged}), one)
     assert list(found) == ["mi_cxr_stagewise_icr"]
     assert found["mi_cxr_stagewise_icr"].second == "mi_cxr_icr"
-    assert comparisons({"mi_cxr_stagewise_icr": staged}, {}) == {}
-    assert list(same_tasks({"mi_cxr_icr": direct}, {"mi_cxr_icr": direct})) == ["mi_cxr_icr (both)"]
+    assert comparisons(RunTables({"mi_cxr_stagewise_icr": staged}), RunTables({})) == {}
+    assert list(same_tasks(one, one)) == ["mi_cxr_icr (both)"]
 
 
 def test_diagnostics_by_hand() -> None:
@@ -144,11 +146,11 @@ def test_the_gap_between_levels_resamples_images_with_all_their_questions() -> N
     generator = np.random.default_rng(0)
     low = [answered(n, "A" if generator.random() < 0.8 else "B", "A", patient=f"i{n % 20}") for n in range(100)]
     high = [answered(n, "A" if generator.random() < 0.4 else "B", "A", patient=f"i{n % 20}") for n in range(60)]
-    gap = level_gap(low, high, "accuracy")
+    gap = level_gap(*(item_table(level, MI_CXR) for level in (low, high)), "accuracy")
 
     assert gap is not None
     means = [np.mean([one.scores["accuracy"] for one in members]) for members in (high, low)]
     assert gap.difference == pytest.approx(means[0] - means[1])
     assert gap.interval is not None
     assert gap.interval[0] < gap.difference < gap.interval[1] < 0
-    assert level_gap([], high, "accuracy") is None
+    assert level_gap(*(item_table(level, MI_CXR) for level in (low, high)), "rougeL") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.harness import run_tasks
 from medtasks.registry import all_benchmarks
+from medtasks.results.diagnostics import comparisons, level_gaps
 from medtasks.results.elsewhere import score_predictions
 from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.rescore import rescore
+from medtasks.results.rescore import Rescored, rescore, rescore_folder
+from medtasks.results.table_file import TableStore
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 
@@ -47,6 +50,54 @@ def test_scoring_again_changes_nothing_but_the_manifest(folder: Path, tmp_path: 
 def test_scored_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     once = scored(folder, tmp_path / "once")
     assert files(scored(once, tmp_path / "twice")) == files(once)
+
+
+def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) -> None:
+    store = TableStore(tmp_path / "kept")
+    cold = rescore_folder(folder, store)
+    warm = rescore_folder(folder, store)
+    assert cold.samples
+    assert not warm.samples  # nothing was read but the tables
+    assert same(warm, cold)
+    assert comparisons(warm.tables, warm.tables) == comparisons(cold.tables, cold.tables) != {}
+    assert level_gaps(warm.tables) == level_gaps(cold.tables) != {}
+    assert rescore_folder(folder, store, whole=True).samples == cold.samples
+
+    copy = Path(shutil.copytree(folder, tmp_path / "copy_medtasks"))
+    path = copy / "samples" / "mi_cxr_icr.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    right = next(line for line in lines if line["scores"]["accuracy"])
+    right["responses"] = ["none of them"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    changed = rescore_folder(copy, store)
+    assert changed.samples
+    assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
+
+
+def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
+    store = TableStore(tmp_path / "kept")
+    cold = rescore_folder(folder, store)
+    (told,) = (tmp_path / "kept").glob("*/told.json")
+    for path in (told, told.with_name("0.parquet"), told.with_name("1.parquet")):
+        content = path.read_bytes()
+        for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.parquet").read_bytes()):
+            path.write_bytes(forged)
+            assert store.read(told.parent.name) is None
+            path.write_bytes(content)
+    told.write_bytes(b"")
+    again = rescore_folder(folder, store)
+    assert again.samples
+    assert same(again, cold)
+    assert not rescore_folder(folder, store).samples
+
+
+def same(one: Rescored, other: Rescored) -> bool:
+    return (one.tasks, one.groups, one.manifest, one.changes) == (
+        other.tasks,
+        other.groups,
+        other.manifest,
+        other.changes,
+    )
 
 
 def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,183 @@
+"""Tables on disk: Parquet files in the user's cache, found by a hash of all that they were made from.
+
+They are not kept in result folders: whoever receives a folder could not tell a table that was made of its samples from
+one that was made up. What is damaged counts as absent, and is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+import medtasks
+from medtasks.files import canonical_json, temporary_beside
+from medtasks.packages import task_packages
+from medtasks.prompts import template_folders
+from medtasks.results.manifest import versions
+from medtasks.results.table import Column, ItemTable
+
+__all__ = ["TableStore", "code_hash"]
+
+_MASKS = ("present", "failed", "pending", "awaiting")
+_TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """Tables, each set with some JSON beside it, in ``folder``; without a folder nothing is kept."""
+
+    folder: Path | None
+
+    def read(self, key: str) -> tuple[Any, dict[str, ItemTable]] | None:
+        """What was written under ``key``; None where there is nothing, or it is damaged."""
+        if self.folder is None:
+            return None
+        try:
+            digest, _, text = (self.folder / key / "told.json").read_text(encoding="utf-8").partition("\n")
+            if _sha256(text.encode()) != digest:
+                return None
+            kept = json.loads(text)
+            tables = {}
+            for number, (name, expected) in enumerate(kept["tables"].items()):
+                content = (self.folder / key / f"{number}.parquet").read_bytes()
+                if _sha256(content) != expected:
+                    return None
+                tables[name] = _table(pq.read_table(pa.BufferReader(content)))
+        except Exception:  # absent, or damaged in one of the many ways in which a file can be
+            return None
+        return kept["told"], tables
+
+    def write(self, key: str, told: Any, tables: Mapping[str, ItemTable]) -> None:
+        """Keep ``tables`` and ``told``, which is plain JSON; a folder that cannot be written keeps nothing."""
+        if self.folder is None:
+            return
+        contents = {name: _parquet(table) for name, table in tables.items()}
+        # keys in their order: metrics are shown in it
+        text = json.dumps({"tables": {name: _sha256(content) for name, content in contents.items()}, "told": told})
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary_beside(self.folder / key) as partial:
+                (partial / "told.json").write_text(f"{_sha256(text.encode())}\n{text}", encoding="utf-8")
+                for number, content in enumerate(contents.values()):
+                    (partial / f"{number}.parquet").write_bytes(content)
+                shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
+                partial.rename(self.folder / key)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _parquet(table: ItemTable) -> bytes:
+    stream = pa.BufferOutputStream()
+    pq.write_table(_arrow(table), stream, compression="zstd")
+    content: bytes = stream.getvalue().to_pybytes()
+    return content
+
+
+def code_hash() -> str:
+    """A hash of all that scores depend on beside the samples: versions, our code, task files, rubrics and templates."""
+    packages = task_packages()
+    digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
+    folders = [
+        (Path(medtasks.__file__).parent, "*.py"),
+        *((folder, "*.yaml") for package in packages for folder in (package.tasks, package.rubrics)),
+        *((folder, "*.j2") for folder in template_folders()),
+    ]
+    for folder, pattern in folders:
+        for path in sorted(folder.rglob(pattern)):
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _arrow(table: ItemTable) -> pa.Table:
+    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
+    arrays["complete"] = pa.array(table.complete)
+    arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
+    facts = {}
+    for number, (metric, column) in enumerate(table.columns.items()):
+        facts[metric] = _facts(column)
+        arrays |= _arrays(f"{number}", column)
+    told = {"metrics": table.metrics, "groups": list(table.groups), "columns": facts}
+    return pa.table(arrays).replace_schema_metadata({"table": json.dumps(told)})
+
+
+def _table(found: pa.Table) -> ItemTable:
+    told = json.loads(found.schema.metadata[b"table"])
+    texts = {name: _tuples(found[name].to_pylist()) for name in _TEXTS}
+    return ItemTable(
+        metrics=tuple(told["metrics"]),
+        **texts,
+        complete=found["complete"].to_numpy(),
+        groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in told["groups"]},
+        columns={
+            metric: _column(found, f"{number}", facts) for number, (metric, facts) in enumerate(told["columns"].items())
+        },
+    )
+
+
+def _tuples(rows: list[Any]) -> tuple[Any, ...]:
+    """Lists as tuples, equal ones once in memory."""
+    seen: dict[Any, Any] = {}
+    found = (tuple(row) if isinstance(row, list) else row for row in rows)
+    return tuple(seen.setdefault(row, row) for row in found)
+
+
+def _facts(column: Column) -> dict[str, Any]:
+    return {
+        "width": column.statistics.shape[1],
+        "ends": not (np.isnan(column.low).all() and np.isnan(column.high).all()),
+        "judges": column.judges,
+        "repeats": 0 if column.repeats is None else column.repeats.shape[1],
+        "parts": {key: _facts(part) for key, part in column.parts.items()},
+    }
+
+
+def _arrays(name: str, column: Column) -> Iterator[tuple[str, Any]]:
+    yield from _numbers(f"{name} statistics", column.statistics)
+    if not (np.isnan(column.low).all() and np.isnan(column.high).all()):
+        yield from _numbers(f"{name} low", column.low)
+        yield from _numbers(f"{name} high", column.high)
+    if column.repeats is not None:
+        yield from _numbers(f"{name} repeats", column.repeats.reshape(len(column.repeats), -1))
+    for mask in _MASKS:
+        yield f"{name} {mask}", pa.array(getattr(column, mask))
+    yield f"{name} judge", pa.array(column.judge)
+    for number, part in enumerate(column.parts.values()):
+        yield from _arrays(f"{name}.{number}", part)
+
+
+def _numbers(name: str, rows: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((f"{name} {place}", pa.array(np.ascontiguousarray(rows[:, place]))) for place in range(rows.shape[1]))
+
+
+def _column(found: pa.Table, name: str, facts: Mapping[str, Any]) -> Column:
+    width, repeats, items = facts["width"], facts["repeats"], found.num_rows
+
+    def numbers(what: str, columns: int) -> Any:
+        if not columns:
+            return np.broadcast_to(np.nan, (items, width))
+        return np.column_stack([found[f"{name} {what} {place}"].to_numpy() for place in range(columns)])
+
+    return Column(
+        statistics=numbers("statistics", width),
+        low=numbers("low", width * facts["ends"]),
+        high=numbers("high", width * facts["ends"]),
+        **{mask: found[f"{name} {mask}"].to_numpy() for mask in _MASKS},
+        judge=found[f"{name} judge"].to_numpy(),
+        judges=tuple(facts["judges"]),
+        repeats=numbers("repeats", repeats * width).reshape(items, repeats, width) if repeats else None,
+        parts={
+            key: _column(found, f"{name}.{number}", part) for number, (key, part) in enumerate(facts["parts"].items())
+        },
+    )
