@@ -17,8 +17,6 @@ from ._messages import Conversation
 from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, alike, padded
 
-__all__ = ["Answering"]
-
 TRIED = 4
 """Tokens whose scores with and without sharing are compared, once for every kind of batch."""
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}

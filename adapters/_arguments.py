@@ -10,8 +10,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from medtasks.errors import UsageError
 
-__all__ = ["Arguments", "Count", "Natural", "NonNegative", "Settings", "Share"]
-
 
 def _refuse_flag(value: object) -> object:
     if isinstance(value, bool):  # which pydantic would take for 0 or 1

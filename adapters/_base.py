@@ -18,8 +18,6 @@ from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import in_rounds, is_padding, reply_of
 
-__all__ = ["MedtasksAdapter", "Response"]
-
 _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
 
 

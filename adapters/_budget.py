@@ -13,8 +13,6 @@ from loguru import logger
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["Budget", "default_tokens", "is_out_of_memory"]
-
 SHARE = 0.25
 """Share of the free memory for keys and values; copies of them, activations and scores need the rest."""
 LEAST, MOST = 2_048, 65_536

@@ -21,8 +21,6 @@ from ._generation import forget_sampling
 from ._messages import PixelLimits
 from .tiny import progress_bars, tiny_checkpoint
 
-__all__ = ["Checkpoint", "CheckpointArguments", "load_checkpoint"]
-
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteriaL
 from ._base import Response
 from ._generation import GenerationSettings, StopAtText, cut_at_stop
 
-__all__ = ["Answer", "Decoder"]
-
 TIE = 2e-5
 """Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
 single precision the size of a batch changes scores by some 1e-6 of the largest."""

@@ -11,8 +11,6 @@ import torch
 
 from ._reading import Unit
 
-__all__ = ["Features", "Vision", "as_encoder_output"]
-
 KEPT_BYTES = 512 * 2**20
 """Features kept on the device, beside those of the current prompts."""
 

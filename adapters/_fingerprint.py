@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["fingerprint_directory", "fingerprint_of"]
-
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
 _WHOLE = 64 * 2**20
 _ENDS = 2**20

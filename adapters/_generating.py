@@ -16,8 +16,6 @@ from ._base import MedtasksAdapter, Response
 from ._messages import Conversation, PixelLimits, read_messages, without_media
 from ._requests import Batch, ChatRequest, plan_batches, read_requests
 
-__all__ = ["GeneratingAdapter", "GeneratingArguments"]
-
 
 class GeneratingArguments(Arguments):
     """Arguments of every back-end that generates."""

@@ -13,15 +13,6 @@ from transformers import StoppingCriteria
 
 from ._arguments import Count, Natural, NonNegative, Settings, Share
 
-__all__ = [
-    "GenerationSettings",
-    "StopAtText",
-    "cut_at_stop",
-    "forget_sampling",
-    "read_settings",
-    "sample_seed",
-]
-
 DEFAULT_MAX_NEW_TOKENS = 512
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 

@@ -12,8 +12,6 @@ from PIL import Image, UnidentifiedImageError
 
 from medtasks.errors import DataError, MediaError, UsageError
 
-__all__ = ["Conversation", "PixelLimits", "Video", "fit_pixels", "read_messages", "video_inputs", "without_media"]
-
 _DEEP_MODES = ("I", "F")  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from PIL import Image
 
-__all__ = ["OncePerPicture", "digest"]
-
 KEPT_BYTES = 512 * 2**20
 """Prepared pixels that are kept, beside those of the current prompt."""
 

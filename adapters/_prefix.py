@@ -19,8 +19,6 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from ._features import Features, Vision, as_encoder_output
 from ._reading import Prompt
 
-__all__ = ["SharedPrefix", "refusal"]
-
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of each layer, (rows, heads, tokens, width)."""
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")

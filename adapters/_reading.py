@@ -17,8 +17,6 @@ from medtasks.errors import DataError
 from ._messages import Conversation, video_inputs
 from ._pictures import OncePerPicture, digest
 
-__all__ = ["Prompt", "Reader", "Unit", "alike", "padded"]
-
 
 @dataclass(frozen=True)
 class Unit:

@@ -13,8 +13,6 @@ from medtasks.harness.requests import REPEAT, is_padding
 
 from ._generation import GenerationSettings, read_settings
 
-__all__ = ["Batch", "ChatRequest", "light_rows", "plan_batches", "read_requests"]
-
 
 @dataclass(frozen=True)
 class ChatRequest:

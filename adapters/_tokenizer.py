@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CHAT_TEMPLATE", "IMAGE_TOKEN", "VIDEO_TOKEN", "train_tokenizer"]
-
 IMAGE_TOKEN = "<|image_pad|>"
 VIDEO_TOKEN = "<|video_pad|>"
 END_OF_TURN = "<|im_end|>"

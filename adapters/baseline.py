@@ -12,8 +12,6 @@ from ._base import MedtasksAdapter, Response
 from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 
-__all__ = ["BaselineArguments", "MedtasksBaseline"]
-
 FIELDS = (
     "sample_id",
     "target",

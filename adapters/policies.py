@@ -15,8 +15,6 @@ from typing import Any
 
 from medtasks.errors import DataError, UsageError
 
-__all__ = ["POLICIES", "Policy", "Question", "abstain", "constant", "early", "make_policy", "oracle"]
-
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
 DEFAULT_ACCURACY = 0.7

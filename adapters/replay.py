@@ -18,8 +18,6 @@ from ._arguments import Arguments
 from ._base import MedtasksAdapter, Response
 from ._requests import ChatRequest, light_rows, read_requests
 
-__all__ = ["MedtasksReplay", "ReplayArguments"]
-
 
 class ReplayArguments(Arguments):
     """Arguments of ``medtasks_replay``."""

@@ -21,8 +21,6 @@ from medtasks.files import temporary_beside
 
 from ._tokenizer import CHAT_TEMPLATE, IMAGE_TOKEN, VIDEO_TOKEN, train_tokenizer
 
-__all__ = ["RECIPE", "TinyConfig", "build_tiny_vlm", "progress_bars", "tiny_checkpoint"]
-
 RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 
 

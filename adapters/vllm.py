@@ -21,8 +21,6 @@ from ._messages import Conversation
 from ._pictures import digest
 from ._requests import Batch, ChatRequest
 
-__all__ = ["MedtasksVLLM", "VLLMArguments"]
-
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
 MOST_PICTURES = 64

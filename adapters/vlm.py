@@ -18,8 +18,6 @@ from ._messages import Conversation
 from ._reading import Prompt
 from ._requests import Batch, ChatRequest
 
-__all__ = ["MedtasksVLM", "VLMArguments"]
-
 Read = list[tuple[Conversation, Prompt]]
 
 

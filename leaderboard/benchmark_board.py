@@ -29,8 +29,6 @@ from .reference import Reference, load_reference, reference_benchmarks
 from .standings import Standing, Standings
 from .tables import Tables, held_groups, is_incomplete
 
-__all__ = ["benchmark_board", "is_shown"]
-
 
 def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
     """Whether any run has a score of the card's benchmark, or of another track on the card."""

@@ -10,30 +10,6 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = [
-    "Apart",
-    "BenchmarkBoard",
-    "Board",
-    "BoardColumn",
-    "BoardPlot",
-    "BoardRow",
-    "BoardTable",
-    "Cell",
-    "LetterCounts",
-    "ModelFacts",
-    "Pair",
-    "Published",
-    "PublishedCell",
-    "Ranked",
-    "Ranking",
-    "Refused",
-    "Round",
-    "RunFacts",
-    "Timeline",
-    "Trained",
-    "Unit",
-]
-
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score"]
 

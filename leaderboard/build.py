@@ -17,8 +17,6 @@ from .releases import Releases
 from .standings import Standings
 from .verified import verified
 
-__all__ = ["RESAMPLES", "build_board"]
-
 RESAMPLES = 1000
 
 

@@ -25,8 +25,6 @@ from .reading import digest_run
 from .releases import Releases
 from .strip import is_stripped
 
-__all__ = ["COVERAGE", "CheckReport", "check_results"]
-
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
 

@@ -14,8 +14,6 @@ from .doubts import other_prompts
 from .releases import Release, Releases
 from .verified import match_of
 
-__all__ = ["check_documents"]
-
 _RUN_AGAIN = "submit the directory as the run wrote it"
 
 

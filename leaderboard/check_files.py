@@ -12,13 +12,12 @@ from typing import Any
 
 from medtasks.results.answers import SUFFIX as UNFINISHED
 from medtasks.spec import load_specs
-from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.codes import Severity
+from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, problem
 from .check_run import Asked
 from .strip import is_withheld
-
-__all__ = ["check_beside", "check_files", "secret_values"]
 
 _KEYS = (
     ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
-from medtasks.validation.codes import Rule
-from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.codes import Rule, Severity
+from medtasks.validation.findings import Finding
 
 from .digest import Digest
-
-__all__ = ["MOST", "RULES", "Submission", "problem"]
 
 MOST = 5
 """Findings of one kind in one task or file."""

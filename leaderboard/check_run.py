@@ -9,7 +9,8 @@ from itertools import islice
 from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.validation.findings import Finding, Severity
+from medtasks.validation.codes import Severity
+from medtasks.validation.findings import Finding
 from medtasks.validation.rendered import leaks
 
 from .check_rules import MOST, Submission, problem
@@ -17,8 +18,6 @@ from .documents import document_of
 from .standings import protocols_today
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
-
-__all__ = ["Asked", "check_run"]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, Submission, problem
 
-__all__ = ["check_samples", "check_scores", "rescored", "scored_otherwise"]
-
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
 _ABSENT = "nothing"

@@ -20,8 +20,6 @@ from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
 from .redaction import shown
 
-__all__ = ["Unread", "collect", "find_plain_runs", "find_runs", "find_unread"]
-
 Progress = Callable[[int, int], None]
 """Runs done, all runs."""
 

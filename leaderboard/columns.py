@@ -15,8 +15,6 @@ from medtasks.spec import load_spec
 
 from .board import BoardColumn, Unit
 
-__all__ = ["GroupsOf", "board_columns", "column_key", "unit_of"]
-
 GroupsOf = Callable[[str, str], Iterable[str]]
 """The groups of a task's breakdown in the results."""
 

@@ -13,8 +13,6 @@ from medtasks.results.scoring import COVERAGE
 
 from .redaction import HIDDEN, shown, shown_argument
 
-__all__ = ["commands", "named_tasks"]
-
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _USUAL_SEEDS = [0, 1234, 1234, 1234]
 _OPTIONS = ("num_fewshot", "system_instruction", "limit", "offset", "repeats")

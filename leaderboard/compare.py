@@ -23,8 +23,6 @@ from .digest import Digest, Entry
 from .pairs import pair_of, with_holm
 from .reading import digest_record
 
-__all__ = ["Comparison", "Line", "compare_runs", "read_one"]
-
 
 @dataclass(frozen=True)
 class Line:

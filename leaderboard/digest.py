@@ -14,8 +14,6 @@ from medtasks.results.table import ItemTable, Rows, RunTables
 from .board import RunFacts, Timeline
 from .documents import TaskDocuments
 
-__all__ = ["Digest", "Entry"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -19,8 +19,6 @@ from .board import RunFacts, Timeline
 from .digest import Digest, Entry
 from .documents import TaskDocuments, View
 
-__all__ = ["DigestCache", "pack", "state_of", "unpack"]
-
 
 class DigestCache:
     """The folder of digests; without a folder nothing is kept. What is damaged there counts as absent.

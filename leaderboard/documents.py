@@ -26,11 +26,6 @@ from medtasks.spec import load_spec
 
 from .strip import is_stripped
 
-__all__ = [
-    "LENGTH", "Hashes", "TaskDocuments", "View", "document_of", "hashes_of", "read_document_files", "run_documents",
-    "seen", "split", "write_document_file",
-]  # fmt: skip
-
 LENGTH = 12
 """Bytes kept of each SHA-256, too many to find another document with the hash of a given one."""
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.errors import MedtasksError
 from medtasks.prompts import render
 from medtasks.results.manifest import RunManifest, TaskFacts
-from medtasks.results.samples import FAILED, Sample
+from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec, load_spec
 
 from .check_scores import rescored, scored_otherwise
 from .documents import document_of
 from .standings import protocols_today
 from .strip import is_stripped, is_withheld
-
-__all__ = ["DRAWN", "doubts_of", "other_prompts"]
 
 DRAWN = 500
 """Responses of each task that a build scores again; with one in a hundred changed, it finds one with 99 %."""

@@ -18,8 +18,6 @@ from .commands import commands
 from .models import model_arguments, model_key, model_name
 from .redaction import shown, shown_facts
 
-__all__ = ["CONVERTED", "run_facts", "run_notes"]
-
 CONVERTED: Layout = "lmms-eval"
 """The layout of a run converted from the harness's own sample log."""
 

@@ -15,8 +15,6 @@ from medtasks.results.scoring import MetricScore, Scores
 
 from .board import Timeline
 
-__all__ = ["LARGEST", "require_samples", "require_scores", "require_statistics", "require_timelines"]
-
 LARGEST = 1e12
 """Far above all our statistics, scores and times; pages, figures and exports can print everything below."""
 _FIX = "restore the directory, or score it again: medtasks score FOLDER --out NEW_FOLDER"

@@ -36,18 +36,6 @@ from medtasks.schema import first_problem
 from .board import ModelFacts, RunFacts, Trained
 from .redaction import is_secret, shown
 
-__all__ = [
-    "CHECKPOINT_NAMES",
-    "NO_IDENTITY",
-    "Described",
-    "Models",
-    "model_arguments",
-    "model_facts",
-    "model_key",
-    "model_name",
-    "read_models",
-]
-
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
 """Facts that name the model itself; beside ``checkpoint``, ``model`` is the back-end."""

@@ -9,8 +9,6 @@ from itertools import combinations
 
 from .models import CHECKPOINT_NAMES, NO_IDENTITY
 
-__all__ = ["told_apart"]
-
 _FIRST = ("model", "presentation", "revision", "peft", "dtype")
 """The most telling facts come first; then all others, by name."""
 _LAST = ("fingerprint",)

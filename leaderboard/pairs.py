@@ -26,8 +26,6 @@ from medtasks.stats import (
 
 from .board import Pair
 
-__all__ = ["CONFIDENCE", "LEVEL", "SEED", "Compared", "Contest", "Entrant", "compare_models", "pair_of", "with_holm"]
-
 CONFIDENCE = 0.95
 SEED = 0
 LEVEL = 0.05

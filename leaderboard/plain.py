@@ -20,8 +20,6 @@ from medtasks.spec import leaf_tasks, load_specs
 
 from .facts import CONVERTED
 
-__all__ = ["PlainRun", "converted", "plain_digest", "plain_runs"]
-
 _LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 _SETTINGS = (

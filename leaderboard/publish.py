@@ -17,8 +17,6 @@ from .models import read_models
 from .releases import Releases
 from .site import samples_of, write_site
 
-__all__ = ["Choices", "publish"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from .board import BoardColumn, Published, PublishedCell
 from .reference import Reference, ReferenceCell, ReferenceRow
 
-__all__ = ["Place", "place_of", "published_rows"]
-
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
 

@@ -12,8 +12,6 @@ from medtasks.stats import compact_letters, detectable_difference, few_clusters,
 from .board import BoardColumn, Pair, Ranked, Ranking
 from .pairs import CONFIDENCE, LEVEL, Contest, Entrant, compare_models
 
-__all__ = ["rank_models"]
-
 
 def rank_models(
     column: BoardColumn,

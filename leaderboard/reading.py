@@ -30,8 +30,6 @@ from .limits import require_samples, require_scores, require_statistics, require
 from .models import model_key
 from .timelines import timelines
 
-__all__ = ["digest_record", "digest_run"]
-
 Samples = Mapping[str, list[Sample]]
 
 

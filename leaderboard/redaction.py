@@ -8,8 +8,6 @@ from typing import Any
 
 from medtasks.files import canonical_json
 
-__all__ = ["HIDDEN", "is_secret", "shown", "shown_argument", "shown_facts"]
-
 HIDDEN = "…"
 """Replaces what is not shown."""
 

@@ -23,18 +23,6 @@ from medtasks.errors import DataError, UsageError
 from medtasks.registry import all_benchmarks
 from medtasks.schema import first_problem
 
-__all__ = [
-    "Gap",
-    "Paper",
-    "Reference",
-    "ReferenceCell",
-    "ReferenceRow",
-    "load_reference",
-    "read_reference",
-    "reference_benchmarks",
-    "reference_rows",
-]
-
 Text = Annotated[str, Field(min_length=1)]
 Notes = tuple[Text, ...]
 Unit = Literal["fraction", "percent", "points", "score"]

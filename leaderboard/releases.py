@@ -17,8 +17,6 @@ from medtasks.spec import load_spec
 
 from .documents import TaskDocuments, View, hashes_of, read_document_files, split
 
-__all__ = ["Match", "Release", "Releases"]
-
 
 @dataclass(frozen=True)
 class Release:

@@ -15,17 +15,6 @@ from medtasks.spec import leaf_tasks, load_spec
 
 from .digest import Digest, Entry
 
-__all__ = [
-    "BLIND",
-    "MINIATURE",
-    "Standing",
-    "Standings",
-    "coverage_notes",
-    "doubts",
-    "protocols_today",
-    "trust",
-]
-
 BLIND = "blind: prompts without media"
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
 OTHER_ITEMS = "other items or clusters than the same signature stands for in other runs"

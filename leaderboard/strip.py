@@ -20,8 +20,6 @@ from medtasks.results.samples import Repeat, Sample
 from medtasks.spec import load_spec
 from medtasks.validation.rendered import texts_in
 
-__all__ = ["card_of", "is_stripped", "is_withheld", "strip_run"]
-
 _LONGEST = 40
 
 

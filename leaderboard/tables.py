@@ -15,8 +15,6 @@ from .digest import Digest
 from .standings import Standings, coverage_notes, trust
 from .verified import unverified_note
 
-__all__ = ["Tables", "cell_of", "held_groups", "is_incomplete"]
-
 _HASH = re.compile(r"\b[0-9a-f]{8}…")
 
 

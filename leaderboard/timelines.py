@@ -11,8 +11,6 @@ from medtasks.metrics import Stream, StreamRound, streaming
 from .board import Round, Timeline
 from .redaction import shown
 
-__all__ = ["MOST", "timelines"]
-
 MOST = 12
 """Items of a task that are shown, by id."""
 LONGEST = 400  # characters of a response

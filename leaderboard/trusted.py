@@ -17,8 +17,6 @@ from .releases import Release, Releases
 from .standings import doubts
 from .verified import verified
 
-__all__ = ["trusted_documents"]
-
 
 def trusted_documents(sources: Sequence[str]) -> Hashes:
     """Hashes of the documents of all tasks in the sources.

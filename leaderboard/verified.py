@@ -11,8 +11,6 @@ from .digest import Digest
 from .redaction import shown
 from .releases import Match, Release, Releases
 
-__all__ = ["match_of", "unverified_note", "verified"]
-
 
 def verified(digest: Digest, releases: Releases) -> Digest:
     """The digest, with the result of comparing its documents with the available releases."""

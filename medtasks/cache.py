@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_root"]
-
 
 def cache_root() -> Path:
     """``$MEDTASKS_CACHE``, else the user's cache directory for medtasks; it may not exist yet."""

@@ -6,17 +6,6 @@ so that command-line users never need a traceback.
 
 from __future__ import annotations
 
-__all__ = [
-    "DataError",
-    "HarnessError",
-    "MediaError",
-    "MedtasksError",
-    "NoRowsError",
-    "NotPreparedError",
-    "UsageError",
-    "first_line",
-]
-
 
 class MedtasksError(Exception):
     """Base of all errors that medtasks raises on purpose; the message is written for the user."""

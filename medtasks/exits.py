@@ -17,8 +17,6 @@ from typing import ParamSpec, TypeVar
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["INTERRUPTED", "exit_with_sentence", "interrupts_arrive"]
-
 INTERRUPTED = 130
 """Exit code of an interrupted program (SIGINT), as in shells."""
 _AGAIN = 0.05

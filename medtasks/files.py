@@ -20,24 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "HASH_LENGTH",
-    "MAX_JSON_BYTES",
-    "MAX_LINE_BYTES",
-    "MAX_PICTURE_BYTES",
-    "MAX_PIXELS",
-    "MAX_UNPACKED_BYTES",
-    "canonical_json",
-    "check_regular",
-    "file_sha256",
-    "read_lines",
-    "read_regular",
-    "remove_abandoned",
-    "replaced",
-    "short_hash",
-    "temporary_beside",
-]
-
 HASH_LENGTH = 16
 """Hex digits of hashes that people read: of prompts, protocols and data."""
 MAX_PIXELS = 89_478_485

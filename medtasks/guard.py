@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.text import one_line
 
-__all__ = ["VARIABLE", "Guarded", "guard_imports", "raised_at", "raised_in"]
-
 VARIABLE = "MEDTASKS_IMPORT_SECONDS"
 """Environment variable: seconds after which the import of a package is stopped."""
 

@@ -10,8 +10,6 @@ from medtasks.harness.names import harness_names
 from medtasks.packages import LeftOut, TaskPackage, task_packages
 from medtasks.registry import everything_left_out, plugin_of
 
-__all__ = ["PackageReport", "names_of_the_harness", "package_report"]
-
 
 @dataclass(frozen=True)
 class PackageReport:

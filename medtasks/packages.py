@@ -27,8 +27,6 @@ import medtasks.templates
 from medtasks.guard import Guarded, guard_imports
 from medtasks.text import one_line
 
-__all__ = ["GROUP", "OURS", "LeftOut", "TaskPackage", "files_left_out", "task_packages", "warn", "without_warnings"]
-
 GROUP = "medtasks.tasks"
 """The entry-point group."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from medtasks.benchmarks.card import Card
     from medtasks.metrics.base import Metric
 
-__all__ = ["FilterInfo", "Plugin"]
-
 
 @dataclass(frozen=True)
 class FilterInfo:

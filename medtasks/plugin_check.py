@@ -14,8 +14,6 @@ from medtasks.errors import MedtasksError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
 from medtasks.plugin import FilterInfo, Plugin
 
-__all__ = ["Taken", "place_of", "usable_parts"]
-
 
 @dataclass
 class Taken:

@@ -19,18 +19,6 @@ from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
 from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
 
-__all__ = [
-    "isolated_rendering",
-    "overlay_diff",
-    "render",
-    "template_directory",
-    "template_folders",
-    "template_hash",
-    "template_path",
-    "template_source",
-    "template_variables",
-]
-
 
 def template_directory() -> Path:
     """The directory that template names are relative to."""

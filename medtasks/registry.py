@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from medtasks.metrics.base import Metric
     from medtasks.plugin import FilterInfo
 
-__all__ = [
-    "all_benchmarks",
-    "all_filters",
-    "all_metrics",
-    "benchmark_owner",
-    "code_left_out",
-    "everything_left_out",
-    "get_benchmark",
-    "loaded_cards",
-    "metric_left_out",
-    "plugin_of",
-]
-
 
 @dataclass(frozen=True)
 class _Loaded:

@@ -24,8 +24,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.errors import MedtasksError
 
-__all__ = ["HopelessError", "Renderer", "environment", "isolated", "rendered", "undeclared_variables", "worker"]
-
 Renderer = Callable[[str, Mapping[str, Any]], str]
 """The text of a template, by its name, for variables."""
 

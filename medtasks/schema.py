@@ -10,19 +10,6 @@ from typing import Annotated, Any, NamedTuple, get_args
 from pydantic import BaseModel, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-__all__ = [
-    "Keys",
-    "Problem",
-    "Text",
-    "expects",
-    "field_name",
-    "first_problem",
-    "mismatch",
-    "problems",
-    "shown",
-    "suggestion",
-]
-
 Keys = tuple[str | int, ...]
 """The path to a value: keys of mappings and positions in lists, from the top."""
 

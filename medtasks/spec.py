@@ -18,8 +18,6 @@ from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
 from medtasks.task_model import GroupFile, Metadata, load_task
 
-__all__ = ["TaskSpec", "filter_name", "leaf_tasks", "load_spec", "load_specs"]
-
 
 class TaskSpec(BaseModel):
     """One task or group as its YAML file states it.

@@ -10,8 +10,6 @@ from typing import Literal
 import medtasks
 from medtasks.packages import TaskPackage, task_packages
 
-__all__ = ["owner_of", "task_directory", "task_files"]
-
 
 def task_directory() -> Path:
     """The directory of our task files, which ``medtasks path`` prints for ``--include_path``."""

@@ -16,8 +16,6 @@ from medtasks.errors import MedtasksError
 from medtasks.schema import expects, problems, shown, suggestion
 from medtasks.task_source import Defect, FunctionName, TaskSource, read_task
 
-__all__ = ["AGGREGATIONS", "Generation", "GroupFile", "Metadata", "MetricEntry", "TaskFile", "check_task", "load_task"]
-
 AGGREGATIONS = frozenset({"mean", "median", "bypass"})
 """The harness's named aggregations that make sense of one number per sample."""
 

@@ -11,8 +11,6 @@ import yaml
 
 from medtasks.schema import Keys, shown
 
-__all__ = ["Defect", "FunctionName", "Kind", "Place", "TaskSource", "kind_of", "parse_yaml", "read_task"]
-
 Kind = Literal["task", "group"]
 
 MOST_VALUES = 100_000

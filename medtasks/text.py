@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["one_line", "printable"]
-
 _COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
 
 

@@ -8,8 +8,6 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from ..board import Board, BoardColumn, Cell, Unit
 
-__all__ = ["UNITS", "column_note", "direction", "rounded", "safe_name", "shown", "shown_interval", "shown_name"]
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 UNITS: dict[Unit, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score"}

@@ -14,8 +14,6 @@ from medtasks.text import one_line
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
 from .numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
-__all__ = ["MOST_COLUMNS", "as_latex", "as_markdown", "latex_escaped", "markdown_escaped", "places"]
-
 MOST_COLUMNS = 6
 """Score columns of one LaTeX table; a wider table becomes several."""
 

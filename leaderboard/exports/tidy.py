@@ -11,8 +11,6 @@ from medtasks.results.scoring import coverage_text
 from ..board import BenchmarkBoard, Board, BoardColumn
 from .numbers import shown_name
 
-__all__ = ["COLUMNS", "as_csv"]
-
 COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",
     "items", "answered", "judged", "unit", "best", "signature", "set_apart", "reasons", "published", "demonstration",

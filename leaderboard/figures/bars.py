@@ -12,8 +12,6 @@ from .canvas import INK, Drawing, listed, short
 from .chosen import Chosen, Shown, scaled
 from .panels import axis_title, lines, panels, top_of, written
 
-__all__ = ["draw"]
-
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str], confidence: float) -> Drawing:
     """The models of each column in one order, best by the headline first, so that each keeps its place and look."""

@@ -17,11 +17,6 @@ from matplotlib.figure import Figure
 
 from medtasks.text import one_line
 
-__all__ = [
-    "DARK", "GRID", "INK", "LOOKS", "MOST_MODELS", "MUTED", "PAPER", "SPAN", "WIDTH", "Drawing", "Drawn", "Look",
-    "distinct", "drawing", "listed", "new_figure", "save", "short", "wrapped",
-]  # fmt: skip
-
 Drawn: TypeAlias = "dict[str, Any]"
 """Arguments of matplotlib that say how something looks."""
 

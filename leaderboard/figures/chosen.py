@@ -9,8 +9,6 @@ from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
 from ..exports.numbers import UNITS, direction, shown, shown_interval, shown_name
 from .canvas import LOOKS, Look, distinct, listed
 
-__all__ = ["Chosen", "Shown", "best_first", "choose", "label_models", "plotted_tasks", "scaled"]
-
 
 @dataclass(frozen=True)
 class Shown:

@@ -15,8 +15,6 @@ from ..board import BoardColumn, BoardPlot
 from .canvas import INK, WIDTH, Drawing, Drawn, listed, new_figure, short
 from .chosen import Chosen, Shown
 
-__all__ = ["draw"]
-
 _WITH_NUMBERS = 12
 """Columns up to which a cell has room for its number."""
 

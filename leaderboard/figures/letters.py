@@ -12,8 +12,6 @@ from ..board import BenchmarkBoard, Board, BoardPlot, LetterCounts
 from .canvas import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawing, Drawn, listed, new_figure, short
 from .chosen import best_first, label_models, plotted_tasks
 
-__all__ = ["draw"]
-
 _RIGHT: Drawn = {"facecolor": PAPER, "edgecolor": INK, "hatch": "////", "linewidth": 0.6}
 _CHOSEN: Drawn = {"facecolor": LOOKS[0].colour, "edgecolor": INK, "linewidth": 0.6}
 

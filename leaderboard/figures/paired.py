@@ -13,8 +13,6 @@ from .canvas import INK, LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
 from .chosen import Chosen, Shown
 from .panels import axis_title, lines, panels, written
 
-__all__ = ["draw"]
-
 _FILLED: Drawn = {
     "marker": "o",
     "markersize": 5.5,

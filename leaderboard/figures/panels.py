@@ -12,8 +12,6 @@ from ..board import BoardColumn, BoardPlot
 from .canvas import GRID, INK, MUTED, Drawn, new_figure
 from .chosen import Chosen, Shown
 
-__all__ = ["axis_title", "by_scale", "lines", "panels", "top_of", "written"]
-
 _LINE = 0.165
 """Inches from line to line."""
 

@@ -14,8 +14,6 @@ from .canvas import GRID, INK, MUTED, PAPER, Drawing, Drawn, listed, new_figure,
 from .chosen import Chosen
 from .panels import axis_title, by_scale
 
-__all__ = ["draw", "possible"]
-
 
 def possible(chosen: Chosen) -> bool:
     """Whether the columns make a radar: three or more, on one scale, none of them signed, and nothing below 0."""

@@ -13,8 +13,6 @@ from ..board import BenchmarkBoard, Board, BoardPlot, Round, Timeline
 from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawing, Drawn, listed, new_figure, short
 from .chosen import best_first, label_models, plotted_tasks
 
-__all__ = ["MOST_ITEMS", "draw"]
-
 MOST_ITEMS = 6
 """How many items a figure shows."""
 

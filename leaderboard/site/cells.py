@@ -10,8 +10,6 @@ from medtasks.results.scoring import coverage_text
 from ..board import BoardColumn, BoardRow, Cell
 from .numbers import exact, interval, number
 
-__all__ = ["CellView", "Scale", "best_values", "cell_view", "coverage_notes", "scale_of"]
-
 
 @dataclass(frozen=True)
 class Scale:

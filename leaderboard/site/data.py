@@ -15,8 +15,6 @@ from .samples import SampleKey, SampleRow, SampleText
 from .tables import column_view, subtitles
 from .text import data_script
 
-__all__ = ["write_data"]
-
 
 def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
     """Write ``data/*.js`` below ``site``; scripts load them when they are needed."""

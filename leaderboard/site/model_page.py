@@ -11,8 +11,6 @@ from .cells import CellView, cell_view, scale_of
 from .numbers import UNIT_LABELS
 from .tables import ColumnView, column_view, distinguishing, leading_words, rank_cells, subtitles
 
-__all__ = ["Matrix", "Part", "ScoreRow", "model_parts"]
-
 
 @dataclass(frozen=True)
 class ScoreRow:

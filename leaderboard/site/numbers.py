@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..board import Unit
 from ..exports.numbers import shown
 
-__all__ = ["UNIT_LABELS", "difference", "exact", "interval", "number"]
-
 MINUS = "−"
 
 UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score"}

@@ -9,8 +9,6 @@ from ..board import BenchmarkBoard, Board, BoardRow, ModelFacts, Ranking
 from .cells import CellView, best_values, cell_view, scale_of
 from .tables import RowView, TableView, column_view, rank_cells
 
-__all__ = ["Leader", "NotComparable", "all_models", "leaders", "not_comparable"]
-
 
 @dataclass(frozen=True)
 class Leader:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry", LetterCounts, Timeline)
 
-__all__ = ["POLICY", "pages_of"]
-
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none'; "
     "form-action 'none'"

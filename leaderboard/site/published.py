@@ -11,8 +11,6 @@ from .cells import CellView
 from .numbers import exact, number
 from .tables import ColumnView, column_view
 
-__all__ = ["PublishedTable", "published_tables"]
-
 
 @dataclass(frozen=True)
 class PublishedTable:

@@ -20,8 +20,6 @@ from ..board import BenchmarkBoard, Board
 from ..collect import find_plain_runs, find_runs
 from ..plain import converted, plain_digest
 
-__all__ = ["SampleKey", "SampleRow", "SampleText", "sample_row", "samples_of"]
-
 Run = TypeVar("Run")
 
 

@@ -13,11 +13,6 @@ from ..exports.numbers import direction, shown_name
 from .cells import CellView, Scale, best_values, cell_view, scale_of
 from .numbers import UNIT_LABELS
 
-__all__ = [
-    "ColumnView", "RowView", "TableView", "benchmark_tables", "column_view", "distinguishing", "leading_words",
-    "model_order", "rank_cells", "size_class", "size_order", "subtitles",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class ColumnView:

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 from medtasks.errors import DataError
 
-__all__ = ["data_script", "paper_link", "require_name", "safe_link"]
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=~-]*")
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
 _LINK = re.compile(r"[!-~]+")

@@ -18,8 +18,6 @@ from .pages import pages_of
 from .samples import SampleText
 from .text import require_name
 
-__all__ = ["write_site"]
-
 if TYPE_CHECKING:
     from ..figures import FigureFiles
 

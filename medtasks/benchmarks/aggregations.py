@@ -17,24 +17,6 @@ import numpy as np
 from medtasks.metrics import LEXICAL, MetricUnavailableError, aggregate, get_metric, lexical_statistics
 from medtasks.metrics.base import Array, Metric
 
-__all__ = [
-    "accuracy",
-    "bleu",
-    "chrf",
-    "chrf_plus_plus",
-    "cider",
-    "computed_together",
-    "exact_match",
-    "meteor",
-    "open_total",
-    "pending_value",
-    "responses_of",
-    "rouge1",
-    "rouge2",
-    "rougeL",
-    "sample_value",
-]
-
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     """The filtered responses to one document: one, or one for each repeat."""

@@ -12,8 +12,6 @@ from medtasks.packages import LeftOut
 from medtasks.registry import all_benchmarks, benchmark_owner, loaded_cards
 from medtasks.spec import load_specs
 
-__all__ = ["all_cards"]
-
 
 def all_cards() -> dict[str, Card]:
     """The leaderboard card of every benchmark that has a page of its own, by the benchmark's name, ours first.

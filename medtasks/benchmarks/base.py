@@ -13,20 +13,6 @@ from medtasks.errors import MedtasksError
 if TYPE_CHECKING:
     from medtasks.benchmarks.streams import Turn
 
-__all__ = [
-    "FAILED",
-    "Benchmark",
-    "Demo",
-    "Document",
-    "Item",
-    "Joined",
-    "PrepareCommand",
-    "SampleView",
-    "Value",
-    "round_items",
-    "sample_items",
-]
-
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["ALL_GROUPS", "Card", "CardTable", "Column", "Plot", "PlotKind"]
-
 ALL_GROUPS = "*"
 """As a column's ``group``: one column for every group of the breakdown that the results hold, sorted."""
 

@@ -15,8 +15,6 @@ from medtasks.spec import leaf_tasks, load_spec
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
 
-__all__ = ["HEADLINE", "card_columns", "check_card", "metrics_of"]
-
 HEADLINE = "headline"
 """The name of the table of headline scores, which no other table may have."""
 

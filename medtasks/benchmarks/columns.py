@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, Column
 
-__all__ = ["groups", "labelled", "scores", "tasks"]
-
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
     """Several metrics of one task; ``metrics`` maps each to its heading."""

@@ -10,8 +10,6 @@ from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 
-__all__ = ["default_card"]
-
 
 def default_card(benchmark: str) -> Card:
     """The first metric of each of the benchmark's groups (of each task, where it has no group) as headline, one table

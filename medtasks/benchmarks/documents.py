@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from PIL.Image import Image
 
-__all__ = [
-    "Rows",
-    "all_pictures",
-    "doc_to_messages",
-    "doc_to_text",
-    "doc_to_visual",
-    "is_blind",
-    "messages",
-    "pictures",
-    "prompt_text",
-    "task_documents",
-    "task_rows",
-]
-
 T = TypeVar("T")
 
 

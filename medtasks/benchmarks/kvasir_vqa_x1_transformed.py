@@ -5,6 +5,4 @@ from __future__ import annotations
 from medtasks.benchmarks.kvasir_vqa_x1 import TRANSFORMED
 from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows
 
-__all__ = ["level1", "level2", "level3"]
-
 level1, level2, level3 = (level_rows(TRANSFORMED.name, level) for level in (1, 2, 3))

@@ -14,8 +14,6 @@ from medtasks.benchmarks.documents import pictures, prompt_text
 from medtasks.filters import join_stages
 from medtasks.prompts import render
 
-__all__ = ["stage_messages", "stage_text"]
-
 NextText = tuple[list[Any] | None, str | None, bool, list[str] | None, None]
 NextMessages = tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]
 

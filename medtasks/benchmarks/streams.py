@@ -19,8 +19,6 @@ from medtasks.metrics import (
 )
 from medtasks.metrics.item_metrics import ItemMetric
 
-__all__ = ["FALLBACK", "OPEN", "Turn", "item_score", "item_values", "round_values"]
-
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
 

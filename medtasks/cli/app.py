@@ -14,8 +14,6 @@ from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="medtasks",
     help="Medical vision-language benchmarks as task plug-ins for lmms-eval.",

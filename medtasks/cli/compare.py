@@ -15,8 +15,6 @@ from medtasks.text import printable
 if TYPE_CHECKING:
     from medtasks.leaderboard.compare import Comparison, Line
 
-__all__ = ["compare"]
-
 DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
 

@@ -19,8 +19,6 @@ from medtasks.text import printable
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["Layout", "fail", "progress", "table", "write"]
-
 
 PROSE = 24
 """Minimum width of a column of prose, in characters."""

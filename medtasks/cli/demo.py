@@ -19,8 +19,6 @@ from medtasks.text import printable
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Demo
 
-__all__ = ["demo"]
-
 
 @dataclass(frozen=True)
 class _Contestant:

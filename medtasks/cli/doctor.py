@@ -12,8 +12,6 @@ from packaging.requirements import Requirement
 
 from medtasks.cli.console import table, write
 
-__all__ = ["doctor"]
-
 
 class Check(NamedTuple):
     """A row of the report."""

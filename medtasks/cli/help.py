@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["EXAMPLES", "plain_help"]
-
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "path": ('lmms-eval --include_path "$(medtasks path)" --tasks mi_cxr …',),
     "list": ("medtasks list", "medtasks list --json"),

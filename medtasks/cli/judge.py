@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from medtasks.judge.settings import JudgeSettings
     from medtasks.results.adjudication import Judged, Progress
 
-__all__ = ["bars", "judge"]
-
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
 

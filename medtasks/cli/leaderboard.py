@@ -14,8 +14,6 @@ from medtasks.cli.console import Layout, progress, table, write
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
 Results = Annotated[
     list[Path],

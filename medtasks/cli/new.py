@@ -10,8 +10,6 @@ import typer
 
 from medtasks.cli.console import write
 
-__all__ = ["new"]
-
 
 class Variant(str, Enum):
     """Kind of answers."""

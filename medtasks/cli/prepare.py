@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from medtasks.benchmarks.base import PrepareCommand
     from medtasks.data.prepared import Prepared
 
-__all__ = ["app"]
-
 
 class _Benchmarks(TyperGroup):
     """The commands that benchmarks bring come first; benchmarks are imported when one of them is asked for."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from medtasks.results.paired import Paired
     from medtasks.results.rescore import Rescored
 
-__all__ = ["score"]
-
 SHOWN = 20
 
 

@@ -9,8 +9,6 @@ import typer
 
 from medtasks.cli.console import table, write
 
-__all__ = ["list_tasks", "path", "show"]
-
 
 def path() -> None:
     """Print the directory of the task files, for lmms_eval --include_path."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from medtasks.packages import TaskPackage
     from medtasks.validation.findings import Finding
 
-__all__ = ["validate"]
-
 
 def validate(
     what: Annotated[

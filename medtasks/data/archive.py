@@ -16,8 +16,6 @@ from pathlib import Path, PurePosixPath
 from medtasks.errors import DataError, UsageError
 from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular
 
-__all__ = ["Published", "check_published", "extract", "open_archive", "read_member"]
-
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)

@@ -10,8 +10,6 @@ from medtasks.data.records import Where
 from medtasks.errors import DataError
 from medtasks.files import read_regular
 
-__all__ = ["read_csv_rows"]
-
 SHOWN = 60  # characters of a name in a message
 
 

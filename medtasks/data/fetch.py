@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from httpx import Client, Response
     from tenacity import RetryCallState, Retrying
 
-__all__ = ["Pace", "fetch_pictures", "is_url"]
-
 _BUSY = frozenset({408, 425, 429})
 """Statuses below 500 that may be others the next time."""
 _REFUSED = frozenset({401, 403})

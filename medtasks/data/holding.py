@@ -14,8 +14,6 @@ from typing import IO
 
 from medtasks.errors import UsageError
 
-__all__ = ["held"]
-
 
 @contextmanager
 def held(target: Path) -> Iterator[None]:

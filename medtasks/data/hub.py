@@ -7,8 +7,6 @@ from pathlib import Path
 
 from medtasks.errors import DataError
 
-__all__ = ["hub_file", "hub_tree"]
-
 
 def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
     """A file of a hub dataset, fetched unless it is in the hub's cache already, and the commit it came from.

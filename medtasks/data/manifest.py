@@ -12,18 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from medtasks.benchmarks.base import Benchmark
 from medtasks.data.records import Record
 
-__all__ = [
-    "Counts",
-    "Coverage",
-    "DataManifest",
-    "Source",
-    "count",
-    "coverage_lines",
-    "covered",
-    "differences",
-    "fingerprint",
-]
-
 
 class Source(BaseModel):
     """Where the rows came from; no path of the machine, so that equal sources give equal manifests."""

@@ -17,14 +17,6 @@ from medtasks.data.records import Record
 from medtasks.errors import DataError
 from medtasks.registry import get_benchmark
 
-__all__ = [
-    "Prepared",
-    "data_root",
-    "is_mini",
-    "open_directory",
-    "replaced_folder",
-]
-
 T = TypeVar("T", bound=BaseModel)
 
 

@@ -12,8 +12,6 @@ from medtasks.data.records import Where
 from medtasks.errors import DataError
 from medtasks.files import read_lines
 
-__all__ = ["SourceRow", "read_json_list", "read_json_stream", "read_jsonl"]
-
 
 @dataclass(frozen=True)
 class SourceRow:

@@ -7,8 +7,6 @@ from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory,
 from medtasks.errors import NotPreparedError
 from medtasks.registry import get_benchmark
 
-__all__ = ["open_prepared"]
-
 
 def open_prepared(benchmark: str) -> Prepared:
     """The prepared data of ``benchmark``; with ``MEDTASKS_DATA=mini`` its miniature, made now where absent.

@@ -23,8 +23,6 @@ from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.registry import get_benchmark
 
-__all__ = ["FetchedPicture", "Workplace"]
-
 FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
 VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}

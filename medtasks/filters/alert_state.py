@@ -34,16 +34,6 @@ from medtasks.filters.base import ResponseFilter
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
-__all__ = [
-    "AlertResponse",
-    "AlertStateFilter",
-    "AlertStatus",
-    "State",
-    "alert_status",
-    "is_alert",
-    "parse_alert",
-]
-
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
 

@@ -7,8 +7,6 @@ import re
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
-__all__ = ["AnswerTextFilter", "answer_text"]
-
 _LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 
 

@@ -26,15 +26,6 @@ from medtasks.filters.base import ResponseFilter
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
-__all__ = [
-    "UNANSWERABLE",
-    "AnswerabilityFilter",
-    "AnswerabilityStatus",
-    "answer_or_unanswerable",
-    "answerability_status",
-    "is_unanswerable",
-]
-
 UNANSWERABLE = "unanswerable"
 """How every abstention is written after filtering."""
 

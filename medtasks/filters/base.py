@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-__all__ = ["ResponseFilter"]
-
 
 class ResponseFilter:
     """A step for the harness's ``filter_list``; ``read`` filters one raw response.

@@ -10,8 +10,6 @@ from medtasks.filters.course import follows_sentence, is_last
 from medtasks.filters.cues import CONCLUDES, CUES, FINAL, SENTENCE_ENDS, TICKED, Cue, Rank
 from medtasks.filters.mentions import DENIED, MARK, Marked
 
-__all__ = ["Claim", "claims", "is_discredited"]
-
 
 @dataclass(frozen=True)
 class Claim:

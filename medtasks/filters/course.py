@@ -7,17 +7,6 @@ import re
 from medtasks.filters.cues import SENTENCE_ENDS
 from medtasks.filters.mentions import DENIED, MARK
 
-__all__ = [
-    "follows_sentence",
-    "has_ended",
-    "is_cut_off",
-    "is_last",
-    "is_reopened",
-    "is_unfinished",
-    "retractions",
-    "sentence_of",
-]
-
 _RETRACTION = re.compile(
     r"(?:^|[.!?。！？\n,;–—-])[\s*(]{0,4}(?:(?:oh|hmm+|but|no|ah|well|so)[,.…\s]{1,4}){0,3}"
     r"(?:wait|actually|hold\s+on|correction|scratch\s+that|on\s+second\s+thoughts?|sorry|my\s+mistake|no[,.:]"

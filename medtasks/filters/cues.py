@@ -13,8 +13,6 @@ from enum import IntEnum
 
 from medtasks.filters.mentions import ASIDE, DENIED, MARK
 
-__all__ = ["CONCLUDES", "CUES", "FINAL", "SENTENCE_ENDS", "TICKED", "Cue", "Rank"]
-
 
 class Rank(IntEnum):
     """How firmly an option is called the answer, as in rule 3 of ``option_letter``."""

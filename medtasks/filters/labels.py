@@ -10,8 +10,6 @@ from medtasks.filters.course import follows_sentence, has_ended, is_cut_off, is_
 from medtasks.filters.cues import Rank
 from medtasks.filters.mentions import DENIED, MARK, Marked
 
-__all__ = ["label_letters", "lone_claims"]
-
 _NO_LETTER = rf"\w\n✗{MARK}{DENIED}"
 _DECORATION = rf"[^{_NO_LETTER}]{{0,12}}"
 _FIRST_LINE = re.compile(rf"\A{_DECORATION}(?:\d{{1,2}}[.)][ \t]{{0,2}})?{MARK}[^{_NO_LETTER}]{{0,8}}(?:\n|\Z)")

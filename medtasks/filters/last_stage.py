@@ -10,8 +10,6 @@ from typing import Any
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.option_letter import OptionLetterFilter, declared_letters, extract_option, option_status
 
-__all__ = ["LastStageOptionFilter", "join_stages", "read_stages"]
-
 
 def join_stages(said: Sequence[str]) -> str:
     """Both responses as one line of JSON, as the sample log has them.

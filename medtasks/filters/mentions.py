@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["ASIDE", "DENIED", "MARK", "Marked", "Mention", "letters_alone", "mark_letters"]
-
 MARK = "\ue000"
 """Replaces letters in the text (a private-use character, which texts do not contain)."""
 

@@ -38,17 +38,6 @@ from typing import Any, Literal, get_args
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
-__all__ = [
-    "LETTERS",
-    "Extraction",
-    "OptionLetterFilter",
-    "Status",
-    "declared_letters",
-    "extract_option",
-    "option_status",
-    "parse_filtered",
-]
-
 LETTERS = "ABCDE"
 """The options of a benchmark that declares none."""
 

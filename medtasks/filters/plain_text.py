@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["plain_text"]
-
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?(?:s|bos|eos|pad|unk|image)>", re.IGNORECASE)
 _ANSWER_OPENED = re.compile(r"<\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _ANSWER_CLOSED = re.compile(r"<\s{0,3}/\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)

@@ -22,14 +22,6 @@ from typing import Literal
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.thinking import strip_thinking
 
-__all__ = [
-    "ReasonedAnswerFilter",
-    "ReasonedStatus",
-    "final_answer",
-    "reasoned_status",
-    "reply_text",
-]
-
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
 _EMPTY = "[empty]"

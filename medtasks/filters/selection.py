@@ -12,8 +12,6 @@ from medtasks.filters.labels import label_letters, lone_claims
 from medtasks.filters.mentions import letters_alone, mark_letters
 from medtasks.filters.plain_text import plain_text
 
-__all__ = ["selected_letters"]
-
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
 _BOX = re.compile(r"^(?P<lead>[ \t]{0,8}(?:[-*+]|\d{1,2}[.)])?[ \t]{0,4})\[(?P<tick>[ xX])\](?=[ \t])", re.MULTILINE)

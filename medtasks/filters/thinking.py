@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["strip_thinking"]
-
 _NAMES = r"(?:think|thinking|thoughts?|analysis|reasoning|scratchpad|(?:seed|mm)[:_]think)"
 _HEADING = r"^[ \t]{0,3}#{1,6}[ \t]{0,3}\**"
 _BORDER = re.compile(

@@ -13,15 +13,6 @@ import functools
 import sys
 from typing import Any
 
-__all__ = [
-    "backend_name",
-    "cannot_take",
-    "load_what_generates",
-    "one_at_a_time",
-    "presentation",
-    "take_no_media",
-]
-
 _TEXT_FIRST = "text before media"
 _MEDIA_FIRST = "media before text"
 _SIMPLE_ORDER = {

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from medtasks.results.run import CollectedRun
     from medtasks.spec import TaskSpec
 
-__all__ = ["noting_arguments", "with_our_scores"]
-
 KEY = "medtasks"
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from .backends import backend_name, presentation
 
-__all__ = ["described", "model_facts", "run_arguments", "settings"]
-
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
      "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed"}

@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 
 from medtasks.errors import MedtasksError, UsageError, first_line
 
-__all__ = ["COMMON", "Lack", "lack_of", "lacks"]
-
 COMMON = (
     "medtasks_vlm",
     "medtasks_vllm",

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["harness_names"]
-
 _KEY = re.compile(
     r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
 )

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from medtasks.results.run import CollectedRun
     from medtasks.results.scoring import MetricScore
 
-__all__ = ["renew_numbers", "replace_numbers", "replace_samples"]
-
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 

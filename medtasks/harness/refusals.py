@@ -11,8 +11,6 @@ from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 
-__all__ = ["refuse", "task_named_like_a_directory", "tasks_of_ours"]
-
 _TWIN = "_1shot"
 _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
 """Back-ends whose default is an empty ``device_map``, unless there are several processes."""

@@ -17,8 +17,6 @@ from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 
 from .backends import cannot_take, one_at_a_time
 
-__all__ = ["REPEAT", "Requests", "in_rounds", "is_padding", "reply_of"]
-
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several to the same document."""
 _SMALLEST = 32

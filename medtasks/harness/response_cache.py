@@ -14,8 +14,6 @@ from typing import Any
 
 from medtasks.errors import MedtasksError, first_line
 
-__all__ = ["fit_to_data", "opened"]
-
 _TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
 
 

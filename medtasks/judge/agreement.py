@@ -23,8 +23,6 @@ from medtasks.stats.agreement import (
     spearman,
 )
 
-__all__ = ["COLUMNS", "AgreementReport", "AspectAgreement", "Coefficient", "PairAgreement", "agreement_report", "rows"]
-
 Scores = Mapping[str, Mapping[str, float]]
 """Unit (a sample's id) to aspect to score."""
 

@@ -12,9 +12,7 @@ from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.endpoint import Endpoint, Setback
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
-from medtasks.judge.settings import Budget, JudgeSettings
-
-__all__ = ["Budget", "Failure", "JudgeAnswer", "JudgeClient", "JudgeRequest", "JudgeSettings", "Spent"]
+from medtasks.judge.settings import JudgeSettings
 
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests

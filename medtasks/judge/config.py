@@ -15,8 +15,6 @@ from medtasks.errors import UsageError
 from medtasks.judge.ensemble import Rule
 from medtasks.judge.settings import JudgeSettings
 
-__all__ = ["VARIABLE", "JudgeConfig", "configured_judges", "default_store", "read_judges"]
-
 VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
 

@@ -22,8 +22,6 @@ from medtasks.judge.settings import JudgeSettings
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["LARGEST_BODY", "Endpoint", "Setback"]
-
 LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters

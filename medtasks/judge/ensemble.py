@@ -16,8 +16,6 @@ from medtasks.errors import MedtasksError
 from medtasks.judge.rubric import aspects_of, total
 from medtasks.judge.scales import Aspect, Rubric
 
-__all__ = ["Combined", "Rule", "bounds", "combine"]
-
 Rule = Literal["majority", "mean"]
 
 

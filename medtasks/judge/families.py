@@ -16,8 +16,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from medtasks.errors import DataError
 
-__all__ = ["Families", "family_of", "read_families", "same_family"]
-
 Families = Mapping[str, Sequence[re.Pattern[str]]]
 """Family to the patterns that match its members."""
 

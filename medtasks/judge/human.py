@@ -18,8 +18,6 @@ from medtasks.errors import DataError
 from medtasks.judge.rubric import aspects_of
 from medtasks.judge.scales import Aspect, Rubric
 
-__all__ = ["HUMAN", "HumanLabels", "Unit", "read_labels"]
-
 HUMAN = "human"
 """The rater of rows without one."""
 

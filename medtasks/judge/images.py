@@ -13,8 +13,6 @@ from medtasks.errors import MediaError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ImageSource", "user_message"]
-
 JPEG_QUALITY = 95
 _SENT_AS_THEY_ARE = {"PNG": ("RGB", "L", "RGBA", "LA", "P"), "JPEG": ("RGB", "L")}  # formats and their modes
 _ORIENTATION = 0x0112  # EXIF tag

@@ -16,8 +16,6 @@ from medtasks.judge.images import ImageSource
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.verdict import Verdict
 
-__all__ = ["INVALID", "REFUSED", "REPAIR", "Adjudication", "Judgement", "Question", "verdict_key"]
-
 REFUSED = "refused"
 INVALID = "invalid after one repair"
 REPAIR = ":repair"

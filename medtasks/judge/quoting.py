@@ -13,8 +13,6 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = ["DELIMITER", "MARK", "delimited", "neutral", "neutral_fields"]
-
 DELIMITER = "CANDIDATE TEXT"
 MARK = "[delimiter words quoted]"
 _BREAK = "·"

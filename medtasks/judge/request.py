@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["BUDGET", "Failure", "JudgeAnswer", "JudgeRequest", "Messages", "Outcome", "well_formed"]
-
 BUDGET = "budget"
 """The reason of a request that was not sent because the budget was spent."""
 

@@ -20,26 +20,10 @@ from pydantic import ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import short_hash
 from medtasks.judge.quoting import delimited, neutral, neutral_fields
-from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Cap, Rubric
+from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 from medtasks.prompts import render, template_hash, template_variables
 from medtasks.schema import first_problem
-
-__all__ = [
-    "Aspect",
-    "Cap",
-    "Rubric",
-    "aspects_of",
-    "judge_prompt",
-    "load_rubric",
-    "read_rubric",
-    "rubric_hash",
-    "rubric_names",
-    "rubric_owners",
-    "total",
-    "usable_rubrics",
-    "verdict_schema",
-]
 
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["PROVIDED", "RESERVED", "Aspect", "Cap", "CapStep", "Rubric"]
-
 # keys of a verdict and of its totals, not allowed as names of aspects
 RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
 # what every template gets besides the sample's fields

@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medtasks.errors import UsageError
 
-__all__ = ["Budget", "JudgeSettings", "judge_identity"]
-
 # hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

@@ -17,8 +17,6 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 from medtasks.errors import DataError, UsageError
 from medtasks.judge.request import well_formed
 
-__all__ = ["StoredVerdict", "VerdictStore"]
-
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtasks.filters import strip_thinking
-from medtasks.judge.rubric import Aspect, Rubric, aspects_of
-
-__all__ = ["Invalid", "Verdict", "parse_verdict", "repair_request"]
+from medtasks.judge.rubric import aspects_of
+from medtasks.judge.scales import Aspect, Rubric
 
 LONGEST = 1_000_000  # characters
 MOST_OBJECTS = 100

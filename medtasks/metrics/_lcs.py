@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-__all__ = ["lcs_length"]
-
 
 def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Length of the longest common subsequence of two token lists.

@@ -14,8 +14,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Integers", "Pairs", "matched_ngrams", "tokens_of"]
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 """Texts, (prediction, reference) each."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from medtasks.metrics.base import Array, MeanMetric, mean_statistics, sign
 
-__all__ = ["Accuracy"]
-
 
 class Accuracy(MeanMetric):
     """Share of samples whose extracted letter is the reference letter (0..1).

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from medtasks.errors import DataError, UsageError
 from medtasks.metrics.base import Array, Metric
 
-__all__ = ["Aggregate", "GroupScore", "aggregate", "totals", "whole_columns"]
-
 
 @dataclass(frozen=True)
 class GroupScore:

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from medtasks.errors import MedtasksError
 from medtasks.metrics._ngrams import Pairs
 
-__all__ = ["Array", "BatchMetric", "MeanMetric", "Metric", "MetricUnavailableError"]
-
 Array: TypeAlias = npt.NDArray[np.float64]
 
 

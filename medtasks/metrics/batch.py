@@ -11,8 +11,6 @@ from medtasks.metrics.base import Array, BatchMetric
 from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.registry import LEXICAL
 
-__all__ = ["lexical_statistics"]
-
 CHUNK = 2048  # pairs at a time: enough for the sorts to pay, little enough to keep memory flat
 
 

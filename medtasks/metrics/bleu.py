@@ -10,8 +10,6 @@ import numpy as np
 from medtasks.metrics._ngrams import Pairs, matched_ngrams, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, package_version, sign
 
-__all__ = ["Bleu", "tokenize_13a"]
-
 MAX_ORDER = 4
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, package_version, sign
 
-__all__ = ["Chrf"]
-
 CHAR_ORDER = 6
 BETA = 2
 

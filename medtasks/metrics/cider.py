@@ -18,8 +18,6 @@ import numpy as np
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, package_version, sign
 
-__all__ = ["PUNCTUATION", "Cider", "CiderCorpus", "cider_scores", "cider_signature", "cider_tokens"]
-
 NAME = "cider"
 MAX_ORDER = 4
 SIGMA = 6.0

@@ -28,8 +28,6 @@ from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 from medtasks.metrics.base import sign
 
-__all__ = ["SIGNATURE", "VERSION", "closed_answer_matches", "normalise"]
-
 VERSION = "1"
 """Changes whenever a rule does; part of the signature of every metric made of matches."""
 

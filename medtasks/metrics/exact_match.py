@@ -5,8 +5,6 @@ from __future__ import annotations
 from medtasks.metrics._ngrams import Pairs
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, sign
 
-__all__ = ["ExactMatch"]
-
 
 class ExactMatch(BatchMetric, MeanMetric):
     """Share of predictions equal to their reference, lower-cased and stripped (0..1).

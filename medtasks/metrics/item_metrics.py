@@ -19,17 +19,6 @@ from medtasks.metrics.base import Array, MeanMetric, sign
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DEFAULT_TOLERANCE, EXPECTED_TIME, NEVER_ANSWERABLE, TIMING, WEIGHTS, overall
 
-__all__ = [
-    "ITEM_METRICS",
-    "MODES",
-    "SIGNED",
-    "STREAMING_MODES",
-    "DimensionMean",
-    "ItemMetric",
-    "OverallTable4",
-    "table4_overall",
-]
-
 SIGNED = frozenset({"signed_delay"})
 """Metrics that are best neither high nor low."""
 

@@ -7,8 +7,6 @@ from typing import NoReturn
 from medtasks.errors import UsageError
 from medtasks.metrics.base import MeanMetric, sign
 
-__all__ = ["JudgedMean"]
-
 
 class JudgedMean(MeanMetric):
     """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``.

@@ -10,8 +10,6 @@ from medtasks.metrics.judged import JudgedMean
 from medtasks.metrics.registry import METRICS, rubrics
 from medtasks.registry import all_metrics, metric_left_out
 
-__all__ = ["get_metric"]
-
 
 def get_metric(name: str) -> Metric:
     """The metric of that name; one shared instance, since metrics hold no state.

@@ -11,8 +11,6 @@ from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
 
-__all__ = ["NO_SPLITTER", "Meteor", "sentence_splitter", "token_score", "word_tokens"]
-
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
     "texts are not split into sentences, since NLTK's punkt_tab is not installed "

@@ -17,17 +17,7 @@ from medtasks.metrics.rouge import Rouge
 from medtasks.packages import OURS
 
 if TYPE_CHECKING:
-    from medtasks.judge.rubric import Rubric
-
-__all__ = [
-    "ACCURACY_DIMENSION_MEAN",
-    "LEXICAL",
-    "METRICS",
-    "OVERALL_TABLE4",
-    "is_ours",
-    "known_without_packages",
-    "rubrics",
-]
+    from medtasks.judge.scales import Rubric
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in the order in which tables show them."""

@@ -11,8 +11,6 @@ from medtasks.metrics._lcs import lcs_length
 from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
 
-__all__ = ["Rouge"]
-
 
 class Rouge(BatchMetric, MeanMetric):
     """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer.

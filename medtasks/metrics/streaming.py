@@ -17,35 +17,6 @@ from typing import TypeVar
 from medtasks.errors import DataError
 from medtasks.metrics.base import Array, sign
 
-__all__ = [
-    "CONTENT_WEIGHT",
-    "DEFAULT_TOLERANCE",
-    "EXPECTED_TIME",
-    "HORIZON",
-    "LAW",
-    "NEVER_ANSWERABLE",
-    "RESPONSIVENESS_WEIGHT",
-    "SAME_TIME",
-    "SIGNATURE",
-    "TIMING",
-    "WEIGHTS",
-    "Stream",
-    "StreamRound",
-    "content",
-    "content_limits",
-    "expected_time",
-    "false_alarm",
-    "first_positive",
-    "horizon",
-    "invalid_share",
-    "missed",
-    "overall",
-    "responsiveness",
-    "signed_delay",
-    "stability",
-    "tolerance",
-]
-
 CONTENT_WEIGHT = 0.7
 RESPONSIVENESS_WEIGHT = 0.3
 WEIGHTS = f"{CONTENT_WEIGHT},{RESPONSIVENESS_WEIGHT}"

@@ -22,8 +22,6 @@ from medtasks.cache import cache_root
 from medtasks.files import temporary_beside
 from medtasks.metrics.base import MetricUnavailableError
 
-__all__ = ["VERSION", "corpus", "fingerprint", "synonyms", "unavailable"]
-
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_FOLDER = Path("/usr/share/wordnet")

@@ -15,7 +15,8 @@ from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.families import read_families
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.judgement import REPAIR
-from medtasks.judge.rubric import Rubric, load_rubric
+from medtasks.judge.rubric import load_rubric
+from medtasks.judge.scales import Rubric
 from medtasks.judge.store import VerdictStore
 from medtasks.results.folder import RunRecord
 from medtasks.results.judged import judged_document, judged_threshold
@@ -24,8 +25,6 @@ from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
-
-__all__ = ["Judged", "Samples", "exported", "judge_all", "judge_run", "model_names", "wanted_rubrics"]
 
 Samples = Mapping[str, list[Sample]]
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]

@@ -25,19 +25,6 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.replies import Reply
 from medtasks.schema import first_problem
 
-__all__ = [
-    "SUFFIX",
-    "Answer",
-    "AnswerStore",
-    "Plan",
-    "Slot",
-    "by_document",
-    "folder_key",
-    "is_unfinished",
-    "read_answers",
-    "read_plan",
-]
-
 SUFFIX = "_unfinished"
 PLAN = "run.json"
 

@@ -10,8 +10,6 @@ from medtasks.errors import UsageError, first_line
 from medtasks.results.answers import Answer, AnswerStore, Slot
 from medtasks.results.replies import Reply
 
-__all__ = ["GIVE_UP", "Asker"]
-
 GIVE_UP = 64
 """After so many failures in a row a task's remaining requests are not sent: the back-end is gone."""
 

@@ -7,24 +7,13 @@ from itertools import pairwise
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
-from medtasks.results.samples import FAILED
 from medtasks.results.scoring import Scores
 from medtasks.results.table import ItemTable, RunTables
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.stats import few_clusters
-
-__all__ = [
-    "Diagnostics",
-    "LevelGap",
-    "comparisons",
-    "diagnose",
-    "level_gap",
-    "level_gaps",
-    "null_option_of",
-    "same_tasks",
-]
 
 
 class Diagnostics(BaseModel):

@@ -21,8 +21,6 @@ from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
-__all__ = ["Elsewhere", "score_predictions"]
-
 PROMPT = "unknown"
 """The prompt hash of responses whose prompt is not known."""
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from medtasks.errors import UsageError
 from medtasks.results.answers import is_unfinished
 
-__all__ = ["SUFFIX", "one_run", "run_folders"]
-
 SUFFIX = "_medtasks"
 """How the names of result folders end."""
 _SHOWN = 5

@@ -23,8 +23,6 @@ from medtasks.results.swap import recover, swap
 from medtasks.results.table import RunTables
 from medtasks.schema import first_problem
 
-__all__ = ["RunRecord", "file_sha256", "folder_digest", "read_manifest", "read_run", "replace_run", "write_run"]
-
 
 @dataclass(frozen=True)
 class RunRecord:

@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.errors import UsageError
 from medtasks.files import canonical_json, short_hash
 from medtasks.judge.families import same_family
-from medtasks.judge.rubric import Rubric, load_rubric, rubric_hash
+from medtasks.judge.rubric import load_rubric, rubric_hash
+from medtasks.judge.scales import Rubric
 from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.results.foreign import Prediction
 from medtasks.results.judged import is_asked, judged_document, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import FAILED, JudgedResponse, JudgeEntry, Sample
+from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
 from medtasks.results.scoring import COVERAGE
 from medtasks.spec import load_spec
-
-__all__ = ["IMPORTED", "with_verdicts"]
 
 IMPORTED = "imported"
 """In place of the hashes of rubric and template: the judge's prompt is not known."""

@@ -9,8 +9,6 @@ from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.text import one_line
 
-__all__ = ["problems"]
-
 SHOWN = 300  # characters of an answer
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
 _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # possible answers to a request without a key

@@ -11,8 +11,6 @@ from medtasks.judge.stub import MODEL
 from medtasks.results.adjudication import Judged
 from medtasks.text import printable
 
-__all__ = ["PlainProgress", "report_lines"]
-
 EVERY = 30.0  # seconds
 
 

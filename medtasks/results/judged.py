@@ -9,25 +9,17 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.files import short_hash
 from medtasks.judge.ensemble import bounds, combine
-from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, total
+from medtasks.judge.rubric import aspects_of, load_rubric, total
+from medtasks.judge.scales import Rubric
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import FAILED, JudgedResponse, JudgedScore, Limits, Sample
+from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
 from medtasks.results.scoring import COVERAGE
 from medtasks.spec import TaskSpec
-
-__all__ = [
-    "is_asked",
-    "judged_document",
-    "judged_responses",
-    "judged_threshold",
-    "rubrics_of",
-    "text_hash",
-    "with_judged_scores",
-]
 
 
 def text_hash(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
@@ -24,17 +25,16 @@ from medtasks.judge.families import Families, same_family
 from medtasks.judge.human import Unit
 from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Judgement, Question
-from medtasks.judge.rubric import Rubric, aspects_of, rubric_hash
+from medtasks.judge.rubric import aspects_of, rubric_hash
+from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import template_hash
 from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import FAILED, JudgedResponse, JudgeEntry, Sample
+from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
 from medtasks.spec import load_spec
-
-__all__ = ["Judging", "NothingJudged", "Progress", "judge_samples", "judgeable_tasks", "shown_images"]
 
 Progress = Callable[[str, int, int, Spent, "str | None"], None]
 """Called with judge, questions done, all questions, what was spent, and why the judge does not answer at present."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.errors import first_line
 from medtasks.metrics.learned import LEARNED
-from medtasks.results.samples import FAILED, Sample
+from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
-
-__all__ = ["with_learned_metrics"]
 
 
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:

@@ -24,19 +24,6 @@ from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
 
-__all__ = [
-    "DataFacts",
-    "RubricFacts",
-    "RunManifest",
-    "TaskFacts",
-    "local_stamp",
-    "now",
-    "outcome_counts",
-    "protocol_hash",
-    "task_facts",
-    "versions",
-]
-
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
     "rouge-score", "sacrebleu", "nltk", "numpy", "pillow", "av",

@@ -17,8 +17,6 @@ from medtasks.results.table import ItemTable, Rows, item_table, without_value
 from medtasks.stats import PairedDifference, clustered_score, few_clusters, paired_difference
 from medtasks.stats.bootstrap import Clusters
 
-__all__ = ["Paired", "PairedScore", "compare_samples", "compare_statistics", "compare_tables"]
-
 
 class PairedScore(BaseModel):
     """One metric of two runs over the ``items`` of which both have a value.

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["ALL_BLANK", "BLANK", "NOT_ASKED", "Reply", "failure_in", "is_blank"]
-
 BLANK = "blank response, with no sign that the model generated a token"
 ALL_BLANK = "every response of the run is blank"
 NOT_ASKED = "not asked: the run ended before"

@@ -24,8 +24,6 @@ from medtasks.results.table import RunTables
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 
-__all__ = ["Change", "Rescored", "rescore", "rescore_folder"]
-
 
 @dataclass(frozen=True)
 class Change:

@@ -25,17 +25,6 @@ from medtasks.results.table import ItemTable, RunTables
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
-__all__ = [
-    "AskedTask",
-    "CollectedRun",
-    "collect_run",
-    "data_facts",
-    "finish_run",
-    "pooled_scores",
-    "scores_of",
-    "standard_errors",
-]
-
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
 

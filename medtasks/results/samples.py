@@ -15,19 +15,6 @@ from medtasks.errors import DataError
 from medtasks.files import canonical_json
 from medtasks.schema import first_problem
 
-__all__ = [
-    "FAILED",
-    "JudgeEntry",
-    "JudgedResponse",
-    "JudgedScore",
-    "Limits",
-    "Repeat",
-    "Sample",
-    "duplicate_ids",
-    "read_samples",
-    "write_samples",
-]
-
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal where nothing is open."""
 

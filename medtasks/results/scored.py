@@ -8,12 +8,11 @@ from importlib import import_module
 from typing import Any
 
 from medtasks.benchmarks.aggregations import computed_together
+from medtasks.benchmarks.base import FAILED
 from medtasks.filters import filter_class, status_of
 from medtasks.results.replies import Reply
-from medtasks.results.samples import FAILED, Limits, Repeat, Sample
+from medtasks.results.samples import Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
-
-__all__ = ["Answered", "ideal_response", "scored_again", "scored_samples"]
 
 Values = Mapping[str, Mapping[str, Any]]
 """What a task's ``process_results`` makes of a response: an entry by metric."""

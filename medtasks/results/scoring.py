@@ -22,19 +22,6 @@ from medtasks.results.table import Column, ItemTable, Rows, item_table
 from medtasks.stats import cluster_totals, joint_intervals, student_interval
 from medtasks.stats.bootstrap import Score
 
-__all__ = [
-    "COVERAGE",
-    "Letters",
-    "MetricScore",
-    "Repeats",
-    "Scored",
-    "Scores",
-    "coverage_text",
-    "intervals",
-    "score_samples",
-    "score_tables",
-]
-
 COVERAGE = 0.99
 """Share of items that must have a response and, where judged, a verdict: a score over fewer is marked incomplete."""
 

@@ -15,8 +15,6 @@ from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.results.elsewhere import PROMPT
 from medtasks.results.manifest import RunManifest
 
-__all__ = ["differences", "format_signature", "parse_signature", "signature"]
-
 _OURS = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness", "judge")
 _NAMES = {
     "version": "task version",

@@ -13,8 +13,6 @@ from medtasks.results.folder import RunRecord
 from medtasks.results.scoring import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS
 
-__all__ = ["format_score", "summary"]
-
 _HEADLINE = (
     "accuracy",
     "accuracy_dimension_mean",

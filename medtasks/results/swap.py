@@ -7,8 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["recover", "swap"]
-
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 

@@ -25,8 +25,6 @@ from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
-__all__ = ["Column", "ItemTable", "Rows", "RunTables", "item_table", "pooled_table", "without_value"]
-
 Rows = npt.NDArray[np.int64]
 """Numbers of items, in their order."""
 Mask = npt.NDArray[np.bool_]

@@ -26,8 +26,6 @@ from medtasks.prompts import template_folders
 from medtasks.results.manifest import versions
 from medtasks.results.table import Column, ItemTable
 
-__all__ = ["TableStore", "code_hash"]
-
 _MASKS = ("present", "failed", "pending", "awaiting")
 _TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
 

@@ -14,8 +14,6 @@ from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.scored import Answered
 from medtasks.spec import load_spec
 
-__all__ = ["score_unfinished"]
-
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     """The run that the replies in ``folder`` make; what was not asked yet has failed, with that reason.

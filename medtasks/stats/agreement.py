@@ -13,21 +13,6 @@ from numpy.typing import NDArray
 
 from medtasks.errors import UsageError
 
-__all__ = [
-    "Agreement",
-    "Counts",
-    "Label",
-    "Level",
-    "Ratings",
-    "Statistic",
-    "Weights",
-    "agreement_interval",
-    "cohen_kappa",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-    "spearman",
-]
-
 Label = str | float
 """A category (text or number) of one item; scales are numbers. None and NaN stand for a missing rating."""
 Ratings = Sequence[Sequence[Label | None]]

@@ -15,20 +15,6 @@ from medtasks.errors import DataError, UsageError
 from medtasks.metrics.aggregate import whole_columns
 from medtasks.metrics.base import Array
 
-__all__ = [
-    "Clusters",
-    "Interval",
-    "Resamples",
-    "Score",
-    "check_confidence",
-    "cluster_bootstrap",
-    "cluster_totals",
-    "clustered_standard_error",
-    "joint_intervals",
-    "joint_resamples",
-    "percentile_interval",
-]
-
 BLOCK = 2**20  # drawn counts held at a time
 STACK = 512  # columns of statistics multiplied at a time
 

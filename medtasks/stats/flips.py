@@ -11,8 +11,6 @@ import numpy.typing as npt
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
 
-__all__ = ["sign_flip_p"]
-
 POINTS = 2**13
 """Sums held at a time of half of the clusters: every test of up to 26 differing clusters is exact."""
 DIGITS = 9

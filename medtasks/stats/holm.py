@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from medtasks.errors import UsageError
 
-__all__ = ["holm"]
-
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p-values: reject where at most α, and the chance of any false rejection in the table is at most α.

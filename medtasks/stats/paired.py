@@ -14,8 +14,6 @@ from medtasks.stats.bootstrap import Clusters, Score, check_confidence, cluster_
 from medtasks.stats.flips import sign_flip_p
 from medtasks.stats.student import student_quantile
 
-__all__ = ["FEW_CLUSTERS", "ClusteredScore", "PairedDifference", "clustered_score", "few_clusters", "paired_difference"]
-
 FEW_CLUSTERS = 20
 """Below so many clusters a comparison is not to be trusted (``benchmarks/paired_test.py``, docs/statistics.md)."""
 LEVEL = 0.05

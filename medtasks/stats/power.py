@@ -7,8 +7,6 @@ import math
 from medtasks.errors import UsageError
 from medtasks.stats.student import student_quantile
 
-__all__ = ["detectable_difference"]
-
 
 def detectable_difference(
     standard_error: float, clusters: int, *, level: float = 0.05, power: float = 0.8

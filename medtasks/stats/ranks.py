@@ -12,8 +12,6 @@ from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import check_confidence
 
-__all__ = ["RankInterval", "compact_letters", "normalised_ranks", "rank_intervals"]
-
 
 @dataclass(frozen=True)
 class RankInterval:

@@ -8,8 +8,6 @@ from typing import Any
 
 from medtasks.errors import UsageError
 
-__all__ = ["student_interval", "student_quantile"]
-
 
 def student_quantile(chance: float, freedom: int) -> float:
     """The value that Student's t of so many degrees of freedom stays below with this chance.

@@ -9,8 +9,6 @@ from typing import Any
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 
-__all__ = ["MESSY", "perfect_answers", "shuffled", "trivial_answers"]
-
 MESSY: Mapping[str, str] = {
     "empty": "",
     "blank": " \n\t ",

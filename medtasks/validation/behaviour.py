@@ -21,12 +21,11 @@ from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
-from medtasks.validation.findings import Finding, Severity, found
+from medtasks.validation.codes import Severity
+from medtasks.validation.findings import Finding, found
 from medtasks.validation.ranges import TIMED, best_score, reaches, unreadable
 from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
 from medtasks.validation.values import ValueCheck
-
-__all__ = ["behaviour_findings", "named_tasks", "validate_behaviour"]
 
 FEW = 5
 """Items below which a trivial answer may match a correct one by chance, and is not reported."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-__all__ = ["RULES", "Rule", "Severity"]
-
 Severity = Literal["error", "warning", "note"]
 
 

@@ -11,8 +11,6 @@ from medtasks.schema import shown
 from medtasks.validation.findings import Tally
 from medtasks.validation.options import check_bias, check_options, options_of
 
-__all__ = ["check_documents"]
-
 LONG = 12
 """Characters from which an answer inside its question is no coincidence."""
 

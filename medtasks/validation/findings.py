@@ -10,8 +10,6 @@ from medtasks.schema import field_name
 from medtasks.task_source import Defect, Place, TaskSource
 from medtasks.validation.codes import RULES, Severity
 
-__all__ = ["Finding", "Place", "Severity", "Tally", "found", "in_task", "of_defects"]
-
 
 @dataclass(frozen=True)
 class Finding:

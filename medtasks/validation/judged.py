@@ -7,14 +7,13 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, first_line
-from medtasks.judge.rubric import Rubric, judge_prompt, load_rubric, rubric_names
+from medtasks.judge.rubric import judge_prompt, load_rubric, rubric_names
+from medtasks.judge.scales import Rubric
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
-from medtasks.task_source import TaskSource
-from medtasks.validation.findings import Finding, Place, Tally
+from medtasks.task_source import Place, TaskSource
+from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.templates import read_template
-
-__all__ = ["check_judged"]
 
 _NOT_SHOWN = frozenset({"cluster", "media"})
 """Document fields that samples keep separately, where no rubric sees them."""

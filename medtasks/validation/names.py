@@ -23,8 +23,6 @@ from medtasks.task_source import FunctionName, TaskSource, kind_of, read_task
 from medtasks.validation.findings import Finding, in_task
 from medtasks.validation.packages import is_reported, of_broken_package
 
-__all__ = ["GOLD_FIELDS", "check_description", "check_functions", "check_members", "check_metadata", "imported"]
-
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
 _CALLED = (
     "process_docs",

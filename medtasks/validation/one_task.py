@@ -15,9 +15,10 @@ from medtasks.harness.names import harness_names
 from medtasks.prompts import template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.task_model import GroupFile, TaskFile, check_task
-from medtasks.task_source import TaskSource, read_task
+from medtasks.task_source import Place, TaskSource, read_task
+from medtasks.validation.codes import Severity
 from medtasks.validation.documents import check_documents
-from medtasks.validation.findings import Finding, Place, Severity, Tally, found, in_task, of_defects
+from medtasks.validation.findings import Finding, Tally, found, in_task, of_defects
 from medtasks.validation.judged import check_judged
 from medtasks.validation.names import (
     GOLD_FIELDS,
@@ -32,8 +33,6 @@ from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_giveaways, chec
 from medtasks.validation.report import failed
 from medtasks.validation.templates import Template, check_variables, read_template
 from medtasks.validation.windows import WindowCheck, is_window
-
-__all__ = ["TaskChecker", "document_findings"]
 
 _OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"

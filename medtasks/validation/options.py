@@ -8,8 +8,6 @@ from typing import Any
 
 from medtasks.validation.findings import Tally
 
-__all__ = ["check_bias", "check_options", "options_of"]
-
 SIMILAR = 0.95
 """Share of characters in common from which two options are nearly equal."""
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from medtasks.packages import TaskPackage
 from medtasks.registry import code_left_out, everything_left_out
 from medtasks.task_files import owner_of
-from medtasks.validation.findings import Finding, Place, found
-
-__all__ = ["is_reported", "of_broken_package", "validate_packages"]
+from medtasks.task_source import Place
+from medtasks.validation.findings import Finding, found
 
 
 def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:

@@ -18,8 +18,6 @@ from medtasks.validation.findings import Finding, found
 from medtasks.validation.tasks import Progress
 from medtasks.validation.windows import WindowCheck, is_window
 
-__all__ = ["validate_prepared"]
-
 _NUMBER = re.compile(r"\d[\d.]*")
 
 

@@ -15,8 +15,6 @@ from medtasks.judge.config import VARIABLE
 from medtasks.validation.behaviour import named_tasks
 from medtasks.validation.findings import Finding, found
 
-__all__ = ["validate_processes"]
-
 MODEL = ("--model", "medtasks_baseline", "--model_args", "policy=noisy_oracle,seed=1")
 LONGEST = 3600
 """Seconds that one run may take."""

@@ -11,8 +11,6 @@ import numpy as np
 from medtasks.metrics import Metric, aggregate
 from medtasks.metrics.judged import JudgedMean
 
-__all__ = ["TIMED", "Range", "best_score", "range_of", "reaches", "unreadable"]
-
 _SHARE = (0.0, 1.0)
 _TOLERANCE = 1e-9
 

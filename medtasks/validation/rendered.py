@@ -9,10 +9,9 @@ from typing import Any
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.prompts import render, template_path
 from medtasks.schema import shown
-from medtasks.validation.findings import Place, Tally
+from medtasks.task_source import Place
+from medtasks.validation.findings import Tally
 from medtasks.validation.options import options_of
-
-__all__ = ["GIVEN_BY_STAGE_1", "check_giveaways", "check_prompts", "leaks", "texts_in"]
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 

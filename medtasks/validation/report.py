@@ -14,8 +14,6 @@ from medtasks.text import one_line
 from medtasks.validation.codes import RULES
 from medtasks.validation.findings import Finding
 
-__all__ = ["COLUMNS", "as_annotations", "as_rows", "as_sarif", "failed", "summary"]
-
 COLUMNS = ("severity", "code", "where", "place", "message")
 """Headings of :func:`as_rows`."""
 

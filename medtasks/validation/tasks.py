@@ -10,11 +10,9 @@ from medtasks.errors import UsageError
 from medtasks.prompts import isolated_rendering
 from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
-from medtasks.task_source import kind_of, read_task
-from medtasks.validation.findings import Finding, Place, found, of_defects
+from medtasks.task_source import Place, kind_of, read_task
+from medtasks.validation.findings import Finding, found, of_defects
 from medtasks.validation.one_task import TaskChecker
-
-__all__ = ["Progress", "validate_tasks"]
 
 Progress = Callable[[int, int], None]
 """Called with how many are done, of how many."""

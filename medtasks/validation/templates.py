@@ -13,9 +13,8 @@ from medtasks.errors import MedtasksError
 from medtasks.prompts import template_path, template_source
 from medtasks.rendering import undeclared_variables
 from medtasks.schema import shown, suggestion
-from medtasks.validation.findings import Finding, Place, found
-
-__all__ = ["Template", "check_variables", "read_template"]
+from medtasks.task_source import Place
+from medtasks.validation.findings import Finding, found
 
 # only parses: what is rendered is rendered by medtasks.prompts
 _PARSER = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True)

@@ -21,10 +21,9 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import Scores, score_samples
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
-from medtasks.task_source import read_task
-from medtasks.validation.findings import Finding, Place, Severity, Tally, found
-
-__all__ = ["BehaviourReport", "Trial", "Trials", "class_place", "error_place", "sentence"]
+from medtasks.task_source import Place, read_task
+from medtasks.validation.codes import Severity
+from medtasks.validation.findings import Finding, Tally, found
 
 _RESAMPLES = 20
 _FIX = "fix the code that scores it"

@@ -11,12 +11,10 @@ import numpy as np
 from medtasks.benchmarks.base import Value
 from medtasks.metrics import Metric
 from medtasks.results.scoring import MetricScore, Scores
-from medtasks.validation.findings import Severity
+from medtasks.validation.codes import Severity
 from medtasks.validation.names import imported
 from medtasks.validation.ranges import range_of
 from medtasks.validation.trials import BehaviourReport, Trial, Trials
-
-__all__ = ["ValueCheck"]
 
 _TOLERANCE = 1e-9
 _PARTS = 3

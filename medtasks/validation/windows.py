@@ -18,8 +18,6 @@ from medtasks.data.prepared import Prepared
 from medtasks.errors import MediaError, MedtasksError
 from medtasks.validation.findings import Finding, found
 
-__all__ = ["WindowCheck", "is_window"]
-
 
 def is_window(document: Mapping[str, Any]) -> bool:
     """Whether a document shows a stream up to some time."""

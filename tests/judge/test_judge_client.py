@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
 from medtasks.errors import MediaError, UsageError
-from medtasks.judge.client import Budget, Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
+from medtasks.judge.client import Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
+from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge
 

@@ -12,7 +12,8 @@ from test_judge_injection import ADVERSARIAL, HONEST
 
 from medtasks.errors import UsageError
 from medtasks.judge.quoting import delimited
-from medtasks.judge.rubric import Rubric, aspects_of, judge_prompt, verdict_schema
+from medtasks.judge.rubric import aspects_of, judge_prompt, verdict_schema
+from medtasks.judge.scales import Rubric
 from medtasks.judge.stub import rule_based, verdict_on
 from medtasks.judge.verdict import Verdict, parse_verdict
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, best, case
 
-from medtasks.judge.rubric import Rubric, aspects_of, load_rubric, verdict_schema
+from medtasks.judge.rubric import aspects_of, load_rubric, verdict_schema
+from medtasks.judge.scales import Rubric
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
 RUBRIC = load_rubric("medstream_rubric")

@@ -105,7 +105,7 @@ def test_whatever_a_model_says_can_be_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe", b'{"sample_id": "\xe9"}', b"\n{"])
 def test_a_line_that_is_no_text_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.jsonl, line [12]: Invalid JSON: .*; restore it\.$"):
+    with pytest.raises(DataError, match=r"x\.jsonl, line [12]: not valid JSON (.*); restore it\.$"):
         read_samples(tmp_path / "x.jsonl")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.benchmarks import get_benchmark
+from medtasks.registry import get_benchmark
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError
 from medtasks.results.samples import Sample

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from seeded_bench import Bench, codes
 
 from medtasks.errors import UsageError
-from medtasks.task_source import parse_yaml
-from medtasks.validation.findings import Place
+from medtasks.task_source import Place, parse_yaml
 from medtasks.validation.tasks import validate_tasks
 from medtasks.validation.templates import read_template
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.columns import groups, scores, tasks
 
-__all__ = ["KVASIR_VQA_X1"]
-
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"
 _JUDGED = {"judged_accuracy": "Judged accuracy", "judged_partial": "Partial credit", "judged_strict": "All aspects"}

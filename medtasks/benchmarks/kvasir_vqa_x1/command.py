@@ -14,8 +14,6 @@ from medtasks.data.prepare.options import Bars, Missing, Out, References, Worker
 from medtasks.data.prepared import Prepared
 from medtasks.errors import UsageError
 
-__all__ = ["run"]
-
 
 def run(
     bars: Bars,

@@ -10,8 +10,6 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError
 
-__all__ = ["level_rows", "medico2025", "medico_subset"]
-
 ABSTENTION = "This cannot be told from the image."
 
 

@@ -28,8 +28,6 @@ from PIL import Image, ImageEnhance
 from medtasks.data.media import decode_image
 from medtasks.errors import UsageError
 
-__all__ = ["SEED", "VARIANTS", "VERSION", "Perturbation", "draw_perturbation", "perturb", "perturbed_png"]
-
 VERSION = "1"  # goes up with every change that moves a pixel
 SEED = 42  # the published one
 VARIANTS = 10  # of each image, as published; variant 0 is the evaluation track

@@ -21,8 +21,6 @@ from medtasks.data.workplace import FetchedPicture, Workplace
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
-__all__ = ["FoundPictures", "Given", "find_pictures"]
-
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")

@@ -13,8 +13,6 @@ from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import Workplace
 
-__all__ = ["prepare_kvasir"]
-
 
 def prepare_kvasir(
     source: str,

@@ -19,8 +19,6 @@ from medtasks.data.records.base import (
 )
 from medtasks.schema import Text, expects
 
-__all__ = ["AtomicPair", "KvasirRecord", "parse_kvasir_row"]
-
 
 class AtomicPair(BaseModel):
     """One question and short answer of Kvasir-VQA that a merged question was made from."""

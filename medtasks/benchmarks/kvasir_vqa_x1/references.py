@@ -12,8 +12,6 @@ from typing import Any
 
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import class_of
 
-__all__ = ["contradiction"]
-
 _SUBJECTS: Mapping[str, str] = {
     "text_presence": r"(?:text|lettering|writing|annotations?)",
     "box_artifact_presence": r"(?:box(?:es)?|artifacts?|artefacts?)",

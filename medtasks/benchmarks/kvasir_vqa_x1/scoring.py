@@ -9,8 +9,6 @@ from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import SampleView
 from medtasks.metrics import LEXICAL
 
-__all__ = ["BREAKDOWNS", "process_medico2025", "process_results"]
-
 MEDICO_METRICS = ("bleu", "rouge1", "rouge2", "rougeL", "meteor")
 
 

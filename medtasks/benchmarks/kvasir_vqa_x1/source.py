@@ -14,8 +14,6 @@ from medtasks.data.sources import SourceRow, read_jsonl
 from medtasks.errors import DataError, UsageError
 from medtasks.files import check_regular
 
-__all__ = ["KvasirSource", "open_kvasir", "read_parquet", "saved_rows"]
-
 HUB = "SimulaMet/Kvasir-VQA-x1"
 
 _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")

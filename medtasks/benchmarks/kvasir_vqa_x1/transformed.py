@@ -19,8 +19,6 @@ from medtasks.data.workplace import PERTURBED_LOG, Workplace
 from medtasks.errors import MediaError, UsageError
 from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
-__all__ = ["prepare_transformed"]
-
 Wanted = tuple[str, int, str]
 """Image id, variant, and the original's checksum."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["ATOMIC_QUESTIONS", "QUESTION_CLASSES", "class_of"]
-
 ATOMIC_QUESTIONS: Mapping[str, str] = {
     "What type of polyp is present?": "polyp_type",
     "Have all polyps been removed?": "polyp_removal_status",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.columns import groups, scores, tasks
 
-__all__ = ["MED_CMR"]
-
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
 _DIMENSIONS = ("sod", "fdd", "su", "tp", "cr", "ltg", "msi")

@@ -11,8 +11,6 @@ from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.data.prepare.options import Bars, Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared
 
-__all__ = ["run"]
-
 
 def run(
     bars: Bars,

@@ -7,23 +7,6 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
 from medtasks.benchmarks.med_cmr.vocabulary import VISION
 
-__all__ = [
-    "mcq_cr",
-    "mcq_fdd",
-    "mcq_ltg",
-    "mcq_msi",
-    "mcq_sod",
-    "mcq_su",
-    "mcq_tp",
-    "open_cr",
-    "open_fdd",
-    "open_ltg",
-    "open_msi",
-    "open_sod",
-    "open_su",
-    "open_tp",
-]
-
 ABSTENTION = "This cannot be told from the image."
 
 

@@ -21,8 +21,6 @@ from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
-__all__ = ["FILES", "PUBLISHED_ARCHIVE", "prepare_med_cmr"]
-
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
 

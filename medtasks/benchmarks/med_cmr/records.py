@@ -13,8 +13,6 @@ from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row
 from medtasks.schema import Text, expects
 
-__all__ = ["MedCmrRecord", "parse_med_cmr_row"]
-
 OPTIONS = ("A", "B", "C", "D", "E")
 _OWN_LETTER = re.compile(r"\s*\(?(?P<letter>[A-E])[).:]\s+(?=\S)")
 

@@ -9,8 +9,6 @@ from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.base import Item, SampleView, Value
 from medtasks.metrics import ACCURACY_DIMENSION_MEAN
 
-__all__ = ["BREAKDOWNS", "dimension_mean", "process_mcq", "process_open"]
-
 
 def _field(name: str) -> Any:
     """A breakdown by a descriptive field; rows of which the release does not say it stand under their own name."""

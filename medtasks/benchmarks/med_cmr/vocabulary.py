@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["DIMENSIONS", "VISION", "dimension_of"]
-
 DIMENSIONS: Mapping[str, str] = {
     "sod": "Small-object Detection",
     "fdd": "Fine-detail Discrimination",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.columns import groups, scores, tasks
 
-__all__ = ["MEDSTREAMBENCH"]
-
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
 _TIMING = {

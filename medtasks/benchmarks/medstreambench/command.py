@@ -12,8 +12,6 @@ from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.data.prepare.options import Bars, Out, References, Workers
 from medtasks.data.prepared import Prepared
 
-__all__ = ["run"]
-
 
 def run(
     bars: Bars,

@@ -11,8 +11,6 @@ from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRec
 from medtasks.data.media.windows import frame_cap, thin
 from medtasks.filters import UNANSWERABLE
 
-__all__ = ["future", "future_streaming", "present", "proactive", "retrospective"]
-
 ALERT = "alert: "
 
 

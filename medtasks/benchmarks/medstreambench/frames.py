@@ -12,8 +12,6 @@ from medtasks.data.media import KnownVideo, MediaEntry, VideoIndex, index_media,
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.errors import MediaError
 
-__all__ = ["ChosenFrames", "choose_in_images", "choose_in_video", "find_medium"]
-
 _PREFIX = "Stream_Bench"
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
 

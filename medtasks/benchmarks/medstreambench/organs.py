@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["ORGAN_GROUPS", "UNLISTED", "organ_group"]
-
 ORGAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "colon": ("Colonoscopic-addi", "Colonoscopic-web", "CVC-ClinicDB", "LDPolypVideo"),
     "gallbladder": ("cholec80", "CholecT45", "CholecT50", "EndoVis2019", "HeiChole", "M2CAI16-Workflow"),

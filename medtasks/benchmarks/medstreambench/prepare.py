@@ -24,8 +24,6 @@ from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
-__all__ = ["prepare_medstream"]
-
 HUB = "Venn2024/MedStreamBench"
 
 

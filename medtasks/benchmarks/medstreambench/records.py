@@ -17,8 +17,6 @@ from pydantic_core import PydanticCustomError
 from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row, text_field, wrong
 from medtasks.schema import Text, expects, mismatch
 
-__all__ = ["ABSTENTIONS", "ALIASES", "MedStreamRecord", "MedStreamRound", "parse_medstream_row"]
-
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "rounds": ("rounds", "stream_rounds"),
     "current_time": ("current_time", "t_c", "time"),

@@ -13,18 +13,6 @@ from medtasks.filters import alert_status, answerability_status, parse_alert
 from medtasks.metrics import OVERALL_TABLE4
 from medtasks.metrics.closed_answer import closed_answer_matches
 
-__all__ = [
-    "BREAKDOWNS",
-    "STREAMING_METRICS",
-    "is_mismatch",
-    "is_open",
-    "join_rounds",
-    "process_results",
-    "table4_value",
-    "turn_of",
-    "turn_of_sample",
-]
-
 
 def _field(name: str) -> Any:
     def keys(view: SampleView) -> tuple[str, ...]:

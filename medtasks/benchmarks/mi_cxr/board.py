@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.columns import groups, labelled, scores, tasks
 
-__all__ = ["MI_CXR"]
-
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
 _SUBTYPES = {

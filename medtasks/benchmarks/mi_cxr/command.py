@@ -12,8 +12,6 @@ from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.prepare.options import Bars, Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared
 
-__all__ = ["run"]
-
 
 def run(
     bars: Bars,

@@ -10,25 +10,6 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
 from medtasks.errors import DataError
 
-__all__ = [
-    "gts_multi",
-    "gts_multi_1shot",
-    "gts_single",
-    "gts_single_1shot",
-    "icr",
-    "icr_1shot",
-    "icr_variant",
-    "icr_variant_1shot",
-    "report",
-    "tel_multiple",
-    "tel_multiple_1shot",
-    "tel_ordered",
-    "tel_ordered_1shot",
-    "tel_single",
-    "tel_single_1shot",
-    "with_demonstrations",
-]
-
 NULL_OPTION = "E"
 
 SUBTASKS: Mapping[str, tuple[str, ...]] = {

@@ -14,8 +14,6 @@ from medtasks.data.sources import read_jsonl
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 
-__all__ = ["prepare_mi_cxr"]
-
 
 def prepare_mi_cxr(
     rows: Sequence[Path],

@@ -20,8 +20,6 @@ from medtasks.data.records.base import (
 )
 from medtasks.schema import Text, expects, mismatch
 
-__all__ = ["MiCxrRecord", "parse_mi_cxr_row"]
-
 OPTIONS = ("A", "B", "C", "D", "E")
 VISITS = ("T1", "T2", "T3", "T4", "T5")
 _IMAGE_PATH = re.compile(r"files/p[0-9]{2}/(?P<patient>p[0-9]{8})/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")

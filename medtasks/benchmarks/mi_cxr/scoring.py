@@ -13,8 +13,6 @@ from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION, report
 from medtasks.data.store import open_prepared
 from medtasks.metrics.cider import CiderCorpus
 
-__all__ = ["BREAKDOWNS", "process_report", "process_results"]
-
 
 def _null_option(view: SampleView) -> tuple[str, ...]:
     return ("null option right" if view.document["target"] == NULL_OPTION else "another option right",)

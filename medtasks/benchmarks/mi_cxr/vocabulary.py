@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["QTYPES"]
-
 QTYPES: Mapping[str, str] = {
     "single_emergence": "TEL",
     "single_resolution": "TEL",

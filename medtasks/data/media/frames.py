@@ -13,8 +13,6 @@ from medtasks.data.media.video import VideoReader
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FrameStore", "default_frames"]
-
 
 class FrameStore:
     """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.

@@ -22,17 +22,6 @@ from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = [
-    "ImageCache",
-    "KnownMedia",
-    "MediaEntry",
-    "VideoFacts",
-    "decode_image",
-    "default_cache",
-    "index_media",
-    "load_image",
-]
-
 
 class VideoFacts(BaseModel):
     """What reading frames requires: time base in seconds (a fraction), and time stamps in units of it.

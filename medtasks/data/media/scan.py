@@ -13,8 +13,6 @@ from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
 from medtasks.files import file_sha256
 
-__all__ = ["KnownVideo", "scan_video"]
-
 
 class KnownVideo(BaseModel):
     """A video's entry, when its file was last modified (nanoseconds), and its bad frames among the wanted ones.

@@ -22,8 +22,6 @@ from medtasks.files import MAX_PIXELS, check_regular
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["VideoIndex", "VideoReader", "read_index"]
-
 _END = 2
 """Seconds by which a container's length may exceed its last frame's time before it counts as cut off."""
 

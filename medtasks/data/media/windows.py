@@ -16,8 +16,6 @@ from math import ceil
 
 from medtasks.errors import UsageError
 
-__all__ = ["STEP", "beyond_end", "exact", "frame_cap", "frame_numbers", "frames_shown", "thin"]
-
 STEP = 2
 """Seconds (or frame indices of an image sequence) between two sampled frames."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import av
     from av.container import OutputContainer
 
-__all__ = ["CODE_HEIGHT", "MAX_MILLISECONDS", "draw_time_code", "encode_clip", "read_time_code"]
-
 Picture = npt.NDArray[np.uint8]
 """Red, green and blue samples, shape (height, width, 3)."""
 

@@ -15,8 +15,6 @@ from medtasks.data.records import Record
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError
 
-__all__ = ["PrepareJob", "Progress", "distinct"]
-
 Progress = Callable[[int, int], None]
 """Called with (files verified, files in all)."""
 

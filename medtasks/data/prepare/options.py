@@ -12,8 +12,6 @@ import typer
 if TYPE_CHECKING:
     from medtasks.data.prepare.job import Progress
 
-__all__ = ["Bar", "Bars", "Missing", "Out", "References", "Workers"]
-
 
 class Bar(Protocol):
     """A progress bar, told (done, total)."""

@@ -16,8 +16,6 @@ from medtasks.errors import DataError, MedtasksError, UsageError
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Benchmark
 
-__all__ = ["prepare_package"]
-
 
 def prepare_package(
     benchmark: Benchmark,

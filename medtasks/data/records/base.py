@@ -14,20 +14,6 @@ from pydantic_core import PydanticCustomError
 from medtasks.errors import DataError
 from medtasks.schema import first_problem, shown
 
-__all__ = [
-    "Record",
-    "ReleaseRow",
-    "Where",
-    "build",
-    "is_file_name",
-    "is_text",
-    "parse_row",
-    "text_field",
-    "texts_by_key",
-    "with_keys",
-    "wrong",
-]
-
 
 @dataclass(frozen=True)
 class Where:

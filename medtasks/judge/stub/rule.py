@@ -17,8 +17,6 @@ from typing import Any
 from medtasks.errors import UsageError
 from medtasks.judge.quoting import delimited
 
-__all__ = ["rule_based", "text_of", "verdict_on"]
-
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)

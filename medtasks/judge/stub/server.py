@@ -17,8 +17,6 @@ from aiohttp import web
 from medtasks.errors import UsageError
 from medtasks.judge.stub.rule import rule_based, text_of
 
-__all__ = ["MODEL", "Received", "StubJudge"]
-
 MODEL = "stub-judge"
 """The one model that ``/v1/models`` lists; a request may name any."""
 

@@ -19,8 +19,6 @@ from medtasks.errors import MedtasksError
 from medtasks.files import file_sha256
 from medtasks.metrics.base import MetricUnavailableError
 
-__all__ = ["Checkpoint", "find_checkpoint", "load_weights"]
-
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")

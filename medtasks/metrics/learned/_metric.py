@@ -16,8 +16,6 @@ from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mea
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
-__all__ = ["BATCH", "LearnedMetric", "batches_by_length", "installed_version"]
-
 BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs between two writes to the cache; their embeddings are held in memory
 

@@ -13,8 +13,6 @@ from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
 from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length, installed_version
 from medtasks.metrics.learned.pair_cache import Pair
 
-__all__ = ["BertScore"]
-
 LAYER_VARIABLE = "MEDTASKS_BERTSCORE_LAYER"
 
 

@@ -15,8 +15,6 @@ from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
 from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length, installed_version
 from medtasks.metrics.learned.pair_cache import Pair
 
-__all__ = ["Bleurt"]
-
 MAX_TOKENS = 128
 TEXT_TOKENS = MAX_TOKENS - 3  # [CLS] and two [SEP]
 

@@ -16,8 +16,6 @@ from typing import TypeAlias, TypeVar
 
 from medtasks.cache import cache_root
 
-__all__ = ["Pair", "PairCache"]
-
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""
 

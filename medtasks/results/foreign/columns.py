@@ -13,8 +13,6 @@ from medtasks.data.records.base import wrong
 from medtasks.errors import UsageError
 from medtasks.results.foreign.prediction import Prediction, one_response, optional_text
 
-__all__ = ["Columns", "column_names", "parse_row", "read_csv"]
-
 _MEANINGS = ("sample_id", "response", "task", "img_id", "question")
 _JUDGED = frozenset({"eval_json", "original"})
 """Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; elsewhere it may be anything."""

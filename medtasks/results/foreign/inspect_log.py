@@ -16,8 +16,6 @@ from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of
 
-__all__ = ["read_inspect"]
-
 _ZSTANDARD = 93
 
 

@@ -20,8 +20,6 @@ from medtasks.results.foreign.ms_swift import parse_ms_swift_line
 from medtasks.results.foreign.prediction import Prediction, content_of
 from medtasks.results.foreign.vlmevalkit import read_vlmevalkit
 
-__all__ = ["LAYOUTS", "Layout", "read_predictions", "recognise", "task_in_name"]
-
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
 LAYOUTS: Mapping[Layout, str] = {
     "ms-swift": "ms-swift's JSONL",

@@ -9,8 +9,6 @@ from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, wrong
 from medtasks.results.foreign.prediction import Prediction, one_response, optional_text
 
-__all__ = ["parse_harness_line"]
-
 
 def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
     """The prediction in a line of the harness, from the raw response if it differs from the filtered one.

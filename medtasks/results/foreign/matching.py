@@ -12,8 +12,6 @@ from typing import Any
 from medtasks.errors import DataError, UsageError
 from medtasks.results.foreign.prediction import Prediction
 
-__all__ = ["Joined", "join"]
-
 
 @dataclass(frozen=True)
 class Joined:

@@ -10,8 +10,6 @@ from medtasks.data.records import Where
 from medtasks.data.records.base import is_text, wrong
 from medtasks.results.foreign.prediction import Prediction, one_response
 
-__all__ = ["parse_ms_swift_line"]
-
 _ROLES = ("system", "user", "assistant")
 
 

@@ -12,8 +12,6 @@ from medtasks.data.records.base import is_text, text_field, wrong
 from medtasks.errors import DataError
 from medtasks.files import read_regular
 
-__all__ = ["Prediction", "content_of", "one_response", "optional_text"]
-
 
 @dataclass(frozen=True)
 class Prediction:

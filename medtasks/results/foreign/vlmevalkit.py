@@ -14,8 +14,6 @@ from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of
 
-__all__ = ["read_vlmevalkit"]
-
 
 def read_vlmevalkit(path: Path) -> list[Prediction]:
     """Predictions of an ``.xlsx``, ``.tsv`` or ``.csv`` file; recognised by its content.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-__all__ = ["CELLS", "COLORS", "SIZES", "WIDTH", "Lesion", "Scene", "cell_center", "draw_scene"]
-
 WIDTH, HEIGHT = 320, 256
 CELLS = (
     "upper-left", "upper-center", "upper-right", "center-left", "center", "center-right",

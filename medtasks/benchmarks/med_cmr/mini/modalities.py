@@ -12,8 +12,6 @@ from PIL import Image, ImageDraw
 
 from medtasks.benchmarks.med_cmr.mini.shapes import SHAPES, ellipse, smooth_noise
 
-__all__ = ["BACKDROPS", "CAPTION", "Mark", "Panel", "Picture", "draw_picture", "mark_box"]
-
 CAPTION = 18
 """Height in pixels of the strip above the panels where one has a caption."""
 

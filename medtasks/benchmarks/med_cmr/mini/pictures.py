@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from medtasks.benchmarks.med_cmr.mini.modalities import Mark, Panel, Picture
 
-__all__ = ["DAYS", "PICTURES"]
-
 DAYS = ("day 1", "day 30", "day 90")
 _OPACITY = (0.155, 0.105, 0.06)
 _GROWTH = (0.11, 0.19, 0.30)

@@ -8,8 +8,6 @@ from typing import Any
 from medtasks.benchmarks.med_cmr.mini.pictures import PICTURES
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
 
-__all__ = ["med_cmr_rows"]
-
 Row = dict[str, Any]
 Asked = tuple[str, str, str, str, str, Sequence[str]]
 """Picture, dimension, question type, question, right answer, four wrong ones."""

@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-__all__ = ["SHAPES", "ellipse", "smooth_noise"]
-
 Field = npt.NDArray[np.float64]
 Shape = Callable[[Field, Field], Field]
 

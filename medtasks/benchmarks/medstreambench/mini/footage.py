@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-__all__ = ["FOOTAGE", "Event", "Footage", "draw_moment"]
-
 TISSUE = {
     "abdomen": (188, 104, 78),
     "colon": (206, 122, 100),

@@ -7,8 +7,6 @@ from typing import Any
 
 from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE
 
-__all__ = ["CORRUPT", "DEGENERATE", "MISSING", "medstream_records"]
-
 Item = dict[str, Any]
 
 DEGENERATE = ("mini_bypass_summary_None", "mini_bypass_workflow_None")

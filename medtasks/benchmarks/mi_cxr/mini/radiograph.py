@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageFilter
 
-__all__ = ["FINDINGS", "SIDE", "draw_radiograph", "region"]
-
 SIDE = 320
 FINDINGS = ("left pleural effusion", "right pleural effusion", "right upper zone opacity", "cardiomegaly")
 
