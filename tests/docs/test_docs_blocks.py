@@ -61,10 +61,10 @@ def check_ours(words: list[str]) -> None:
 
     command: Any = typer.main.get_command(app)
     rest = words[1:]
-    while rest and hasattr(command, "commands"):
-        assert rest[0].isupper() or rest[0] == "…" or rest[0] in command.commands, f"{' '.join(words)}: no such command"
-        command = command.commands.get(rest[0])
-        rest = rest[1:]
+    while rest and hasattr(command, "get_command"):
+        name = rest.pop(0)
+        command = command.get_command(typer.Context(command), name)
+        assert command is not None or name.isupper() or name == "…", f"{' '.join(words)}: no such command"
     if command is None:
         return
     options = {option for parameter in command.params for option in parameter.opts} | {"--help"}

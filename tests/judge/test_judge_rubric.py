@@ -29,7 +29,7 @@ from medtasks.prompts import template_variables
 
 GOLDEN = Path(__file__).parent / "golden"
 RESPONSE = "First I look at the image.\n\nFinal answer: one round nodule, left side."
-RUBRICS = Path(__file__).parents[2] / "medtasks" / "rubrics"
+RUBRICS = Path(__file__).parents[2] / "medtasks" / "benchmarks" / "med_cmr" / "rubrics"
 
 
 def test_every_shipped_rubric_is_tested() -> None:
