@@ -204,10 +204,7 @@ def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, w
     clusters = [cluster for cluster, _ in items]
     ratings = list(zip(*(scores for _, scores in items), strict=True))
     found = agreement_interval(ratings, statistic, clusters, resamples, CONFIDENCE, SEED)
-    value = found.value
-    if len(set(clusters)) < 2:  # no interval then, but a value
-        value = statistic(ratings, counts=[1] * len(items)).value
-    return Coefficient(value=value, low=found.low, high=found.high, units=len(items), reason=found.reason)
+    return Coefficient(value=found.value, low=found.low, high=found.high, units=len(items), reason=found.reason)
 
 
 def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
@@ -219,9 +216,9 @@ def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
 
 _OF_PAIRS: Mapping[str, Statistic] = {
     "raw": _raw,
-    "kappa": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], counts=counts),
-    "quadratic": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], "quadratic", counts=counts),
-    "spearman": lambda ratings, *, counts: spearman(ratings[0], ratings[1], counts=counts),
+    "kappa": lambda ratings, *, counts: cohen_kappa(*ratings, counts=counts),
+    "quadratic": lambda ratings, *, counts: cohen_kappa(*ratings, quadratic=True, counts=counts),
+    "spearman": lambda ratings, *, counts: spearman(*ratings, counts=counts),
 }
 
 

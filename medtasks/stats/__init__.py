@@ -22,9 +22,8 @@ from medtasks.stats.paired import (
     few_clusters,
     paired_difference,
 )
-from medtasks.stats.power import detectable_difference
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
-from medtasks.stats.student import student_interval
+from medtasks.stats.student import detectable_difference, student_interval
 
 __all__ = [
     "FEW_CLUSTERS",

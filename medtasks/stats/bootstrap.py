@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import DataError, UsageError
-from medtasks.metrics.aggregate import whole_columns
+from medtasks.errors import UsageError
+from medtasks.metrics.aggregate import check_finite, whole_columns
 from medtasks.metrics.base import Array
 
 BLOCK = 2**20  # drawn counts held at a time
@@ -217,9 +217,7 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
     order, begins = members
     if statistics.ndim != 2 or len(statistics) != len(order):
         raise UsageError(f"{len(order)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
-    if not np.isfinite(statistics).all():
-        row, column = np.argwhere(~np.isfinite(statistics))[0]
-        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
+    check_finite(statistics)
     sums = np.zeros((len(begins), statistics.shape[1]))
     if not len(begins):
         return sums
@@ -237,15 +235,13 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
 
 def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples: int, seed: int) -> Array:
     """Scores ``(tables, resamples)`` of each table of cluster totals; NaN for fewer than two clusters."""
-    if resamples < 1:
-        raise UsageError(f"resamples is {resamples}, expected 1 or more")
     found = np.full((len(sums), resamples), np.nan)
     count = len(sums[0]) if sums else 0
     if count < 2:
         return found
     stacks = list(_stacks(sums))
     begin = 0
-    for drawn in _draws(count, resamples, seed):
+    for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
         for stacked, columns in stacks:
             products = _products(drawn, stacked)
@@ -289,8 +285,16 @@ def _products(drawn: Array, table: Array) -> Array:
     return found
 
 
-def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples."""
+def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each cluster is drawn, in blocks ``(resamples, clusters)``: their memory is limited.
+
+    Raises:
+        UsageError: no resample is asked for, or the seed is negative.
+    """
+    if resamples < 1:
+        raise UsageError(f"resamples is {resamples}, expected 1 or more")
+    if seed < 0:
+        raise UsageError(f"seed is {seed}, expected 0 or more")
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return

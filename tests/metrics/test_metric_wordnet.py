@@ -35,7 +35,7 @@ def bare(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None: 
     """A machine without any WordNet."""
     monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
     monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr(wordnet, "DEBIAN_FOLDER", tmp_path / "absent")
+    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", tmp_path / "absent")
 
 
 @pytest.mark.usefixtures("tiny")
@@ -70,7 +70,7 @@ def test_the_copy_is_readable_by_nltk_itself() -> None:
 def test_a_copy_is_not_taken_for_a_corpus_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wordnet.corpus()
     monkeypatch.setattr(nltk.data, "path", nltk.data.path[-1:])  # the copy alone
-    monkeypatch.setattr(wordnet, "DEBIAN_FOLDER", tmp_path / "absent")
+    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", tmp_path / "absent")
     monkeypatch.delenv("MEDTASKS_WORDNET")
     wordnet._resolved.cache_clear()
     assert "is not on this machine" in str(wordnet.unavailable())
@@ -85,7 +85,7 @@ def test_lexnames_lists_the_45_files_with_their_categories() -> None:
 
 
 @pytest.mark.usefixtures("bare")
-def test_absence_names_the_commands_that_mend_it() -> None:
+def test_absence_names_the_commands_that_fix_it() -> None:
     reason = wordnet.unavailable()
     assert reason is not None
     assert "python -m nltk.downloader wordnet" in reason
@@ -111,7 +111,7 @@ def test_an_nltk_folder_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("bare")
 def test_debians_folder_comes_last(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wordnet, "DEBIAN_FOLDER", write_tiny_wordnet(tmp_path / "debian"))
+    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
     assert Path(str(wordnet.corpus())).is_relative_to(cache)
 
 

@@ -1,0 +1,173 @@
+"""Facts about judging under one rubric: counts and agreement for the manifest, problems for the user."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks.files import canonical_json, short_hash
+from medtasks.judge.agreement import AgreementReport, agreement_report
+from medtasks.judge.config import JudgeConfig
+from medtasks.judge.ensemble import Rule
+from medtasks.judge.families import read_families, same_family
+from medtasks.judge.human import Unit
+from medtasks.judge.judgement import INVALID, REPAIR, Adjudication
+from medtasks.judge.rubric import rubric_hash
+from medtasks.judge.scales import Rubric
+from medtasks.judge.settings import JudgeSettings, judge_identity
+from medtasks.judge.store import VerdictStore
+from medtasks.prompts import template_hash
+from medtasks.results.judged import judged_document
+from medtasks.results.manifest import RubricFacts
+from medtasks.results.samples import JudgedResponse, Sample
+from medtasks.text import one_line
+
+SHOWN = 300  # characters of an answer
+_FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # possible answers to a request without a key
+_SAMPLE = re.compile(r"^sample \S+: ")
+
+Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
+"""Rater to task and sample id to aspect to score."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One response of one sample."""
+
+    task: str
+    sample: Sample
+    number: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Unique within a run."""
+        return f"{self.task}/{self.sample.sample_id}#{self.number}"
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What the rubric may show of the sample."""
+        return judged_document(self.sample)
+
+
+def rubric_facts(
+    rubric: Rubric,
+    config: JudgeConfig,
+    tasks: tuple[str, ...],
+    cases: Sequence[Case],
+    asked: Mapping[str, Adjudication],
+    responses: Mapping[str, JudgedResponse],
+    warnings: tuple[str, ...],
+    labels: Ratings | None,
+) -> RubricFacts:
+    """The manifest's facts about a rubric, from each judge's adjudication and the panel's decisions on each case."""
+    identities = {
+        name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()
+    }
+    distinct = {(one.key, name): one for name, many in asked.items() for one in many.judgements.values()}.values()
+    unjudged = Counter(_reason(asked, case) for case in cases if responses[case.name].open)
+    return RubricFacts(
+        rubric=rubric,
+        rubric_hash=rubric_hash(rubric),
+        template_hash=template_hash(rubric.template),
+        tasks=tasks,
+        judges=identities,
+        combine=config.combine,
+        judge_hash=_judge_hash(rubric, identities, config.combine),
+        threshold=config.threshold,
+        asked=len(cases),
+        judged=len(cases) - unjudged.total(),
+        unjudged=dict(sorted(unjudged.items())),
+        repaired=sum(one.repaired for one in asked.values()),
+        extra_keys=sum(one.extra_keys for one in asked.values()),
+        prompt_tokens=sum(one.prompt_tokens for one in distinct),
+        completion_tokens=sum(one.completion_tokens for one in distinct),
+        warnings=warnings,
+        agreement=_agreement(rubric, cases, asked, labels),
+    )
+
+
+def family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each judge of the family of the judged model, which may have several names.
+
+    Raises:
+        DataError: the user's table of families cannot be read.
+    """
+    table = None if config.families is None else read_families(config.families)
+    warnings = (
+        next(filter(None, (same_family(settings.model, name, table) for name in judged_names)), None)
+        for settings in config.judges.values()
+    )
+    return tuple(sorted(set(filter(None, warnings))))
+
+
+def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
+    """Hash of everything that determines a panel's verdict; the judges' order and their names here do not count."""
+    parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
+    if len(identities) > 1:
+        parts.append(rule)
+    return short_hash(canonical_json(parts))
+
+
+def _reason(asked: Mapping[str, Adjudication], case: Case) -> str:
+    """Why a case is unjudged, without what differs between responses."""
+    reasons = {name: one.judgements[case.name].reason for name, one in asked.items()}
+    kinds = [(name, _kind(reason)) for name, reason in reasons.items() if reason is not None]
+    if not kinds:
+        return "judges disagree"
+    return "; ".join(f"{name}: {kind}" for name, kind in kinds) if len(asked) > 1 else kinds[0][1]
+
+
+def _kind(reason: str) -> str:
+    return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
+
+
+def _agreement(
+    rubric: Rubric, cases: Sequence[Case], asked: Mapping[str, Adjudication], labels: Ratings | None
+) -> AgreementReport | None:
+    """Agreement of the judges with each other and with human annotations; None for a single rater.
+
+    Annotations are per sample; if its response was repeated, they are compared with the first.
+    """
+    ratings: dict[str, dict[str, Mapping[str, float]]] = {
+        name: {case: verdict.scores for case, verdict in one.verdicts.items()} for name, one in asked.items()
+    }
+    first = {(case.task, case.sample.sample_id): case.name for case in cases if case.number == 0}
+    for rater, scores in (labels or {}).items():
+        name = rater if rater not in asked else f"{rater} (labels)"
+        ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}
+    clusters = {case.name: case.sample.cluster for case in cases}
+    return agreement_report(rubric, ratings, clusters) if len(ratings) > 1 else None
+
+
+def problems(
+    asked: Mapping[str, Adjudication], judges: Mapping[str, JudgeSettings], store: VerdictStore
+) -> tuple[str, ...]:
+    """One line per judge for its first failure, with the address, and one for its first invalid answer."""
+    lines = []
+    for name, adjudication in asked.items():
+        failure = next((why for why in adjudication.unjudged.values() if why.startswith(_FAILURES)), None)
+        if failure is not None:
+            lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{_without_key(failure, judges[name])}"))
+        for case, judgement in adjudication.judgements.items():
+            if judgement.reason == INVALID:
+                lines.append(one_line(f"{name} on {case}: {_invalid_answer(judgement.key or '', store)}"))
+                break
+    return tuple(lines)
+
+
+def _without_key(failure: str, settings: JudgeSettings) -> str:
+    if not failure.startswith(_KEY_MISSING) or settings.api_key() is not None:
+        return ""
+    return f" (asked without a key: the environment variable {settings.api_key_env} is not set)"
+
+
+def _invalid_answer(key: str, store: VerdictStore) -> str:
+    (*_, last) = store.get([key, key + REPAIR]).values()
+    answer = one_line(last.answer)
+    shown = answer if len(answer) <= SHOWN else f"{answer[:SHOWN]}…"
+    return f"not a verdict, because {last.reason}; it answered: {shown or '(nothing)'}"
