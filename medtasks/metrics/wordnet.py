@@ -194,7 +194,9 @@ def _adopted(directory: Path) -> Any:
 
     missing = [name for name in FILES if not (directory / name).is_file()]
     if missing:
-        raise MetricUnavailableError(f"{directory} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}")
+        raise MetricUnavailableError(
+            f"{directory} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
+        )
     facts = [(name, (directory / name).stat().st_size, (directory / name).stat().st_mtime_ns) for name in FILES]
     key = hashlib.sha256(repr((str(directory.resolve()), facts)).encode()).hexdigest()[:12]
     data = cache_root() / "nltk_data" / key

@@ -11,7 +11,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.files import file_sha256
 from medtasks.results.folder import RunRecord
 from medtasks.results.foreign import Joined, Layout, Prediction, join, read_predictions
-from medtasks.results.imported import with_verdicts
+from medtasks.results.imported import with_imported_verdicts
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RubricFacts, RunManifest, protocol_hash, task_facts, versions
@@ -78,7 +78,7 @@ def score_predictions(
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
-        samples, judge = with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
+        samples, judge = with_imported_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, path, layout, model, created, problems, judge)
     return Elsewhere(record, joined, len(everything) - len(predictions))
 

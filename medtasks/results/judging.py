@@ -11,33 +11,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.base import FAILED
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
-from medtasks.judge.ensemble import combine
+from medtasks.judge.families import read_families, same_family
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.images import ImageSource
-from medtasks.judge.judgement import Adjudication, Judgement, Question
-from medtasks.judge.rubric import aspects_of, load_rubric
+from medtasks.judge.judgement import Adjudication, Question
+from medtasks.judge.rubric import load_rubric
 from medtasks.judge.scales import Rubric
+from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.results.folder import RunRecord
-from medtasks.results.judge_facts import Case, family_warnings, problems, rubric_facts
-from medtasks.results.judged import (
-    is_asked,
-    judged_document,
-    judged_responses,
-    judged_threshold,
-    text_hash,
-    with_judged_scores,
-)
+from medtasks.results.judged import judged_document, judged_threshold
 from medtasks.results.manifest import RubricFacts, RunManifest
+from medtasks.results.panel import (
+    Case,
+    agreement_of,
+    cases_of,
+    panel_responses,
+    problems,
+    rubric_facts,
+    with_verdicts,
+)
 from medtasks.results.run import pooled_scores
-from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
+from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
 
 Samples = Mapping[str, list[Sample]]
@@ -145,7 +146,7 @@ def judge_all(
     rubrics = _wanted_rubrics(samples, config.rubrics)
     judged = Judged(dict(samples), dict(known or {}))
     with VerdictStore(config.store or default_store()) as store:
-        panel = _Panel(config, store, fingerprints, family_warnings(config, judged_names), progress)
+        panel = _Panel(config, store, fingerprints, _family_warnings(config, judged_names), progress)
         for rubric in rubrics:
             tasks = _judgeable_tasks(samples, rubric)
             labels = None if human is None else _labels(human, rubric, samples, tasks)
@@ -206,6 +207,20 @@ def _nothing_judged(outcome: Outcome) -> MedtasksError:
     return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
 
 
+def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each judge of the family of the judged model, which may have several names.
+
+    Raises:
+        DataError: the user's table of families cannot be read.
+    """
+    table = None if config.families is None else read_families(config.families)
+    warnings = (
+        next(filter(None, (same_family(settings.model, name, table) for name in judged_names)), None)
+        for settings in config.judges.values()
+    )
+    return tuple(sorted(set(filter(None, warnings))))
+
+
 class _Panel:
     """The judges of a run; budgets and what is known of the endpoints are common to all rubrics."""
 
@@ -234,24 +249,27 @@ class _Panel:
         Raises:
             MedtasksError: images are to be shown, and the data prepared here are not those of the run.
         """
-        specs = {task: load_spec(task) for task in tasks}
-        cases = [
-            case
-            for task in tasks
-            for sample in samples[task]
-            if sample.status != FAILED
-            for case in _cases(task, sample)
-            if is_asked(specs[task], rubric.name, case.document, case.text)
-        ]
+        cases = cases_of(samples, tasks, rubric)
         asked = asyncio.run(self._ask(rubric, cases))
-        responses = {case.name: self._response(rubric, case, asked) for case in cases}
-        ratings = None if labels is None else labels.ratings
-        facts = rubric_facts(rubric, self._config, tasks, cases, asked, responses, self._warnings, ratings)
-        judged = dict(samples)
-        for task, spec in specs.items():
-            renewed = [_with_verdicts(task, sample, rubric.name, responses) for sample in samples[task]]
-            judged[task] = with_judged_scores(spec, renewed, {**known, rubric.name: facts})
-        return Outcome(judged, facts, asked, problems(asked, self._config.judges, self._store), labels)
+        config = self._config
+        identities = {
+            name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()
+        }
+        responses = panel_responses(rubric, config.combine, cases, asked)
+        facts = rubric_facts(
+            rubric,
+            tasks,
+            identities,
+            responses,
+            cases,
+            asked,
+            rule=config.combine,
+            threshold=config.threshold,
+            warnings=self._warnings,
+            agreement=agreement_of(rubric, cases, asked, {} if labels is None else labels.ratings),
+        )
+        judged = with_verdicts(samples, responses, known, facts)
+        return Outcome(judged, facts, asked, problems(asked, config.judges, self._store), labels)
 
     async def _ask(self, rubric: Rubric, cases: Sequence[Case]) -> dict[str, Adjudication]:
         images = self._images(cases) if rubric.media and any(one.images for one in self._config.judges.values()) else {}
@@ -279,42 +297,6 @@ class _Panel:
             case.name: shown_images(benchmarks[case.task], {**case.document, "media": list(case.sample.media)})
             for case in cases
         }
-
-    def _response(self, rubric: Rubric, case: Case, asked: Mapping[str, Adjudication]) -> JudgedResponse:
-        """All that the panel answered about one response."""
-        judgements = {name: one.judgements[case.name] for name, one in asked.items()}
-        verdicts = {name: None if one.verdict is None else one.verdict.scores for name, one in judgements.items()}
-        if any(verdicts.values()):
-            undecided = combine(verdicts, aspects_of(rubric, case.document), self._config.combine).open
-        else:  # its document may be the reason, and then has no aspects
-            undecided = {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
-        entries = {name: _entry(one) for name, one in judgements.items()}
-        return JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
-
-
-def _cases(task: str, sample: Sample) -> list[Case]:
-    return [Case(task, sample, number, text) for number, text in enumerate(judged_responses(sample))]
-
-
-def _entry(judgement: Judgement) -> JudgeEntry:
-    verdict = judgement.verdict
-    return JudgeEntry(
-        key=judgement.key,
-        scores=None if verdict is None else dict(verdict.scores),
-        reasons={} if verdict is None else dict(verdict.reasons),
-        unjudged=judgement.reason,
-        repaired=judgement.repaired,
-        prompt_tokens=judgement.prompt_tokens,
-        completion_tokens=judgement.completion_tokens,
-    )
-
-
-def _with_verdicts(task: str, sample: Sample, rubric: str, responses: Mapping[str, JudgedResponse]) -> Sample:
-    """The sample with the verdicts on its responses; a response that is not judged has none."""
-    verdicts = tuple(
-        responses.get(case.name) or JudgedResponse(text=text_hash(case.text)) for case in _cases(task, sample)
-    )
-    return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}})
 
 
 def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSource, ...]:

@@ -20,9 +20,9 @@ from medtasks.judge.rubric import load_rubric
 from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
-from medtasks.results.judge_facts import problems
 from medtasks.results.judged import is_asked
 from medtasks.results.judging import shown_images
+from medtasks.results.panel import problems
 from medtasks.spec import load_spec, load_specs
 
 BATCH = 256  # questions

@@ -24,8 +24,8 @@ class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
-    sorted texts, so the order of the pairs does not matter, and a cached score stays as it is. Lone surrogates, which no
-    tokenizer takes, are replaced by U+FFFD.
+    sorted texts, so the order of the pairs does not matter, and a cached score stays as it is. Lone surrogates are
+    replaced by U+FFFD, since no tokenizer takes them.
 
     Attributes:
         model_calls: forward passes so far; cached scores need none.

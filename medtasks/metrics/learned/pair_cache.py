@@ -61,7 +61,7 @@ class PairCache:
 
     @contextlib.contextmanager
     def _warned(self) -> Iterator[None]:
-        """A warning instead of the error if the file is read-only, locked for too long, damaged, or the disk is full."""
+        """Warn instead of failing if the file is read-only, locked for too long or damaged, or the disk is full."""
         try:
             yield
         except (OSError, sqlite3.Error) as error:

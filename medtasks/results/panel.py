@@ -1,4 +1,4 @@
-"""Facts about judging under one rubric: counts and agreement for the manifest, problems for the user."""
+"""What a panel answered under one rubric: the decision on each response, facts for the manifest, problems for users."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medtasks.benchmarks.base import FAILED
 from medtasks.files import canonical_json, short_hash
 from medtasks.judge.agreement import AgreementReport, agreement_report
-from medtasks.judge.config import JudgeConfig
-from medtasks.judge.ensemble import Rule
-from medtasks.judge.families import read_families, same_family
+from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.human import Unit
-from medtasks.judge.judgement import INVALID, REPAIR, Adjudication
-from medtasks.judge.rubric import rubric_hash
+from medtasks.judge.judgement import INVALID, REPAIR, Adjudication, Judgement
+from medtasks.judge.rubric import aspects_of, rubric_hash
 from medtasks.judge.scales import Rubric
-from medtasks.judge.settings import JudgeSettings, judge_identity
+from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import template_hash
-from medtasks.results.judged import judged_document
+from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import JudgedResponse, Sample
+from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
+from medtasks.spec import load_spec
 from medtasks.text import one_line
 
 SHOWN = 300  # characters of an answer
@@ -54,20 +54,67 @@ class Case:
         return judged_document(self.sample)
 
 
+def cases_of(samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str], rubric: Rubric) -> list[Case]:
+    """Every response of ``tasks`` that is a question under ``rubric``."""
+    specs = {task: load_spec(task) for task in tasks}
+    return [
+        case
+        for task, spec in specs.items()
+        for sample in samples[task]
+        if sample.status != FAILED
+        for case in _responses_of(task, sample)
+        if is_asked(spec, rubric.name, case.document, case.text)
+    ]
+
+
+def _responses_of(task: str, sample: Sample) -> list[Case]:
+    return [Case(task, sample, number, text) for number, text in enumerate(judged_responses(sample))]
+
+
+def panel_responses(
+    rubric: Rubric, rule: Rule, cases: Sequence[Case], asked: Mapping[str, Adjudication]
+) -> dict[str, JudgedResponse]:
+    """What the judges answered about each case, by its name, and what they leave open."""
+    responses = {}
+    for case in cases:
+        judgements = {name: one.judgements[case.name] for name, one in asked.items()}
+        verdicts = {name: None if one.verdict is None else one.verdict.scores for name, one in judgements.items()}
+        if any(verdicts.values()):
+            undecided = combine(verdicts, aspects_of(rubric, case.document), rule).open
+        else:  # its document may be the reason, and then has no aspects
+            undecided = {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
+        entries = {name: _entry(one) for name, one in judgements.items()}
+        responses[case.name] = JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
+    return responses
+
+
+def _entry(judgement: Judgement) -> JudgeEntry:
+    verdict = judgement.verdict
+    return JudgeEntry(
+        key=judgement.key,
+        scores=None if verdict is None else dict(verdict.scores),
+        reasons={} if verdict is None else dict(verdict.reasons),
+        unjudged=judgement.reason,
+        repaired=judgement.repaired,
+        prompt_tokens=judgement.prompt_tokens,
+        completion_tokens=judgement.completion_tokens,
+    )
+
+
 def rubric_facts(
     rubric: Rubric,
-    config: JudgeConfig,
     tasks: tuple[str, ...],
+    identities: Mapping[str, dict[str, Any]],
+    responses: Mapping[str, JudgedResponse],
     cases: Sequence[Case],
     asked: Mapping[str, Adjudication],
-    responses: Mapping[str, JudgedResponse],
+    *,
+    rule: Rule,
+    threshold: float,
     warnings: tuple[str, ...],
-    labels: Ratings | None,
+    agreement: AgreementReport | None = None,
 ) -> RubricFacts:
-    """The manifest's facts about a rubric, from each judge's adjudication and the panel's decisions on each case."""
-    identities = {
-        name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()
-    }
+    """The manifest's facts about judging under a rubric; ``identities`` are the judges'."""
     distinct = {(one.key, name): one for name, many in asked.items() for one in many.judgements.values()}.values()
     unjudged = Counter(_reason(asked, case) for case in cases if responses[case.name].open)
     return RubricFacts(
@@ -75,10 +122,10 @@ def rubric_facts(
         rubric_hash=rubric_hash(rubric),
         template_hash=template_hash(rubric.template),
         tasks=tasks,
-        judges=identities,
-        combine=config.combine,
-        judge_hash=_judge_hash(rubric, identities, config.combine),
-        threshold=config.threshold,
+        judges=dict(identities),
+        combine=rule,
+        judge_hash=_judge_hash(rubric, identities, rule),
+        threshold=threshold,
         asked=len(cases),
         judged=len(cases) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
@@ -87,22 +134,8 @@ def rubric_facts(
         prompt_tokens=sum(one.prompt_tokens for one in distinct),
         completion_tokens=sum(one.completion_tokens for one in distinct),
         warnings=warnings,
-        agreement=_agreement(rubric, cases, asked, labels),
+        agreement=agreement,
     )
-
-
-def family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
-    """A sentence for each judge of the family of the judged model, which may have several names.
-
-    Raises:
-        DataError: the user's table of families cannot be read.
-    """
-    table = None if config.families is None else read_families(config.families)
-    warnings = (
-        next(filter(None, (same_family(settings.model, name, table) for name in judged_names)), None)
-        for settings in config.judges.values()
-    )
-    return tuple(sorted(set(filter(None, warnings))))
 
 
 def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
@@ -126,8 +159,8 @@ def _kind(reason: str) -> str:
     return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
 
 
-def _agreement(
-    rubric: Rubric, cases: Sequence[Case], asked: Mapping[str, Adjudication], labels: Ratings | None
+def agreement_of(
+    rubric: Rubric, cases: Sequence[Case], asked: Mapping[str, Adjudication], labels: Ratings
 ) -> AgreementReport | None:
     """Agreement of the judges with each other and with human annotations; None for a single rater.
 
@@ -137,11 +170,34 @@ def _agreement(
         name: {case: verdict.scores for case, verdict in one.verdicts.items()} for name, one in asked.items()
     }
     first = {(case.task, case.sample.sample_id): case.name for case in cases if case.number == 0}
-    for rater, scores in (labels or {}).items():
+    for rater, scores in labels.items():
         name = rater if rater not in asked else f"{rater} (labels)"
         ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}
     clusters = {case.name: case.sample.cluster for case in cases}
     return agreement_report(rubric, ratings, clusters) if len(ratings) > 1 else None
+
+
+def with_verdicts(
+    samples: Mapping[str, list[Sample]],
+    responses: Mapping[str, JudgedResponse],
+    known: Mapping[str, RubricFacts],
+    facts: RubricFacts,
+) -> dict[str, list[Sample]]:
+    """``samples`` with the verdicts and scores of a rubric, in its tasks; ``known`` are the facts of other rubrics.
+
+    A response that is not judged has no verdict.
+    """
+    judged, rubric = dict(samples), facts.rubric.name
+    for task in facts.tasks:
+        renewed = []
+        for sample in samples[task]:
+            verdicts = tuple(
+                responses.get(case.name) or JudgedResponse(text=text_hash(case.text))
+                for case in _responses_of(task, sample)
+            )
+            renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}}))
+        judged[task] = with_judged_scores(load_spec(task), renewed, {**known, rubric: facts})
+    return judged
 
 
 def problems(
