@@ -1,8 +1,8 @@
 """Clipped n-gram matches of many text pairs at once, by sorting integers instead of counting tuples.
 
-An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. Prefixed by the number of
-the pair, and followed by the number of its earlier occurrences in the same text, every occurrence is a distinct
-integer, and the clipped matches of a pair are the integers of both its sides. The counts are exact.
+An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. With the number of the
+pair in front and the number of its earlier occurrences in the same text behind, every occurrence is a distinct integer,
+and the clipped matches of a pair are the integers of both its sides. The counts are exact.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Bleu(BatchMetric):
     counts. Without smoothing the score is 0 if an order has no match in the whole corpus, so BLEU of a single short
     sample says little.
 
-    One deliberate difference from ``sacrebleu.BLEU``: like HF ``evaluate``, it does not strip trailing white space before
-    tokenization (this matters only for texts that end in a hyphen and a line break).
+    One deliberate difference from ``sacrebleu.BLEU``: like HF ``evaluate``, it does not strip trailing white space
+    before tokenization (this matters only for texts that end in a hyphen and a line break).
     """
 
     name = "bleu"

@@ -17,9 +17,9 @@ BETA = 2
 class Chrf(BatchMetric):
     """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as in sacrebleu.
 
-    Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches, ``3 × (6 +
-    word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks are left out
-    of the average (sacrebleu's effective order); if none is left, as for an empty prediction, the score is 0.
+    Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches,
+    ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
+    are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
 
     The column "CHRF++" of Kvasir-VQA-x1's table 6 was made with word order 0, hence compares with ``chrf``.
 

@@ -14,8 +14,8 @@ from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, pa
 class Rouge(BatchMetric, MeanMetric):
     """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer.
 
-    The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in the fourth
-    digit. Tokens are runs of ``[a-z0-9]`` in the lower-cased text. A prediction or reference without a token scores 0.
+    The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in the
+    fourth digit. Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
 
     Args:
         name: ``rouge1``, ``rouge2`` or ``rougeL``.

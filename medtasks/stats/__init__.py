@@ -1,5 +1,4 @@
-"""Uncertainty of corpus scores: samples that come in clusters (images, patients), models compared on the same samples,
-rankings, and repeated runs."""
+"""Uncertainty of corpus scores: clustered samples (images, patients), paired comparisons, rankings, repeated runs."""
 
 from __future__ import annotations
 

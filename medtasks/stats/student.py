@@ -41,17 +41,17 @@ def student_interval(values: Sequence[float], confidence: float = 0.95) -> dict[
 def detectable_difference(
     standard_error: float, clusters: int, *, level: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """The smallest true difference that a comparison of so many clusters finds at ``level`` with chance ``power``.
+    """The minimum detectable difference: the smallest that ``clusters`` clusters show at ``level`` with chance ``power``.
 
     ``(t[1 - level/2] + t[power]) · standard_error`` with one degree of freedom less than clusters (Bloom 1995), in the
-    unit of the standard error: 3.26 standard errors of 8 clusters, 2.80 of very many. The sign-flip test finds it with
-    chance 0.76 to 0.81 from 7 clusters on and 0.63 of 6 (docs/statistics.md). With a difference's standard error
-    (`medtasks.stats.paired_difference`) it holds for these two models, clusters and samples; a comparison after Holm's
-    correction sees less (give it ``level`` divided by the number of comparisons for its first step).
+    unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
+    sign-flip test at that difference is 0.76 to 0.81 from 7 clusters on and 0.63 with 6 (docs/statistics.md). With the
+    standard error of a difference (`medtasks.stats.paired_difference`) it is valid for these two models, clusters and
+    samples. For the first step of Holm's correction, divide ``level`` by the number of comparisons.
 
     Returns:
-        None where no difference is found at that level, however large: the smallest p-value, ``2^(1 - clusters)``, is
-        above it.
+        None if no difference is significant at that level, however large: the smallest p-value, ``2^(1 - clusters)``,
+        is above it.
 
     Raises:
         UsageError: the standard error is negative or not finite, or level and power do not satisfy
