@@ -171,12 +171,12 @@ def responsiveness(stream: Stream) -> float:
     >>> responsiveness(Stream(rounds, query_time=0, expected_time=None, tolerance=1))  # 1 - (4 - 1) / 10
     0.7
     """
-    said, due = first_positive(stream), expected_time(stream)
+    responded, due = first_positive(stream), expected_time(stream)
     if due is None:
-        return float(said is None)
-    if said is None:
+        return float(responded is None)
+    if responded is None:
         return 0.0
-    excess = abs(said - due) - tolerance(stream)
+    excess = abs(responded - due) - tolerance(stream)
     if excess <= SAME_TIME:
         return 1.0
     length = horizon(stream)
@@ -196,10 +196,10 @@ def stability(stream: Stream) -> float | None:
 
 def false_alarm(stream: Stream) -> bool:
     """Whether a response was positive before t* - δ, or positive at all where there is no t* (beyond section 5.5)."""
-    said, due = first_positive(stream), expected_time(stream)
-    if said is None or due is None:
-        return said is not None
-    return said < due - tolerance(stream) - SAME_TIME
+    responded, due = first_positive(stream), expected_time(stream)
+    if responded is None or due is None:
+        return responded is not None
+    return responded < due - tolerance(stream) - SAME_TIME
 
 
 def missed(stream: Stream) -> bool | None:
@@ -211,8 +211,8 @@ def missed(stream: Stream) -> bool | None:
 
 def signed_delay(stream: Stream) -> float | None:
     """t̂ - t* in the item's unit of time, negative when early; None where either is missing (beyond section 5.5)."""
-    said, due = first_positive(stream), expected_time(stream)
-    return None if said is None or due is None else said - due
+    responded, due = first_positive(stream), expected_time(stream)
+    return None if responded is None or due is None else responded - due
 
 
 def content(stream: Stream) -> float | None:
@@ -241,6 +241,6 @@ def overall(content: Score, responsiveness: Score) -> Score:
     return CONTENT_WEIGHT * content + RESPONSIVENESS_WEIGHT * responsiveness
 
 
-def _share(found: Iterable[bool]) -> float | None:
-    flags = list(found)
+def _share(flags: Iterable[bool]) -> float | None:
+    flags = list(flags)
     return sum(flags) / len(flags) if flags else None

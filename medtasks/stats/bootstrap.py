@@ -63,9 +63,9 @@ def cluster_bootstrap(
     resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
     its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron 1979 for percentiles.
 
-    The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their sums
-    are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the number
-    of clusters, resamples and seed alone, so scores of several models can be paired: `joint_resamples`.
+    The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their
+    sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
+    number of clusters, resamples and seed alone, so scores of several models can be paired: `joint_resamples`.
 
     Args:
         statistics: ``(n, width)``.
@@ -268,9 +268,9 @@ def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, in
 def _products(drawn: Array, table: Array) -> Array:
     """``drawn @ table``, the same on every machine.
 
-    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum, whose
-    order of summation does not depend on the number of threads, but changes if there is a single column, or if rows are
-    not contiguous.
+    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum; its
+    order of summation does not depend on the number of threads, but it does on whether there is a single column, and
+    on whether rows are contiguous.
     """
     found = np.empty((len(drawn), table.shape[1]))
     whole = whole_columns(table)

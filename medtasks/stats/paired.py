@@ -72,12 +72,13 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
 def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence: float = 0.95) -> PairedDifference:
     """Whether two models differ in a corpus score, on the same samples in the same clusters.
 
-    *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of the
-    cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
+    *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
+    the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
     second's, with all other clusters held at the average of the two models. Swaps leave that average unchanged, so the
-    sign-flip test of the sum (`medtasks.stats.sign_flip_p`) is exact for every score of summed statistics, BLEU and chrF
-    as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's contribution
-    is its difference divided by the number of items; in general their sum is the difference up to terms of third order.
+    sign-flip test of the sum (`medtasks.stats.sign_flip_p`) is exact for every score of summed statistics, BLEU and
+    chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
+    contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
+    third order.
     For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). With up to
     15 unequal clusters, Student's t with a clustered standard error tells equal models apart in 6 to 9 of 100
     comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.

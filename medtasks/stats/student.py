@@ -41,7 +41,7 @@ def student_interval(values: Sequence[float], confidence: float = 0.95) -> dict[
 def detectable_difference(
     standard_error: float, clusters: int, *, level: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """The minimum detectable difference: the smallest that ``clusters`` clusters show at ``level`` with chance ``power``.
+    """The minimum detectable difference: the smallest true one found at ``level`` with probability ``power``.
 
     ``(t[1 - level/2] + t[power]) · standard_error`` with one degree of freedom less than clusters (Bloom 1995), in the
     unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
