@@ -111,10 +111,13 @@ def mean_statistics(value: float) -> Array:
 
 @functools.cache  # every score has a signature
 def package_version(package: str) -> str:
-    """The installed version of a distribution, for signatures."""
-    from importlib.metadata import version
+    """The installed version of a distribution, for signatures; ``absent`` without one."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version(package)
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def sign(name: str, **choices: Any) -> str:

@@ -71,7 +71,7 @@ class Meteor(BatchMetric, MeanMetric):
         Raises:
             MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
-        wordnet.located()  # an absent dictionary is an error even for pairs that would not look a word up
+        wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
         score = _nltk_scorer()
         sides = zip(*tokens_of(pairs, word_tokens), strict=True)
         return mean_table([score(reference, prediction) for prediction, reference in sides])

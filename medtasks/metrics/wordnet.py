@@ -1,9 +1,7 @@
 """WordNet 3.0 from wherever this machine has it, without a network: NLTK's data, or a dictionary directory.
 
-NLTK's own download is used as it is. Debian's packages (and any other dictionary, whose directory is named by the
-environment variable ``MEDTASKS_WORDNET``) lack NLTK's ``lexnames`` table and lie outside the directories that NLTK
-reads, so they are copied once into the user's cache as an NLTK-readable ``corpora/wordnet``. They are copied because
-NLTK refuses links that leave a corpus directory.
+NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``): they lack its
+``lexnames`` table and are outside the directories that it reads. So its files are opened here.
 """
 
 from __future__ import annotations
@@ -13,29 +11,22 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import threading
 import warnings
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from medtasks.cache import cache_root
-from medtasks.files import temporary_beside
 from medtasks.metrics.base import MetricUnavailableError
 
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
-FIX = "run `python -m nltk.downloader wordnet`, or `apt-get install wordnet-base wordnet-sense-index`"
+FIX = "run `python -m nltk.downloader wordnet`, or `apt-get install wordnet-base`"
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
-FILES = (
-    "cntlist.rev",
-    "index.sense",
-    *(f"{kind}.{part}" for kind in ("data", "index") for part in PARTS_OF_SPEECH),
-    *(f"{part}.exc" for part in PARTS_OF_SPEECH),
-)
+FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
 
 # The 45 lexicographer files in the order of their numbers: lexnames(5WN)
 NOUN_TOPICS = """Tops act animal artifact attribute body cognition communication event feeling food group
@@ -51,42 +42,30 @@ LEXICOGRAPHER_FILES = (
 )
 CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 
-_lock = threading.RLock()
-_adopted_data: set[str] = set()
+_lock = threading.Lock()
 
 
 def unavailable() -> str | None:
-    """Why there is no WordNet 3.0 here, with the commands that fix it; None where there is one."""
+    """Why there is no WordNet 3.0 here, with the commands that fix it; None if there is one."""
     try:
-        located()
+        corpus()
     except MetricUnavailableError as error:
         return str(error)
     return None
 
 
 def corpus() -> Any:
-    """An NLTK path pointer to a complete ``corpora/wordnet`` of version 3.0.
+    """The directory of WordNet 3.0, or NLTK's path pointer to it.
 
     Searched in this order: the directory named by ``MEDTASKS_WORDNET``, NLTK's data (unpacked or zip), Debian's
-    packages.
+    packages. It is searched once per value of the variable, so scoring does not touch the disk.
 
     Raises:
-        MetricUnavailableError: there is none, it is incomplete, of another version, or the cache cannot be
-            written.
+        MetricUnavailableError: there is none, it is incomplete, or of another version.
     """
-    with _lock:
-        named = os.environ.get(VARIABLE)
-        if named:
-            found, origin = _adopted(Path(named)), f"{VARIABLE}={named}"
-        elif (found := _nltk_corpus()) is not None:
-            origin = str(found)
-        elif DEBIAN_DIRECTORY.is_dir():
-            found, origin = _adopted(DEBIAN_DIRECTORY), str(DEBIAN_DIRECTORY)
-        else:
-            raise MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
-        version = _version(found)
-    if version != VERSION:
-        raise MetricUnavailableError(f"{origin} holds WordNet {version}, expected {VERSION}; {FIX}")
+    found = _found(os.environ.get(VARIABLE))
+    if isinstance(found, MetricUnavailableError):
+        raise MetricUnavailableError(str(found))
     return found
 
 
@@ -98,7 +77,7 @@ def synonyms(word: str) -> frozenset[str]:
     Raises:
         MetricUnavailableError: see `corpus`.
     """
-    return _synonyms(located(), word)
+    return _synonyms(corpus(), word)
 
 
 def fingerprint() -> str:
@@ -106,127 +85,87 @@ def fingerprint() -> str:
 
     Glosses, byte offsets and packaging do not count, so two copies that score alike have one fingerprint.
     """
-    return _fingerprint(located())
-
-
-def located() -> Any:
-    """`corpus`, searched for once per value of the variable: scoring does not touch the disk."""
-    pointer = _resolved(os.environ.get(VARIABLE))
-    if isinstance(pointer, MetricUnavailableError):
-        raise MetricUnavailableError(str(pointer))
-    return pointer
+    return _fingerprint(corpus())
 
 
 @cache
-def _resolved(_named: str | None) -> Any:
-    try:
-        return corpus()
-    except MetricUnavailableError as error:
-        return error
+def _found(named: str | None) -> Any:
+    """`corpus`, or the error."""
+    found: Any = Path(named) if named else _nltk_corpus() or DEBIAN_DIRECTORY
+    if not named and isinstance(found, Path) and not found.is_dir():
+        return MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
+    missing = [name for name in FILES if not (found / name).is_file()] if isinstance(found, Path) else []
+    if missing:
+        return MetricUnavailableError(f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}")
+    with _text(found, "data.adj") as lines:
+        match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
+    version = match[1] if match else "of unknown version"
+    if version != VERSION:
+        origin = f"{VARIABLE}={named}" if named else found
+        return MetricUnavailableError(f"{origin} holds WordNet {version}, expected {VERSION}; {FIX}")
+    return found
+
+
+def _nltk_corpus() -> Any:
+    """NLTK's own installed corpus as a path pointer, or None."""
+    import nltk
+
+    for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
+        with contextlib.suppress(LookupError):
+            return nltk.data.find(resource)
+    return None
 
 
 @lru_cache(maxsize=2**17)
-def _synonyms(pointer: Any, word: str) -> frozenset[str]:
+def _synonyms(corpus: Any, word: str) -> frozenset[str]:
     with _lock:
-        synsets = _reader(pointer).synsets(word)
+        synsets = _reader(corpus).synsets(word)
         return frozenset(name for synset in synsets for name in synset.lemma_names() if "_" not in name)
 
 
 @cache
-def _reader(pointer: Any) -> Any:
+def _reader(corpus: Any) -> Any:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import PathPointer
+
+    class Root(PathPointer):  # type: ignore[misc]
+        """NLTK requires a root, which is not used."""
+
+        open = file_size = join = None
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]
         """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
         text files, which are several times faster than NLTK's."""
 
         def open(self, file: str) -> TextIO:
-            return _text(pointer, file)
+            return io.StringIO(lexnames()) if file == "lexnames" else _text(corpus, file)
 
         def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
             return None
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "multilingual functions are not available": none is used
-        return Reader(pointer, None)
+        return Reader(Root(), None)
 
 
 @cache
-def _fingerprint(pointer: Any) -> str:
+def _fingerprint(corpus: Any) -> str:
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
         synsets = []
-        for line in _text(pointer, f"data.{part}"):
+        for line in _text(corpus, f"data.{part}"):
             if not line.startswith(" "):
                 fields = line.split("|", 1)[0].split()
                 synsets.append(" ".join([fields[2], *sorted(fields[4 : 4 + 2 * int(fields[3], 16) : 2])]))
-        irregular = [line.strip() for line in _text(pointer, f"{part}.exc")]
+        irregular = [line.strip() for line in _text(corpus, f"{part}.exc")]
         digest.update("\n".join([part, *sorted(synsets), *sorted(irregular)]).encode())
     return digest.hexdigest()[:8]
 
 
 def _text(corpus: Any, name: str) -> TextIO:
     """A file of the dictionary, in a directory or an archive."""
-    return io.TextIOWrapper(corpus.join(name).open(), encoding="utf-8")
-
-
-def _nltk_corpus() -> Any:
-    """NLTK's own installed corpus as a path pointer, or None (the copies made here do not count as such)."""
-    import nltk
-
-    directories = [path for path in nltk.data.path if str(path) not in _adopted_data]
-    for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
-        with contextlib.suppress(LookupError):
-            return nltk.data.find(resource, paths=directories)
-    return None
-
-
-def _version(corpus: Any) -> str:
-    with corpus.join("data.adj").open("utf8") as lines:
-        head = "".join(line for _, line in zip(range(40), lines, strict=False))
-    match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", head)
-    return match[1] if match else "of unknown version"
-
-
-def _adopted(directory: Path) -> Any:
-    """A pointer to the NLTK-readable copy of a dictionary, made once and registered with NLTK."""
-    import nltk
-
-    missing = [name for name in FILES if not (directory / name).is_file()]
-    if missing:
-        raise MetricUnavailableError(
-            f"{directory} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
-        )
-    facts = [(name, (directory / name).stat().st_size, (directory / name).stat().st_mtime_ns) for name in FILES]
-    key = hashlib.sha256(repr((str(directory.resolve()), facts)).encode()).hexdigest()[:12]
-    data = cache_root() / "nltk_data" / key
-    target = data / "corpora" / "wordnet"
-    try:
-        if not target.is_dir():
-            _copy(directory, target)
-    except OSError as error:
-        raise MetricUnavailableError(
-            f"WordNet could not be copied from {directory} to {target} ({error.strerror}); "
-            "make that directory writable or point MEDTASKS_CACHE at one that is"
-        ) from error
-    if str(data) not in nltk.data.path:
-        nltk.data.path.append(str(data))  # last, so that it never hides a corpus of the user's
-        _adopted_data.add(str(data))
-    return nltk.data.FileSystemPathPointer(str(target))
-
-
-def _copy(directory: Path, target: Path) -> None:
-    """Fill a fresh directory beside the target and rename it, so that a reader sees all files or none."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_beside(target) as fresh:
-        for name in FILES:
-            shutil.copyfile(directory / name, fresh / name)
-        (fresh / "lexnames").write_text(lexnames(), encoding="ascii")
-        try:
-            fresh.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process was first, with the same files
-                raise
+    stream = (corpus / name).open("rb") if isinstance(corpus, Path) else corpus.join(name).open()
+    return io.TextIOWrapper(stream, encoding="utf-8")
 
 
 def lexnames() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.errors import MedtasksError
-from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics, package_version
+from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
@@ -120,16 +120,6 @@ class LearnedMetric(MeanMetric):
             self._loaded = None  # frees the memory of the previous one
             self._loaded = (key, self._load(checkpoint))
         return self._loaded[1]
-
-
-def installed_version(package: str) -> str:
-    """The version of a distribution, ``absent`` without one."""
-    from importlib.metadata import PackageNotFoundError
-
-    try:
-        return package_version(package)
-    except PackageNotFoundError:
-        return "absent"
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
