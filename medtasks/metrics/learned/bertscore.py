@@ -81,7 +81,7 @@ class BertScore(LearnedMetric):
             raise UsageError(f"{self.model} is an encoder with a decoder, expected an encoder such as roberta-large")
         layers = config.num_hidden_layers
         if not 1 <= self.layer <= layers:
-            raise UsageError(f"layer is {self.layer}, but {self.model} has layers 1 to {layers}")
+            raise UsageError(f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}")
         config.num_hidden_layers = self.layer  # the layers above are never needed
         model = load_weights(AutoModel, config, checkpoint, optional="pooler")
         tokenizer = _tokenizer(checkpoint, config)
