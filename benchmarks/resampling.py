@@ -20,7 +20,7 @@ from lexical_scoring import Row, generate
 from medtasks.leaderboard.board import BoardColumn
 from medtasks.leaderboard.rankings import rank_models
 
-from medtasks.metrics import LEXICAL, aggregate, get_metric, lexical_statistics
+from medtasks.metrics import LEXICAL, corpus_score, get_metric, lexical_statistics
 from medtasks.metrics.base import Array
 from medtasks.stats import cluster_bootstrap, joint_resamples
 
@@ -46,7 +46,7 @@ def scored_anew(rows: list[Row], chosen: list[int]) -> dict[str, float]:
     """Every metric's corpus score of the chosen rows, from their texts."""
     texts = [[getattr(rows[row], side) for row in chosen] for side in ("prediction", "reference")]
     tables, _ = lexical_statistics(texts[0], texts[1])
-    return {name: aggregate(get_metric(name), table).overall.score for name, table in tables.items()}
+    return {name: corpus_score(get_metric(name), table) for name, table in tables.items()}
 
 
 def timed_ranking(metric: str, tables: dict[str, Array], clusters: list[str], resamples: int) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.metrics import LEXICAL, MetricUnavailableError, aggregate, get_metric, lexical_statistics
+from medtasks.metrics import LEXICAL, MetricUnavailableError, corpus_score, get_metric, lexical_statistics
 from medtasks.metrics.base import Array, Metric
 
 
@@ -80,8 +80,8 @@ def pending_value(cluster: str) -> dict[str, Any]:
     return {"cluster": cluster, "pending": True}
 
 
-def _corpus_score(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    def corpus_score(values: Sequence[Mapping[str, Any]]) -> float | str:
+def _aggregation(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+    def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
         reasons = {value["unavailable"] for value in values if "unavailable" in value}
         if reasons:
             return f"not computed, because {min(reasons)}"
@@ -89,27 +89,27 @@ def _corpus_score(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float 
         if pending:
             return f"not computed, because {pending} of {len(values)} samples await a judge"
         statistics = np.array([value["statistics"] for value in values], dtype=np.float64)
-        return aggregate(get_metric(metric), statistics).overall.score
+        return corpus_score(get_metric(metric), statistics)
 
-    corpus_score.__name__ = corpus_score.__qualname__ = metric
-    return corpus_score
+    aggregation.__name__ = aggregation.__qualname__ = metric
+    return aggregation
 
 
-rouge1 = _corpus_score("rouge1")
-rouge2 = _corpus_score("rouge2")
-rougeL = _corpus_score("rougeL")
-meteor = _corpus_score("meteor")
-chrf = _corpus_score("chrf")
-chrf_plus_plus = _corpus_score("chrf++")
-bleu = _corpus_score("bleu")
-exact_match = _corpus_score("exact_match")
-accuracy = _corpus_score("accuracy")
-cider = _corpus_score("cider")
-open_total = _corpus_score("open_total")
+rouge1 = _aggregation("rouge1")
+rouge2 = _aggregation("rouge2")
+rougeL = _aggregation("rougeL")
+meteor = _aggregation("meteor")
+chrf = _aggregation("chrf")
+chrf_plus_plus = _aggregation("chrf++")
+bleu = _aggregation("bleu")
+exact_match = _aggregation("exact_match")
+accuracy = _aggregation("accuracy")
+cider = _aggregation("cider")
+open_total = _aggregation("open_total")
 
 
 def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
     """The aggregation of any other metric of that name, such as another package's, for ``!function`` in a task file."""
     if name.startswith("_"):
         raise AttributeError(name)
-    return _corpus_score(name)
+    return _aggregation(name)

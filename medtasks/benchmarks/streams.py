@@ -13,7 +13,7 @@ from medtasks.metrics import (
     ITEM_METRICS,
     Stream,
     StreamRound,
-    aggregate,
+    corpus_score,
     get_metric,
     streaming,
 )
@@ -150,7 +150,7 @@ def _value(name: str, low: float | None, high: float | None, judge: str | None =
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
     """Aggregation for ``metric_list``: the metric over the items that the gathered turns make up."""
 
-    def corpus_score(values: Sequence[Mapping[str, Any]]) -> float | str:
+    def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
         groups: dict[str, list[Turn]] = {}
         for value in values:
             turn = Turn(**value["turn"])
@@ -164,11 +164,11 @@ def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str
             why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
             return f"not computed, because {why}"
         statistics = np.array([item.statistics for item in items], dtype=np.float64)
-        score = aggregate(get_metric(name), statistics).overall.score
+        score = corpus_score(get_metric(name), statistics)
         return "not computed, because it applies to no item here" if np.isnan(score) else score
 
-    corpus_score.__name__ = corpus_score.__qualname__ = name
-    return corpus_score
+    aggregation.__name__ = aggregation.__qualname__ = name
+    return aggregation
 
 
 content = item_score("content")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.config import JudgeConfig
     from medtasks.judge.settings import JudgeSettings
-    from medtasks.results.adjudication import Judged, Progress
+    from medtasks.results.judging import Judged, Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -70,10 +70,10 @@ def judge(
     from medtasks.harness.numbers import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
-    from medtasks.results.adjudication import judge_run
     from medtasks.results.find import one_run
     from medtasks.results.folder import read_run, replace_run
     from medtasks.results.judge_report import report_lines
+    from medtasks.results.judging import judge_run
     from medtasks.results.summary import summary
 
     if export is not None and export.exists() and not _is_export(export):
@@ -102,7 +102,7 @@ def judge(
         run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
     if export is not None:
         _export(judged, config, export)
-    if judged.spent:
+    if judged.succeeded:
         replace_run(results, run)
         renewed = renew_numbers(results, run)
         write(summary(run, results))
@@ -132,14 +132,14 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
     from medtasks.files import replaced
     from medtasks.judge.config import default_store
     from medtasks.judge.store import VerdictStore
-    from medtasks.results.adjudication import exported
+    from medtasks.results.judge_report import exported_lines
 
     with (
         VerdictStore(config.store or default_store()) as store,
         replaced(path) as partial,
         partial.open("w", encoding="utf-8") as stream,
     ):
-        lines = sum(stream.write(line + "\n") > 0 for line in exported(judged, store))
+        lines = sum(stream.write(line + "\n") > 0 for line in exported_lines(judged, store))
     write(f"  {lines:,} judged or unjudged responses exported: {path}")
 
 

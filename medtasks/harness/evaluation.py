@@ -434,8 +434,8 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
     """Verdicts for a run's samples."""
-    from medtasks.results.adjudication import judge_all, model_names, wanted_rubrics
     from medtasks.results.judge_report import PlainProgress, report_lines
+    from medtasks.results.judging import judge_all, model_names
     from medtasks.results.run import data_facts
     from medtasks.spec import load_spec
 
@@ -446,13 +446,12 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], liv
         print(f"medtasks: judging during inference stopped: {live.reason}", flush=True)
     judged = judge_all(
         samples,
-        wanted_rubrics(samples, config.rubrics),
         config,
         judged_names=model_names(model, {"model_args": asked.get("model_args")}),
         fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
         progress=PlainProgress(),
     )
-    if judged.error is not None and not judged.spent:
+    if judged.error is not None and not judged.succeeded:
         raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)
     return judged.samples, judged.facts

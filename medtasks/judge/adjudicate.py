@@ -144,9 +144,9 @@ class _Run:
             reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-                asked = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
-                said = {"role": "assistant", "content": answer.answer}
-                reading = await self._ask(case, case.key + REPAIR, said, {"role": "user", "content": asked})
+                repair = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
+                previous = {"role": "assistant", "content": answer.answer}
+                reading = await self._ask(case, case.key + REPAIR, previous, {"role": "user", "content": repair})
             verdict = reading if isinstance(reading, Verdict) else None
             reason = None if verdict else INVALID if reading else REFUSED
         except _Unanswered as failure:
@@ -195,24 +195,24 @@ class _Run:
         return reading if written else self._stored_reading(case)
 
     def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
-        """The latest stored answer, parsed again: anybody may write the file, and the parser may improve.
+        """The latest stored answer, parsed again, because anybody may write the file and the parser may improve.
 
         Raises:
             DataError: it was stored as a verdict, but is not one under this rubric.
         """
-        held = case.answers[-1]
-        if held.parsed is None and held.reason == REFUSED:
+        stored = case.answers[-1]
+        if stored.parsed is None and stored.reason == REFUSED:
             return None
-        reading = parse_verdict(held.answer, self._rubric, case.document)
-        if held.parsed is None and isinstance(reading, Verdict):
+        reading = parse_verdict(stored.answer, self._rubric, case.document)
+        if stored.parsed is None and isinstance(reading, Verdict):
             case.answers.pop()
-            return self._put(case, replace(held, parsed=_as_json(reading), reason=None), reading)
-        if held.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != held.parsed):
-            reading = parse_verdict(json.dumps(held.parsed), self._rubric, case.document)
+            return self._put(case, replace(stored, parsed=_as_json(reading), reason=None), reading)
+        if stored.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != stored.parsed):
+            reading = parse_verdict(json.dumps(stored.parsed), self._rubric, case.document)
             if not isinstance(reading, Verdict):
                 raise DataError(
-                    f"{self._store.path}: verdict {held.key[:16]} is not valid under rubric {self._rubric.name}; move "
-                    "the store away to ask again."
+                    f"{self._store.path}: verdict {stored.key[:16]} is not valid under rubric {self._rubric.name}; "
+                    "move the store away to ask again."
                 )
         return reading
 

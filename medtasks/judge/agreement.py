@@ -9,7 +9,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.errors import UsageError
 from medtasks.judge.scales import Aspect, Rubric
 from medtasks.stats.agreement import (
     Agreement,
@@ -37,7 +36,7 @@ class _Frozen(BaseModel):
 
 
 class Coefficient(_Frozen):
-    """One measure of agreement: ``value`` and its interval, None where undefined, with the reason."""
+    """One measure of agreement: ``value`` and its interval, or None and the ``reason``."""
 
     value: float | None
     low: float | None
@@ -49,8 +48,8 @@ class Coefficient(_Frozen):
 class PairAgreement(_Frozen):
     """Two raters on the ``units`` that both rated.
 
-    ``raw`` is the share of units with the same score, ``kappa`` Cohen's. ``quadratic`` (kappa with quadratic weights)
-    and ``spearman`` are there for scales of more than two scores.
+    ``raw`` is the share of units with the same score, ``kappa`` Cohen's. Only scales of more than two scores have
+    ``quadratic`` (kappa with quadratic weights) and ``spearman``.
     """
 
     first: str
@@ -63,10 +62,10 @@ class PairAgreement(_Frozen):
 
 
 class AspectAgreement(_Frozen):
-    """All raters on one aspect; ``aspect`` is None where every aspect of every sample is an item of its own.
+    """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is an item of its own.
 
-    ``fleiss`` is taken over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at least
-    two did.
+    ``fleiss`` is computed over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at
+    least two rated.
     """
 
     aspect: str | None
@@ -97,24 +96,17 @@ def agreement_report(
 ) -> AgreementReport:
     """Agreement of two or more raters under ``rubric``; neither their order nor that of the units matters.
 
-    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), of those that hold a unit that enters.
+    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), among those with a rated unit.
     Scores of 0 and 1 are nominal, longer scales ordinal.
 
     Args:
         rubric: what the raters judged.
-        ratings: rater to unit to aspect to score; anything may be missing.
-        clusters: unit to cluster (image, patient, video).
+        ratings: rater to unit to aspect to score within the rubric's scales; anything may be missing.
+        clusters: of every unit (image, patient, video).
         resamples: number of resamples, at least 1.
-
-    Raises:
-        UsageError: fewer than two raters, a unit without cluster, a score outside the rubric's scales.
     """
     raters = tuple(sorted(ratings))
-    if len(raters) < 2:
-        raise UsageError(f"found {len(raters)} rater{'s' * (len(raters) != 1)}, agreement needs at least 2; add one.")
     aspects = _aspects(rubric, ratings)
-    for rater in raters:
-        _check(rubric, aspects, rater, ratings[rater], clusters)
     items = {name: _items(ratings, raters, clusters, name) for name in aspects}
     pooled = None
     if rubric.aspects_from is not None:
@@ -130,25 +122,11 @@ def agreement_report(
 
 
 def _aspects(rubric: Rubric, ratings: Mapping[str, Scores]) -> dict[str, Aspect]:
-    """The rubric's aspects, or where samples name them those that were rated, sorted."""
+    """The rubric's aspects; if samples name them, those that were rated, sorted."""
     if rubric.aspects_from is None:
         return {aspect.name: aspect for aspect in rubric.aspects}
     rated = {name for scores in ratings.values() for given in scores.values() for name in given}
     return {name: Aspect(name=name) for name in sorted(rated)}
-
-
-def _check(
-    rubric: Rubric, aspects: Mapping[str, Aspect], rater: str, scores: Scores, clusters: Mapping[str, str]
-) -> None:
-    for unit, given in scores.items():
-        if unit not in clusters:
-            raise UsageError(f"unit {unit!r}, rated by {rater}, has no cluster, expected one for each unit; add it.")
-        for name, score in given.items():
-            if name not in aspects or not aspects[name].minimum <= score <= aspects[name].maximum:
-                raise UsageError(
-                    f"{rater} rated {name!r} of unit {unit!r} as {score!r}, which is not a score of rubric "
-                    f"{rubric.name}; compare ratings under one rubric."
-                )
 
 
 def _items(
@@ -178,12 +156,12 @@ def _pair(
     raters: Sequence[str], pair: tuple[int, int], binary: bool, items: Sequence[_Item], resamples: int
 ) -> PairAgreement:
     common = _rated_by(items, pair)
-    found = {
+    measures = {
         name: _coefficient(statistic, common, resamples, "both")
-        for name, statistic in _OF_PAIRS.items()
+        for name, statistic in _PAIR_STATISTICS.items()
         if not (binary and name in ("quadratic", "spearman"))
     }
-    return PairAgreement(first=raters[pair[0]], second=raters[pair[1]], units=len(common), **found)
+    return PairAgreement(first=raters[pair[0]], second=raters[pair[1]], units=len(common), **measures)
 
 
 def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
@@ -193,7 +171,7 @@ def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
 
 
 def _unordered(items: Sequence[_Item]) -> list[_Item]:
-    """Items for a measure that does not ask who gave which score: fewer distinct ones, which is less work."""
+    """Items for a measure that ignores who gave which score: fewer are distinct, which is faster."""
     return [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
 
 
@@ -204,10 +182,7 @@ def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, w
     clusters = [cluster for cluster, _ in items]
     ratings = list(zip(*(scores for _, scores in items), strict=True))
     found = agreement_interval(ratings, statistic, clusters, resamples, CONFIDENCE, SEED)
-    value = found.value
-    if len(set(clusters)) < 2:  # no interval then, but a value
-        value = statistic(ratings, counts=[1] * len(items)).value
-    return Coefficient(value=value, low=found.low, high=found.high, units=len(items), reason=found.reason)
+    return Coefficient(value=found.value, low=found.low, high=found.high, units=len(items), reason=found.reason)
 
 
 def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
@@ -217,20 +192,19 @@ def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
     return Agreement(same / items, None, None, items)
 
 
-_OF_PAIRS: Mapping[str, Statistic] = {
+_PAIR_STATISTICS: Mapping[str, Statistic] = {
     "raw": _raw,
-    "kappa": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], counts=counts),
-    "quadratic": lambda ratings, *, counts: cohen_kappa(ratings[0], ratings[1], "quadratic", counts=counts),
-    "spearman": lambda ratings, *, counts: spearman(ratings[0], ratings[1], counts=counts),
+    "kappa": lambda ratings, *, counts: cohen_kappa(*ratings, counts=counts),
+    "quadratic": lambda ratings, *, counts: cohen_kappa(*ratings, quadratic=True, counts=counts),
+    "spearman": lambda ratings, *, counts: spearman(*ratings, counts=counts),
 }
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     """The report as strings, a row per measure, for a table with `COLUMNS`."""
-    parts = [*([report.pooled] if report.pooled else []), *report.aspects]
     return [
         _row(part.aspect or "(pooled)", raters, measure, found)
-        for part in parts
+        for part in [*filter(None, [report.pooled]), *report.aspects]
         for raters, measure, found in _measures(part)
         if found is not None
     ]

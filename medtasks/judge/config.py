@@ -119,5 +119,5 @@ def _file(path: Path) -> dict[str, Any]:
             f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
         ) from None
     if not isinstance(content, Mapping):
-        raise UsageError(f"{path}: holds {type(content).__name__}, expected a mapping with base_url and model.")
+        raise UsageError(f"{path}: found {type(content).__name__}, expected a mapping with base_url and model.")
     return dict(content)

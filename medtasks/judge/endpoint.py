@@ -26,7 +26,7 @@ LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
 MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
-SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which are in ordinary words
+SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
@@ -121,8 +121,8 @@ class Endpoint:
         return replace(self._setback(f"http {status}", detail, again=again), status=status, wait=wait)
 
     def _setback(self, kind: str, detail: object, *, again: bool) -> Setback:
-        said = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__
-        return Setback(f"{kind}: {said}"[:LONGEST_REASON], again)
+        text = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__
+        return Setback(f"{kind}: {text}"[:LONGEST_REASON], again)
 
     def _redacted(self, text: str) -> str:
         key = self._key
@@ -204,9 +204,9 @@ def _problem(text: str) -> str:
     with contextlib.suppress(ValueError, RecursionError):
         document = json.loads(text)
         error = document.get("error", document) if isinstance(document, dict) else None
-        said = error.get("message") if isinstance(error, dict) else error
+        message = error.get("message") if isinstance(error, dict) else error
         # encoded again: escapes in the original might hide the key
-        return said if isinstance(said, str) and said.strip() else json.dumps(document, ensure_ascii=False)
+        return message if isinstance(message, str) and message.strip() else json.dumps(document, ensure_ascii=False)
     return text.strip() or "the answer is empty"
 
 

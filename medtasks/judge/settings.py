@@ -108,7 +108,9 @@ class JudgeSettings(BaseModel):
         if not key:
             return None
         if not (key.isascii() and key.isprintable() and " " not in key):
-            raise UsageError(f"the environment variable {self.api_key_env} holds no API key: expected printable ASCII")
+            raise UsageError(
+                f"the environment variable {self.api_key_env} does not have an API key: expected printable ASCII"
+            )
         return key
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:

@@ -1,4 +1,4 @@
-"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is asked for twice."""
+"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is requested twice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class StoredVerdict:
 class VerdictStore:
     """Verdict per key, in the SQLite file ``path`` (created if missing).
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it had put.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it stored.
     Several processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of
     its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
 
@@ -88,13 +88,13 @@ class VerdictStore:
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
         """The stored verdicts of ``keys``, in their order; keys without one are left out."""
-        found = {}
+        stored = {}
         with self._errors_named():
             for key in keys:
                 row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
                 if row is not None:
-                    found[key] = self._verdict(row)
-        return found
+                    stored[key] = self._verdict(row)
+        return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
         """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
@@ -187,9 +187,9 @@ def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int
         document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
     except (TypeError, ValueError) as error:
         raise UsageError(f"the verdict of {one.key} is not valid JSON ({error}); store what was validated") from None
-    because = None if one.reason is None else well_formed(one.reason)
+    reason = None if one.reason is None else well_formed(one.reason)
     prompt, answer = well_formed(one.prompt), well_formed(one.answer)
-    return one.key, prompt, answer, document, because, one.prompt_tokens, one.completion_tokens
+    return one.key, prompt, answer, document, reason, one.prompt_tokens, one.completion_tokens
 
 
 def _digest(row: tuple[Any, ...]) -> bytes:

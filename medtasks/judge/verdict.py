@@ -58,25 +58,25 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     if not text.strip():
         return Invalid("it is empty")
     try:
-        readings = [_validated(found, aspects) for found in _objects(text)]
+        readings = [_validated(answer, aspects) for answer in _objects(text)]
     except _Refused as error:
         return Invalid(str(error))
     verdicts = [reading for reading in readings if isinstance(reading, Verdict)]
     if not verdicts:
-        return readings[0] if readings else Invalid("it holds no complete JSON object")
+        return readings[0] if readings else Invalid("it has no complete JSON object")
     if any(verdict.scores != verdicts[0].scores for verdict in verdicts):
-        return Invalid("it holds several verdicts that differ")
+        return Invalid("it has several verdicts that differ")
     return verdicts[0]
 
 
-def _validated(found: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
+def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
     scores: dict[str, int] = {}
     reasons: dict[str, str] = {}
-    extra = len(found.keys() - {aspect.name for aspect in aspects})
+    extra = len(answer.keys() - {aspect.name for aspect in aspects})
     for aspect in aspects:
-        if aspect.name not in found:
+        if aspect.name not in answer:
             return Invalid(f"aspect {aspect.name!r} is missing")
-        value = found[aspect.name]
+        value = answer[aspect.name]
         if isinstance(value, dict):
             reason = value.get("reason")
             if isinstance(reason, str):
@@ -112,10 +112,10 @@ def _storable(text: str) -> str:
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    """The JSON objects of ``text``: the whole of it, or those outside all other braces.
+    """The JSON objects of ``text``: the whole text, or those outside all other braces.
 
     Raises:
-        _Refused: it holds what no verdict does: a duplicate key, NaN, very deep nesting.
+        _Refused: it has what no verdict has: a duplicate key, NaN, very deep nesting.
     """
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
@@ -139,7 +139,7 @@ def _embedded(text: str) -> Iterator[dict[str, Any]]:
         if unclosed == 0:
             tried += 1
             if tried > MOST_OBJECTS:
-                raise _Refused(f"it holds more than {MOST_OBJECTS} objects")
+                raise _Refused(f"it has more than {MOST_OBJECTS} objects")
             if found := _decoded(text, brace.start()):
                 yield found[0]
                 position = found[1]
@@ -172,7 +172,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise _Refused(f"it holds {name}, which is not JSON")
+    raise _Refused(f"it has {name}, which is not JSON")
 
 
 # strict=False: judges write line breaks into their reasons
@@ -182,7 +182,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
     """One sentence that asks the judge again after its answer ``text`` was ``invalid``.
 
-    It does not quote the answer, which may repeat what the judged response said.
+    It does not quote the answer, which may repeat the judged response.
     """
     return (
         f"Your answer of {len(text):,} characters cannot be used because {invalid.reason}; judge again and answer with "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medtasks.metrics import streaming
 from medtasks.metrics.accuracy import Accuracy
-from medtasks.metrics.aggregate import Aggregate, GroupScore, aggregate, totals
+from medtasks.metrics.aggregate import corpus_score, totals
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError
 from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.bleu import Bleu
@@ -24,12 +24,10 @@ __all__ = [
     "LEXICAL",
     "OVERALL_TABLE4",
     "Accuracy",
-    "Aggregate",
     "Bleu",
     "Chrf",
     "DimensionMean",
     "ExactMatch",
-    "GroupScore",
     "ItemMetric",
     "JudgedMean",
     "MeanMetric",
@@ -40,7 +38,7 @@ __all__ = [
     "Rouge",
     "Stream",
     "StreamRound",
-    "aggregate",
+    "corpus_score",
     "get_metric",
     "lexical_statistics",
     "streaming",

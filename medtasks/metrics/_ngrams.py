@@ -1,9 +1,8 @@
 """Clipped n-gram matches of many text pairs at once, by sorting integers instead of counting tuples.
 
-An n-gram becomes one integer, built from that of its first n-1 symbols and its last symbol. With the number
-of the pair in front and the number of its earlier occurrences in the same text behind, every occurrence is a
-distinct integer, and the clipped matches of a pair are the integers that both its sides hold. The counts are
-exact.
+An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. With the number of the
+pair in front and the number of its earlier occurrences in the same text behind, every occurrence is a distinct integer,
+and the clipped matches of a pair are the integers of both its sides. The counts are exact.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LARGEST_KEY = 2**63 - 1
 def tokens_of(
     pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
 ) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
-    """Tokens of the predictions and of the references; a text that occurs twice is tokenized once."""
+    """Tokens of the predictions and of the references; each distinct text is tokenized once."""
     tokens = {text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
     return [tokens[prediction] for prediction, _ in pairs], [tokens[reference] for _, reference in pairs]
 
@@ -97,7 +96,7 @@ def _occurrences(keys: Integers, repeats: int) -> Integers:
 
 
 def _common(ours: Integers, theirs: Integers) -> Integers:
-    """The integers in both, where neither holds one twice."""
+    """The integers in both; neither has duplicates."""
     both = np.sort(np.concatenate([ours, theirs]))
     shared: Integers = both[1:][both[1:] == both[:-1]]
     return shared

@@ -1,7 +1,7 @@
 """What a metric is: sufficient statistics per sample, then a score of their sum.
 
-The cut is the one sacrebleu makes (``sacrebleu/metrics/base.py``): corpus scores, scores per group, bootstrap
-intervals and paired tests all start from the same per-sample vectors, so they cannot disagree.
+As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap intervals and paired tests
+all start from the same per-sample vectors, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 
 class MetricUnavailableError(MedtasksError):
-    """A metric was asked to score although its model or data are absent; the message says how to get them."""
+    """The model or data of a metric are absent; the message says how to get them."""
 
 
 @runtime_checkable
@@ -40,10 +40,10 @@ class Metric(Protocol):
 
     @property
     def signature(self) -> str:
-        """Every choice that can move the score, as ``name|key:value|…``."""
+        """Every choice that can change the score, as ``name|key:value|…``."""
 
     def unavailable(self) -> str | None:
-        """Why the metric cannot be computed here and the command that mends it; None where it can."""
+        """Why the metric cannot be computed here, with the command that fixes it; None if it can."""
 
     def statistics(self, prediction: str, reference: str) -> Array:
         """Sufficient statistics of one sample, float64 of shape ``(width,)``."""
@@ -52,8 +52,18 @@ class Metric(Protocol):
         """Corpus scores ``(...)`` of summed statistics ``(..., width)``."""
 
 
-class BatchMetric:
-    """Common half of the metrics that are computed of many pairs at once; one pair is a batch of one.
+class _Installed:
+    """A metric that needs nothing beyond the installed packages, and whose larger score is better."""
+
+    higher_is_better = True
+
+    def unavailable(self) -> str | None:
+        """None."""
+        return None
+
+
+class BatchMetric(_Installed):
+    """Base of the metrics that are computed for many pairs at once; one pair is a batch of one.
 
     Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a number.
     """
@@ -63,27 +73,22 @@ class BatchMetric:
         raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """Those of one sample, ``(width,)``.
+        """Sufficient statistics of one sample, ``(width,)``.
 
         Raises:
             MetricUnavailableError: what the metric needs is absent (METEOR without WordNet).
         """
-        found: Array = self.table(((prediction, reference),))[0]
-        return found
+        row: Array = self.table(((prediction, reference),))[0]
+        return row
 
 
-class MeanMetric:
-    """Common half of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
+class MeanMetric(_Installed):
+    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
 
     The score of totals that count no sample is NaN, never 0: nothing was measured.
     """
 
     width = 2
-    higher_is_better = True
-
-    def unavailable(self) -> str | None:
-        """None: these metrics need nothing beyond the installed packages."""
-        return None
 
     def score(self, totals: Array) -> Array:
         """Mean score ``(...)`` of totals ``(..., 2)``."""
@@ -95,8 +100,8 @@ class MeanMetric:
 
 def mean_table(values: npt.ArrayLike) -> Array:
     """The statistics ``(value, 1)`` of each sample of a mean-type metric."""
-    found = np.asarray(values, dtype=np.float64)
-    return np.column_stack([found, np.ones(len(found))])
+    column = np.asarray(values, dtype=np.float64)
+    return np.column_stack([column, np.ones(len(column))])
 
 
 def mean_statistics(value: float) -> Array:
@@ -104,12 +109,15 @@ def mean_statistics(value: float) -> Array:
     return np.array([value, 1.0])
 
 
-@functools.cache  # signatures ask for it once a score
+@functools.cache  # every score has a signature
 def package_version(package: str) -> str:
-    """The installed version of a distribution, for signatures."""
-    from importlib.metadata import version
+    """The installed version of a distribution, for signatures; ``absent`` without one."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version(package)
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def sign(name: str, **choices: Any) -> str:

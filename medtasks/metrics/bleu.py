@@ -14,20 +14,18 @@ MAX_ORDER = 4
 
 
 class Bleu(BatchMetric):
-    """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al.
-    2002).
+    """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al. 2002).
 
-    Statistics (width 10) are sacrebleu's: prediction length, reference length, four matched and four possible
-    n-gram counts. Without smoothing the score is 0 when an order has no match in the whole corpus; that is
-    the definition, so BLEU of a single short sample says little.
+    Statistics (width 10) are sacrebleu's: prediction length, reference length, four matched and four possible n-gram
+    counts. Without smoothing the score is 0 if an order has no match in the whole corpus, so BLEU of a single short
+    sample says little.
 
-    One deliberate difference from ``sacrebleu.BLEU``: trailing white space is not cut before the tokenizer
-    runs, because HF ``evaluate`` does not (it matters only for texts that end in a hyphen and a line break).
+    One deliberate difference from ``sacrebleu.BLEU``: like HF ``evaluate``, it does not strip trailing white space
+    before tokenization (this matters only for texts that end in a hyphen and a line break).
     """
 
     name = "bleu"
     width = 2 + 2 * MAX_ORDER
-    higher_is_better = True
 
     @property
     def signature(self) -> str:
@@ -41,10 +39,6 @@ class Bleu(BatchMetric):
             sacrebleu=package_version("sacrebleu"),
         )
 
-    def unavailable(self) -> str | None:
-        """None: BLEU needs nothing beyond the installed packages."""
-        return None
-
     def table(self, pairs: Pairs) -> Array:
         """``(prediction length, reference length, 4 × matched, 4 × possible)`` in tokens and n-grams."""
         counts = matched_ngrams(*tokens_of(pairs, tokenize_13a), max_order=MAX_ORDER)
@@ -57,7 +51,7 @@ class Bleu(BatchMetric):
         scored = np.asarray((matched > 0).all(axis=-1))  # an order without a match makes the product 0
         precisions = np.divide(matched, possible, out=np.ones(matched.shape), where=scored[..., None])
         log_mean = np.zeros(scored.shape)
-        for order in range(MAX_ORDER):  # a loop fixes the order of summation, whatever the leading shape
+        for order in range(MAX_ORDER):  # a loop fixes the order of summation for every leading shape
             log_mean = log_mean + np.log(precisions[..., order]) / MAX_ORDER
         ratio = np.divide(totals[..., 1], totals[..., 0], out=np.ones(scored.shape), where=scored)
         penalty = np.exp(np.minimum(0.0, 1.0 - ratio))

@@ -15,13 +15,11 @@ BETA = 2
 
 
 class Chrf(BatchMetric):
-    """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as
-    sacrebleu.
+    """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as in sacrebleu.
 
     Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches,
-    ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``, so one extraction
-    serves both. Orders which either side lacks are left out of the average (sacrebleu's effective order);
-    where none is left, as for an empty prediction, sacrebleu's score is 0.
+    ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
+    are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
 
     The column "CHRF++" of Kvasir-VQA-x1's table 6 was made with word order 0, hence compares with ``chrf``.
 
@@ -29,8 +27,6 @@ class Chrf(BatchMetric):
         name: ``chrf`` or ``chrf++``.
         word_order: highest word n-gram order, 0 for chrF and 2 for chrF++.
     """
-
-    higher_is_better = True
 
     def __init__(self, name: str, word_order: int) -> None:
         self.name = name
@@ -50,10 +46,6 @@ class Chrf(BatchMetric):
             eff="yes",
             sacrebleu=package_version("sacrebleu"),
         )
-
-    def unavailable(self) -> str | None:
-        """None: chrF needs nothing beyond the installed packages."""
-        return None
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
@@ -94,7 +86,7 @@ def _rows(counts: Integers) -> Array:
 
 
 def _words(text: str) -> list[str]:
-    """The words of chrF++: split at white space, one punctuation mark cut off a word's end or start."""
+    """The words of chrF++: split at white space, one punctuation mark split off a word's end or start."""
     words: list[str] = _sacrebleu()._remove_punctuation(text)
     return words
 

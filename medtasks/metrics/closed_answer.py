@@ -26,22 +26,9 @@ from collections.abc import Callable, Sequence
 
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
-from medtasks.metrics.base import sign
 
 VERSION = "1"
 """Changes whenever a rule does; part of the signature of every metric made of matches."""
-
-SIGNATURE = sign(
-    "closed_answer",
-    version=VERSION,
-    unicode="NFKC",
-    case="fold",
-    punct="off",
-    articles="off",
-    letters="yes",
-    multi="set",
-)
-"""Every choice that can move a closed answer's score."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
 _REPLACED = str.maketrans(dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘"))

@@ -1,4 +1,4 @@
-"""Scores that only a judge can give: until then their samples are pending, which is neither right nor wrong."""
+"""Scores that only a judge can give; until then their samples are pending, neither right nor wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class JudgedMean(MeanMetric):
         name: the column name.
         top: the best total.
 
-    ``limits`` are the statistics of a sample that the judge finds all wrong, and of one that it finds all right.
+    ``limits`` are the statistics of a sample with the worst total, and of one with the best.
 
     >>> JudgedMean("open_total", top=100).limits
     ((0.0, 1.0), (100.0, 1.0))
@@ -32,4 +32,4 @@ class JudgedMean(MeanMetric):
         Raises:
             UsageError: always.
         """
-        raise UsageError(f"{self.name} is given by a judge, not computed of a prediction; run the judge.")
+        raise UsageError(f"{self.name} is given by a judge, not computed from a prediction; run the judge.")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
@@ -17,24 +16,24 @@ NO_SPLITTER = (
     "(`python -m nltk.downloader punkt_tab`); scores with and without it differ by up to 0.016 and are not comparable"
 )
 
-# ASCII words with one mark after each at most, and a final period: NLTK's tokens are then the words and the
-# marks, whether or not sentences are split. Its thirty expressions take many times as long to find that out.
+# ASCII words with at most one mark after each, and a final period: NLTK's tokens are then the words and the marks,
+# whether or not sentences are split, and its thirty expressions take many times as long.
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 PLAIN = re.compile(rf"{WORD}[,;:]?(?: {WORD}[,;:]?)*\.?")
 PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
-CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK cuts in two
+CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
 class Meteor(BatchMetric, MeanMetric):
     """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal 2007).
 
     Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5.
-    NLTK defines a pair without a match as 0, which covers an empty prediction or reference (and both empty).
+    A pair without a match scores 0; that includes an empty prediction or reference (and both empty).
 
-    Words that the stem stage leaves unmatched go on as stems, so a synonym counts only where it equals the
-    other side's stem. That is NLTK's way, hence the published one.
+    Words that the stem stage leaves unmatched stay stems, so a synonym counts only if it equals the other side's stem.
+    That is how NLTK, and therefore the published scores, do it.
 
-    Where NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization, as
+    If NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization, as
     ``nltk.word_tokenize`` does; otherwise a text is tokenized as one line. The signature says which.
     """
 
@@ -72,27 +71,25 @@ class Meteor(BatchMetric, MeanMetric):
         Raises:
             MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
-        wordnet.corpus_key()  # an absent dictionary is an error even for pairs that would not look a word up
-        return mean_table(list(map(token_score, *tokens_of(pairs, word_tokens))))
-
-
-def token_score(prediction: Sequence[str], reference: Sequence[str]) -> float:
-    """NLTK's METEOR of two token lists, 0..1. NLTK lower-cases the tokens."""
-    scorer, stemmer, synonyms = _nltk_parts()
-    return float(scorer(reference, prediction, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA))
+        wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
+        score = _nltk_scorer()
+        sides = zip(*tokens_of(pairs, word_tokens), strict=True)
+        return mean_table([score(reference, prediction) for prediction, reference in sides])
 
 
 def word_tokens(text: str) -> list[str]:
-    """The tokens of ``nltk.word_tokenize``, sentences split by punkt where its data are installed."""
+    """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
     if PLAIN.fullmatch(text) and not CONTRACTION.search(text):
         return PLAIN_TOKEN.findall(text)
-    tokens: list[str] = _word_tokenize()(text, preserve_line=sentence_splitter() == "none")
+    from nltk.tokenize import word_tokenize
+
+    tokens: list[str] = word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
 
 @cache
 def sentence_splitter() -> str:
-    """``punkt_tab`` where NLTK can split sentences here, else ``none``; settled once per process."""
+    """``punkt_tab`` if NLTK can split sentences here, else ``none``; found out once per process."""
     from nltk.tokenize import sent_tokenize
 
     try:
@@ -102,48 +99,37 @@ def sentence_splitter() -> str:
     return "punkt_tab"
 
 
-@cache
-def _word_tokenize() -> Any:
-    from nltk.tokenize import word_tokenize
-
-    return word_tokenize
-
-
-class _Lemma:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
+class _Lemma(str):
     def name(self) -> str:
-        return self._name
+        return self
 
 
-class _Synset:
-    def __init__(self, names: Iterable[str]) -> None:
-        self._lemmas = [_Lemma(name) for name in names]
-
+class _Synset(list[_Lemma]):
     def lemmas(self) -> list[_Lemma]:
-        return self._lemmas
+        return self
 
 
-class _RememberedSynonyms:
-    """What NLTK's matcher asks of WordNet: a word's synsets and their lemma names, looked up once per word.
+class _Synonyms:
+    """The part of WordNet's reader that NLTK's matcher uses; a word is looked up once.
 
-    All synsets are given as one: the matcher only forms the union of their names.
+    Its synsets are given as one, because the matcher only forms the union of their lemma names.
     """
 
     def synsets(self, word: str) -> list[_Synset]:
-        return [_Synset(wordnet.synonyms(word))]
+        return [_Synset(map(_Lemma, wordnet.synonyms(word)))]
 
 
 @cache
-def _nltk_parts() -> tuple[Any, Any, Any]:
-    """NLTK's scorer, and its stemmer and dictionary with a memory (import of nltk waits until here)."""
+def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
+    """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
     from nltk.stem.porter import PorterStemmer
     from nltk.translate.meteor_score import single_meteor_score
 
-    class RememberingStemmer(PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)
 
-    return single_meteor_score, RememberingStemmer(), _RememberedSynonyms()
+    return partial(
+        single_meteor_score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA
+    )

@@ -2,7 +2,7 @@
 
 MedStreamBench, section 5.5. The paper fixes the weights, what a positive response is and what scores 1 or 0; it
 gives no law for early and late responses in between, no default tolerance, and says nothing of items that never
-become answerable. Those three are our reading, named in `SIGNATURE`.
+become answerable. Those three are our reading, named in `TIMING`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,11 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from medtasks.errors import DataError
-from medtasks.metrics.base import Array, sign
+from medtasks.metrics.base import Array
 
 CONTENT_WEIGHT = 0.7
 RESPONSIVENESS_WEIGHT = 0.3
 WEIGHTS = f"{CONTENT_WEIGHT},{RESPONSIVENESS_WEIGHT}"
-
-LAW = "linear"
-"""How responsiveness falls off beyond the tolerance, early and late alike."""
-
-HORIZON = "query-to-last-round"
-"""The distance beyond the tolerance at which responsiveness reaches 0."""
 
 DEFAULT_TOLERANCE = "half-smallest-gap"
 """The tolerance of an item whose record has none."""
@@ -38,8 +32,8 @@ NEVER_ANSWERABLE = "silence"
 
 TIMING = MappingProxyType(
     {
-        "law": LAW,
-        "horizon": HORIZON,
+        "law": "linear",  # how responsiveness falls off beyond the tolerance, early and late alike
+        "horizon": "query-to-last-round",  # the distance beyond the tolerance at which it reaches 0
         "default_tolerance": DEFAULT_TOLERANCE,
         "default_expected": EXPECTED_TIME,
         "never_answerable": NEVER_ANSWERABLE,
@@ -47,17 +41,15 @@ TIMING = MappingProxyType(
 )
 """The choices above by name, for signatures."""
 
-SIGNATURE = sign("streaming", **TIMING, weights=WEIGHTS)
-
 SAME_TIME = 1e-9
-"""Times this close are one time: 0.1 + 0.2 lies at 0.3. Far below a frame's length, far above float error."""
+"""Times this close are equal (0.1 + 0.2 and 0.3): far less than a frame, far more than rounding errors."""
 
 Score = TypeVar("Score", float, Array)
 
 
 @dataclass(frozen=True)
 class StreamRound:
-    """One round of a streaming item and what became of its response.
+    """One round of a streaming item, and how its response was classified.
 
     Args:
         time: t_c, in seconds, or a frame index for image sequences.
@@ -150,7 +142,7 @@ def tolerance(stream: Stream) -> float:
 
 
 def horizon(stream: Stream) -> float:
-    """H, the item's length: last t_c - t_q (`HORIZON`; our reading, the paper has none)."""
+    """H, the item's length: last t_c - t_q (`TIMING`; our reading, the paper has none)."""
     return max(0.0, stream.rounds[-1].time - stream.query_time)
 
 
@@ -160,23 +152,23 @@ def first_positive(stream: Stream) -> float | None:
 
 
 def responsiveness(stream: Stream) -> float:
-    """R, 0..1: how near the first positive response lies to the expected time (section 5.5, equation 7).
+    """R, 0..1: how close the first positive response is to the expected time (section 5.5, equation 7).
 
     1 within the tolerance, 0 without a positive response. In between the paper says only that the distance is
-    penalized; here R falls in a straight line, ``1 - (|t̂ - t*| - δ) / H``, to no less than 0 (`LAW`). An item
-    of length 0 leaves no room to fall: 0 outside the tolerance. Where nothing ever becomes answerable (no t*),
-    silence is the timely response: 1 without a positive, else 0 (`NEVER_ANSWERABLE`; our reading).
+    penalized; here R falls linearly, ``1 - (|t̂ - t*| - δ) / H``, to 0 at the least (`TIMING`). An item of length 0 has
+    R = 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is the timely response: 1 without a
+    positive, else 0 (`NEVER_ANSWERABLE`; our reading).
 
     >>> rounds = tuple(StreamRound(t, t >= 4, t >= 8, 1.0) for t in (2, 4, 6, 8, 10))
     >>> responsiveness(Stream(rounds, query_time=0, expected_time=None, tolerance=1))  # 1 - (4 - 1) / 10
     0.7
     """
-    said, due = first_positive(stream), expected_time(stream)
+    responded, due = first_positive(stream), expected_time(stream)
     if due is None:
-        return float(said is None)
-    if said is None:
+        return float(responded is None)
+    if responded is None:
         return 0.0
-    excess = abs(said - due) - tolerance(stream)
+    excess = abs(responded - due) - tolerance(stream)
     if excess <= SAME_TIME:
         return 1.0
     length = horizon(stream)
@@ -196,10 +188,10 @@ def stability(stream: Stream) -> float | None:
 
 def false_alarm(stream: Stream) -> bool:
     """Whether a response was positive before t* - δ, or positive at all where there is no t* (beyond section 5.5)."""
-    said, due = first_positive(stream), expected_time(stream)
-    if said is None or due is None:
-        return said is not None
-    return said < due - tolerance(stream) - SAME_TIME
+    responded, due = first_positive(stream), expected_time(stream)
+    if responded is None or due is None:
+        return responded is not None
+    return responded < due - tolerance(stream) - SAME_TIME
 
 
 def missed(stream: Stream) -> bool | None:
@@ -211,8 +203,8 @@ def missed(stream: Stream) -> bool | None:
 
 def signed_delay(stream: Stream) -> float | None:
     """t̂ - t* in the item's unit of time, negative when early; None where either is missing (beyond section 5.5)."""
-    said, due = first_positive(stream), expected_time(stream)
-    return None if said is None or due is None else said - due
+    responded, due = first_positive(stream), expected_time(stream)
+    return None if responded is None or due is None else responded - due
 
 
 def content(stream: Stream) -> float | None:
@@ -241,6 +233,6 @@ def overall(content: Score, responsiveness: Score) -> Score:
     return CONTENT_WEIGHT * content + RESPONSIVENESS_WEIGHT * responsiveness
 
 
-def _share(found: Iterable[bool]) -> float | None:
-    flags = list(found)
+def _share(flags: Iterable[bool]) -> float | None:
+    flags = list(flags)
     return sum(flags) / len(flags) if flags else None

@@ -11,7 +11,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.files import file_sha256
 from medtasks.results.folder import RunRecord
 from medtasks.results.foreign import Joined, Layout, Prediction, join, read_predictions
-from medtasks.results.imported import with_verdicts
+from medtasks.results.imported import with_imported_verdicts
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RubricFacts, RunManifest, protocol_hash, task_facts, versions
@@ -22,12 +22,12 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
 PROMPT = "unknown"
-"""The prompt hash of responses whose prompt is not known."""
+"""In place of the prompt hash: the prompt is not known."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The scored run, how its predictions were matched, and how many were left out because they name another task."""
+    """The scored run, how its predictions were matched, and how many ``others`` name another task and are left out."""
 
     run: RunRecord
     joined: Joined
@@ -46,7 +46,7 @@ def score_predictions(
 ) -> Elsewhere:
     """Score the predictions in ``path`` for ``task`` (a task or a group).
 
-    A document without a prediction is in no score: it is counted as not answered. ``verdicts_of`` names the judge whose
+    A document without a prediction is not scored, but counted as not answered. ``verdicts_of`` names the judge whose
     verdicts are in the file; without it they are ignored.
 
     Raises:
@@ -63,8 +63,8 @@ def score_predictions(
     joined = join(predictions, [document for members in documents.values() for document in members])
     if not joined.given:
         raise DataError(
-            f"{path}: none of its {len(predictions)} predictions matches a document of {task}{_strange(joined)}; check "
-            "--task and the prepared data, or map the columns with --column."
+            f"{path}: none of its {len(predictions)} predictions matches a document of {task}{_near_matches(joined)}; "
+            "check --task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
     problems: list[str] = []
@@ -78,14 +78,14 @@ def score_predictions(
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
-        samples, judge = with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
+        samples, judge = with_imported_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, path, layout, model, created, problems, judge)
     return Elsewhere(record, joined, len(everything) - len(predictions))
 
 
-def _strange(joined: Joined) -> str:
-    found = joined.strange
-    return f" ({len(found):,} match except for the reference answer, {found[0].where} among them)" if found else ""
+def _near_matches(joined: Joined) -> str:
+    near = joined.strange
+    return f" ({len(near):,} match except for the reference answer, {near[0].where} among them)" if near else ""
 
 
 def _reply(one: Prediction) -> Reply:
@@ -116,12 +116,7 @@ def _record(
         created=created,
         processes=1,
         versions=versions(),
-        model={
-            "model": model,
-            "predictions": path.name,
-            "layout": layout,
-            "sha256": file_sha256(path),
-        },
+        model={"model": model, "predictions": path.name, "layout": layout, "sha256": file_sha256(path)},
         settings={},
         tasks=facts,
         groups=groups,

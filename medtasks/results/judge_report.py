@@ -1,14 +1,20 @@
-"""Reports of judging as plain lines: progress, coverage, unjudged responses and why, cost, warnings."""
+"""Reports of judging: progress and results as plain lines, and every verdict as a line of JSON."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
+from medtasks.files import canonical_json
 from medtasks.judge.client import Spent
 from medtasks.judge.config import JudgeConfig
+from medtasks.judge.judgement import REPAIR
+from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import MODEL
-from medtasks.results.adjudication import Judged
+from medtasks.results.judging import Judged, Outcome
+from medtasks.results.samples import Sample
 from medtasks.text import printable
 
 EVERY = 30.0  # seconds
@@ -22,7 +28,7 @@ class PlainProgress:
         self._known: set[tuple[str, str]] = set()
 
     def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        """As :data:`medtasks.results.adjudication.Progress`."""
+        """As :data:`medtasks.results.judging.Progress`."""
         kind = (judge, "" if trouble is None else trouble.partition(":")[0])
         fresh = trouble is not None and kind not in self._known
         if not fresh and time.monotonic() - self._printed < EVERY:
@@ -37,36 +43,35 @@ class PlainProgress:
 
 def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
     """A paragraph for each rubric that was judged now, and a line for each that failed."""
-    lines = []
-    for name, facts in judged.facts.items():
-        asked = [(judge, spent) for (rubric, judge), spent in judged.spent.items() if rubric == name]
-        if not asked:
-            continue
-        share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
-        lines += ["", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}"]
-        if any(one["model"] == MODEL for one in facts.judges.values()):
-            lines.append("  judged by a stub, which compares words: a demonstration, no judgement")
-        lines += [f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()]
-        lines += [f"  {printable(problem)}" for problem in judged.problems[name]]
-        if facts.repaired or facts.extra_keys:
-            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys")
-        lines += [f"  {judge}: {_taken(spent, config, judge)}" for judge, spent in asked]
-        rests_on = _tokens(facts.prompt_tokens, facts.completion_tokens)
-        lines.append(f"  its verdicts took {rests_on}, those stored before included")
-        lines += [f"  warning: {warning}" for warning in facts.warnings]
-        labels = judged.labels.get(name)
-        if labels is not None and labels.unmatched:
-            shown = ", ".join(labels.unmatched[:5])
-            lines.append(f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}")
-    if judged.failed and judged.spent:
+    lines = [line for name, outcome in judged.succeeded.items() for line in _rubric_lines(name, outcome, config)]
+    if judged.failed and lines:
         lines += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
     return lines
 
 
-def _taken(spent: Spent, config: JudgeConfig, judge: str) -> str:
+def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[str]:
+    facts, labels = outcome.facts, outcome.labels
+    share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+    yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
+    if any(one["model"] == MODEL for one in facts.judges.values()):
+        yield "  judged by a stub, which compares words: a demonstration, no judgement"
+    yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
+    yield from (f"  {printable(problem)}" for problem in outcome.problems)
+    if facts.repaired or facts.extra_keys:
+        yield f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys"
+    for judge, adjudication in outcome.adjudications.items():
+        yield f"  {judge}: {_usage(adjudication.spent, config, judge)}"
+    yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
+    yield from (f"  warning: {warning}" for warning in facts.warnings)
+    if labels is not None and labels.unmatched:
+        shown = ", ".join(labels.unmatched[:5])
+        yield f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}"
+
+
+def _usage(spent: Spent, config: JudgeConfig, judge: str) -> str:
     cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
     return (
-        f"{spent.requests:,} requests now ({spent.retries:,} of them again, {spent.failed:,} questions without an "
+        f"{spent.requests:,} requests now ({spent.retries:,} retries, {spent.failed:,} questions without an "
         f"answer), {_tokens(spent.prompt_tokens, spent.completion_tokens)}"
         + ("" if cost is None else f", cost {cost:,.2f}")
     )
@@ -74,3 +79,37 @@ def _taken(spent: Spent, config: JudgeConfig, judge: str) -> str:
 
 def _tokens(prompt: int, completion: int) -> str:
     return f"{prompt:,} prompt and {completion:,} completion tokens"
+
+
+def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
+
+    A rubric under which nothing was judged now has the lines of that attempt: its answers show why.
+    """
+    sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
+    for rubric, (facts, samples) in sorted(sources.items()):
+        for task in facts.tasks:
+            for sample in samples[task]:
+                yield from _sample_lines(rubric, task, sample, store)
+
+
+def _sample_lines(rubric: str, task: str, sample: Sample, store: VerdictStore) -> Iterator[str]:
+    for number, response in enumerate(sample.verdicts.get(rubric, ())):
+        for judge, entry in sorted(response.judges.items()):
+            line = {
+                "rubric": rubric,
+                "task": task,
+                "sample_id": sample.sample_id,
+                "repeat": number,
+                "judge": judge,
+                **entry.model_dump(mode="json"),
+                **_stored_texts(entry.key, store),
+            }
+            yield canonical_json(line)
+
+
+def _stored_texts(key: str | None, store: VerdictStore) -> dict[str, Any]:
+    """The prompt and all raw answers to one question in the store."""
+    stored = [] if key is None else [*store.get([key, key + REPAIR]).values()]
+    return {"prompt": stored[0].prompt if stored else None, "answers": [one.answer for one in stored]}

@@ -1,6 +1,6 @@
-"""From verdicts to scores: what the judges of a panel said of a sample, combined and counted under its rubric.
+"""From verdicts to scores: the verdicts of a panel on a sample, combined and summed under its rubric.
 
-Nothing is asked here (:mod:`medtasks.results.judging` does that): the same verdicts give the same scores.
+No judge is asked here (:mod:`medtasks.results.judging` does that): the same verdicts give the same scores.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ def text_hash(text: str) -> str:
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
-    """The texts of a sample that are judged: each repeat's filtered response."""
+    """The texts that are judged: each repeat's filtered response."""
     return tuple(repeat.filtered for repeat in sample.repeats) or (sample.filtered,)
 
 
 def judged_document(sample: Sample) -> dict[str, Any]:
-    """The sample's document as rubrics see it."""
+    """The sample's document, as rubrics see it."""
     return {**sample.document, "sample_id": sample.sample_id, "target": sample.target}
 
 
 def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
-    """Whether ``text`` is a question for the rubric's judge at all."""
+    """Whether the rubric's judge is asked about ``text`` at all."""
     asks = get_benchmark(spec.metadata.benchmark).to_judge.get(rubric)
     return asks is None or asks(document, text)
 
 
 def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
-    """The rubrics whose metrics the task's samples hold: its first one, and all others that were judged.
+    """The rubrics whose metrics the task's samples have: its first one, and all others that were judged.
 
-    A rubric that was judged counts as it was then, whatever its file says today.
+    A rubric that was judged is taken as it was then, even if its file has changed.
     """
     judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
     default = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged}
@@ -54,17 +54,17 @@ def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Ru
 
 
 def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
-    """Below which share of verdicts the scores of a run are marked incomplete."""
+    """The share of verdicts below which the scores of a run are marked incomplete."""
     return max((one.threshold for one in facts.values()), default=COVERAGE)
 
 
 def with_judged_scores(
     spec: TaskSpec, samples: Sequence[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
-    """``samples`` with the metrics of the task's rubrics, made of the verdicts that the samples hold.
+    """``samples`` with the metrics of the task's rubrics, computed from the samples' verdicts.
 
-    A verdict on another text than the sample's filtered response (its filter has changed) does not count and is left
-    out. A sample without a full verdict is pending, with the limits between which its score will lie.
+    A verdict on another text than the sample's filtered response (its filter has changed) is left out. A sample without
+    a full verdict is pending, with the limits of its score.
     """
     known = facts or {}
     rubrics = rubrics_of(spec, known)
@@ -74,8 +74,7 @@ def with_judged_scores(
 def _with_scores(
     spec: TaskSpec, sample: Sample, rubrics: Mapping[str, Rubric], facts: Mapping[str, RubricFacts]
 ) -> Sample:
-    held = [name for name in sample.scores if name not in sample.judged]
-    scores = {name: sample.scores[name] for name in held}
+    scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
     statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
     texts = [text_hash(text) for text in judged_responses(sample)]
     verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
@@ -114,7 +113,7 @@ def _scores(
     """Every metric of one rubric."""
     document = judged_document(sample)
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
-    failed = sample.status == FAILED  # then it counts where the gold answer would be judged
+    failed = sample.status == FAILED  # then it is pending if the gold answer would be judged
     for number, text in enumerate(judged_responses(sample)):
         if not is_asked(spec, rubric.name, document, ideal_response(document) if failed else text):
             rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
@@ -136,7 +135,7 @@ _NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
 def _limits(
     rubric: Rubric, document: Mapping[str, Any], facts: RubricFacts | None, found: JudgedResponse | None
 ) -> dict[str, tuple[Limits, dict[str, Limits]]]:
-    """Per metric the worst and the best statistics that the verdicts on one response allow, and those of its parts."""
+    """The worst and the best statistics of each metric, and of its parts, that the verdicts on one response allow."""
     if found is None or facts is None:
         return {metric: _open(rubric, document, key) for metric, key in rubric.metrics.items()}
     aspects = aspects_of(rubric, document)
@@ -162,7 +161,7 @@ def _limits(
 
 
 def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits, dict[str, Limits]]:
-    """Of a response that nobody judged."""
+    """Those of a response that nobody judged."""
     whole: Limits = ((0.0, 1.0), (rubric.best, 1.0))
     if key != "aspects":
         return whole, {}

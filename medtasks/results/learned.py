@@ -1,4 +1,4 @@
-"""Learned metrics of finished samples: all pairs of a task at once, since a model scores them in batches."""
+"""Learned metrics of finished samples: all pairs of a task at once, because a model scores them in batches."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from medtasks.spec import TaskSpec
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
     """``samples`` with the learned metrics that the task names.
 
-    One whose weights are absent has no statistics, nor has one whose model fails: that is added to ``problems`` as a
-    sentence, because all other scores must not be lost with it.
+    A metric whose weights are absent has no statistics. If a model fails, a sentence is added to ``problems``, so that
+    the other scores are not lost with it.
     """
-    found = list(samples)
+    scored = list(samples)
     for name in spec.metadata.learned:
-        values = _values(spec.name, name, found, problems)
-        found = [_with_score(sample, name, values.get(number)) for number, sample in enumerate(found)]
-    return found
+        values = _values(spec.name, name, scored, problems)
+        scored = [_with_score(sample, name, values.get(number)) for number, sample in enumerate(scored)]
+    return scored
 
 
 def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
-    """The scores of the samples that have a response, by position; none where they cannot be computed."""
+    """The scores of the samples that have a response, by position; empty if they cannot be computed."""
     metric = LEARNED[name]
     if metric.unavailable() is not None:
         return {}
     answered = [number for number, sample in enumerate(samples) if sample.status != FAILED]
     try:
         scores = metric.scores([(samples[number].filtered, samples[number].target) for number in answered])
-    except Exception as error:  # a model of somebody else's, on whatever device: memory, drivers, weights
+    except Exception as error:  # any model on any device: memory, drivers, weights
         problems.append(f"{task}: {name} could not be computed ({first_line(error)}); `medtasks score` tries again.")
         return {}
     return dict(zip(answered, scores.tolist(), strict=True))

@@ -20,12 +20,15 @@ from medtasks.judge.rubric import load_rubric
 from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
-from medtasks.results.judge_problems import problems
 from medtasks.results.judged import is_asked
 from medtasks.results.judging import shown_images
+from medtasks.results.panel import problems
 from medtasks.spec import load_spec, load_specs
 
-AT_ONCE = 256  # questions in one go
+BATCH = 256  # questions
+
+_Answer = tuple[str, Mapping[str, Any], str]
+"""Task, document, and the model's answer."""
 
 
 class LiveJudging:
@@ -42,7 +45,7 @@ class LiveJudging:
     def __init__(self, config: JudgeConfig, share: int = 1) -> None:
         self._config = config
         self._share = max(1, share)
-        self._answers: queue.SimpleQueue[tuple[str, Mapping[str, Any], str] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[_Answer | None] = queue.SimpleQueue()
         self._rubrics: dict[str, tuple[Rubric, ...]] = {}
         self._thread: threading.Thread | None = None
         self._deadline = float("inf")
@@ -52,7 +55,7 @@ class LiveJudging:
 
     def take(self, task: str, document: Mapping[str, Any], text: str) -> None:
         """Queue an answer of the model."""
-        if self._stopped or not self._asked_of(task):
+        if self._stopped or not self._rubrics_of(task):
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="medtasks-judge", daemon=True)
@@ -68,8 +71,8 @@ class LiveJudging:
         self._thread.join()
         self._thread = None
 
-    def _asked_of(self, task: str) -> tuple[Rubric, ...]:
-        """The rubrics to judge of a task: those in the configuration, else its first."""
+    def _rubrics_of(self, task: str) -> tuple[Rubric, ...]:
+        """The rubrics of a task that are judged: those in the configuration, else its first."""
         if task not in self._rubrics:
             known = load_specs()  # the harness may run tasks that are not ours
             own = known[task].metadata.rubrics if task in known else ()
@@ -98,43 +101,38 @@ class LiveJudging:
                 # This blocks the loop, which has nothing else to do; if a thread of the loop waited here, the
                 # interpreter could not exit when inference fails.
                 batch, more = self._batch()
-                for rubric, questions in self._questions(batch):
+                for rubric, questions in self._questions(batch).values():
                     if time.monotonic() >= self._deadline:
                         return
-                    given = await asyncio.gather(
-                        *(adjudicate(questions, rubric, client, store) for client in clients.values())
-                    )
-                    if not any(one.verdicts for one in given):
-                        found = dict(zip(clients, given, strict=True))
-                        reasons = [why for one in given for why in one.unjudged.values()]
-                        self.reason = " ".join(problems(found, self._config.judges, store) or reasons[:1])
+                    asking = (adjudicate(questions, rubric, client, store) for client in clients.values())
+                    asked = dict(zip(clients, await asyncio.gather(*asking), strict=True))
+                    if not any(one.verdicts for one in asked.values()):
+                        reasons = [reason for one in asked.values() for reason in one.unjudged.values()]
+                        self.reason = " ".join(problems(asked, self._config.judges, store) or reasons[:1])
                         return
 
-    def _questions(self, batch: list[tuple[str, Mapping[str, Any], str]]) -> list[tuple[Rubric, list[Question]]]:
-        """The batch's questions by rubric, exactly as scoring will ask them."""
-        found: dict[str, tuple[Rubric, list[Question]]] = {}
-        number = itertools.count()
-        for task, document, said in batch:
-            spec = load_spec(task)
-            step = filter_class(spec.filters[-1])()
-            (text,) = step.apply([[said]], [document])
-            text = text if isinstance(text, str) else text[0]
-            for rubric in self._asked_of(task):
-                if is_asked(spec, rubric.name, document, text):
-                    images = shown_images(spec.metadata.benchmark, document) if self._seen(rubric) else ()
-                    question = Question(f"{document['sample_id']}/{next(number)}", document, text, images)
-                    found.setdefault(rubric.name, (rubric, []))[1].append(question)
-        return list(found.values())
-
-    def _seen(self, rubric: Rubric) -> bool:
-        return rubric.media and any(one.images for one in self._config.judges.values())
-
-    def _batch(self) -> tuple[list[tuple[str, Mapping[str, Any], str]], bool]:
+    def _batch(self) -> tuple[list[_Answer], bool]:
         """The waiting answers, at least one unless that was the last; and whether more may come."""
-        found: list[tuple[str, Mapping[str, Any], str]] = []
-        while not found or (len(found) < AT_ONCE and not self._answers.empty()):
-            entry = self._answers.get()
-            if entry is None:
-                return found, False
-            found.append(entry)
-        return found, True
+        batch: list[_Answer] = []
+        while not batch or (len(batch) < BATCH and not self._answers.empty()):
+            answer = self._answers.get()
+            if answer is None:
+                return batch, False
+            batch.append(answer)
+        return batch, True
+
+    def _questions(self, batch: list[_Answer]) -> dict[str, tuple[Rubric, list[Question]]]:
+        """The batch's questions by rubric, exactly as scoring will ask them."""
+        questions: dict[str, tuple[Rubric, list[Question]]] = {}
+        number = itertools.count()
+        for task, document, response in batch:
+            spec = load_spec(task)
+            (filtered,) = filter_class(spec.filters[-1])().apply([[response]], [document])
+            text = filtered if isinstance(filtered, str) else filtered[0]
+            for rubric in self._rubrics_of(task):
+                if is_asked(spec, rubric.name, document, text):
+                    seen = rubric.media and any(one.images for one in self._config.judges.values())
+                    images = shown_images(spec.metadata.benchmark, document) if seen else ()
+                    question = Question(f"{document['sample_id']}/{next(number)}", document, text, images)
+                    questions.setdefault(rubric.name, (rubric, []))[1].append(question)
+        return questions

@@ -1,5 +1,4 @@
-"""Uncertainty of corpus scores: samples that come in clusters (images, patients), models compared on the same samples,
-rankings, and repeated runs."""
+"""Uncertainty of corpus scores: clustered samples (images, patients), paired comparisons, rankings, repeated runs."""
 
 from __future__ import annotations
 
@@ -22,9 +21,8 @@ from medtasks.stats.paired import (
     few_clusters,
     paired_difference,
 )
-from medtasks.stats.power import detectable_difference
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
-from medtasks.stats.student import student_interval
+from medtasks.stats.student import detectable_difference, student_interval
 
 __all__ = [
     "FEW_CLUSTERS",

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import DataError, UsageError
-from medtasks.metrics.aggregate import whole_columns
+from medtasks.errors import UsageError
+from medtasks.metrics.aggregate import check_finite, whole_columns
 from medtasks.metrics.base import Array
 
 BLOCK = 2**20  # drawn counts held at a time
@@ -27,7 +27,7 @@ Clusters: TypeAlias = Sequence[str] | Rows
 
 @dataclass(frozen=True)
 class Interval:
-    """A percentile interval; ``low`` and ``high`` are None where there can be none, ``reason`` says why."""
+    """A percentile interval; ``low`` and ``high`` are None if there is none, for the given ``reason``."""
 
     low: float | None
     high: float | None
@@ -39,9 +39,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Scores of several things (models, metrics) on the same samples, in the same resamples of their clusters.
+    """Scores of several models or metrics on the same samples, in the same resamples of their clusters.
 
-    ``scores`` ``(entries, resamples)`` are NaN where they are undefined, and all are for fewer than two clusters.
+    ``scores`` ``(entries, resamples)`` are NaN where undefined; with fewer than two clusters all are.
     """
 
     scores: Array
@@ -59,15 +59,13 @@ def cluster_bootstrap(
 ) -> Interval:
     """Percentile interval of a corpus score under resampling of whole clusters with replacement.
 
-    Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not
-    samples. A resample is a multinomial count per cluster; its totals are those counts times the clusters'
-    summed statistics, and its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron
-    1979 for percentiles.
+    Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not samples. A
+    resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
+    its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron 1979 for percentiles.
 
-    The result depends on neither the order of the rows nor the number of threads: clusters are sorted by
-    name, their sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The
-    same number of clusters, resamples and seed draw the same counts, so scores of several models can be paired:
-    `joint_resamples`.
+    The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their
+    sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
+    number of clusters, resamples and seed alone, so scores of several models can be paired: `joint_resamples`.
 
     Args:
         statistics: ``(n, width)``.
@@ -78,8 +76,8 @@ def cluster_bootstrap(
         seed: of numpy's PCG64.
 
     Returns:
-        The interval, in the unit of ``score``; without bounds for fewer than two clusters, or where a
-        resample's score is undefined.
+        The interval, in the unit of ``score``; without bounds for fewer than two clusters, or if the score of a
+        resample is undefined.
 
     Raises:
         UsageError: shapes or arguments do not fit.
@@ -143,10 +141,10 @@ def joint_resamples(
 def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) -> Interval:
     """The interval between the percentiles of resampled scores ``(resamples,)`` of so many clusters.
 
-    Without bounds for fewer than two clusters, or where a score is not finite.
+    Without bounds for fewer than two clusters, or if a score is not finite.
 
     Raises:
-        UsageError: the confidence is no level.
+        UsageError: the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     reason = _undefined_reason(scores, clusters)
@@ -157,7 +155,7 @@ def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) 
 
 
 def _undefined_reason(scores: Array, clusters: int) -> str | None:
-    """Why resampled scores have no interval and no test; None where they have."""
+    """Why resampled scores have no interval; None if they have one."""
     if clusters < 2:
         return f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
     undefined = int(np.count_nonzero(~np.isfinite(scores)))
@@ -217,9 +215,7 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
     order, begins = members
     if statistics.ndim != 2 or len(statistics) != len(order):
         raise UsageError(f"{len(order)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
-    if not np.isfinite(statistics).all():
-        row, column = np.argwhere(~np.isfinite(statistics))[0]
-        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
+    check_finite(statistics)
     sums = np.zeros((len(begins), statistics.shape[1]))
     if not len(begins):
         return sums
@@ -237,15 +233,13 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
 
 def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples: int, seed: int) -> Array:
     """Scores ``(tables, resamples)`` of each table of cluster totals; NaN for fewer than two clusters."""
-    if resamples < 1:
-        raise UsageError(f"resamples is {resamples}, expected 1 or more")
     found = np.full((len(sums), resamples), np.nan)
     count = len(sums[0]) if sums else 0
     if count < 2:
         return found
     stacks = list(_stacks(sums))
     begin = 0
-    for drawn in _draws(count, resamples, seed):
+    for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
         for stacked, columns in stacks:
             products = _products(drawn, stacked)
@@ -274,9 +268,9 @@ def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, in
 def _products(drawn: Array, table: Array) -> Array:
     """``drawn @ table``, the same on every machine.
 
-    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum,
-    which adds in one order however many threads there are, but in another one where there is a single column, or where
-    rows are not contiguous.
+    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum; its
+    order of summation does not depend on the number of threads, but it does on whether there is a single column, and
+    on whether rows are contiguous.
     """
     found = np.empty((len(drawn), table.shape[1]))
     whole = whole_columns(table)
@@ -289,8 +283,16 @@ def _products(drawn: Array, table: Array) -> Array:
     return found
 
 
-def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks so that memory does not grow with clusters times resamples."""
+def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each cluster is drawn, in blocks ``(resamples, clusters)``: their memory is limited.
+
+    Raises:
+        UsageError: no resample is asked for, or the seed is negative.
+    """
+    if resamples < 1:
+        raise UsageError(f"resamples is {resamples}, expected 1 or more")
+    if seed < 0:
+        raise UsageError(f"seed is {seed}, expected 0 or more")
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return
@@ -302,7 +304,7 @@ def _draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
 
 @functools.lru_cache(maxsize=128)
 def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.unsignedinteger]:
-    """Kept for the next run, in as few bytes as hold the counts: a leaderboard has many runs of the same tasks."""
+    """Cached in the smallest integer type, because a leaderboard has many runs of the same tasks."""
     drawn = _multinomial(np.random.Generator(np.random.PCG64(seed)), count, resamples)
     return drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
 

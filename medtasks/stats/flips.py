@@ -1,4 +1,4 @@
-"""The sign-flip test: is a sum of differences, one for each cluster, further from 0 than chance takes it?"""
+"""The sign-flip test: is a sum of differences, one per cluster, further from 0 than expected by chance?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
 
 POINTS = 2**13
-"""Sums held at a time of half of the clusters: every test of up to 26 differing clusters is exact."""
+"""Sums of one half of the clusters in memory: every test of up to 26 differing clusters is exact."""
 DIGITS = 9
-"""Differences that agree to so many digits of the largest one are equal: they are rounded sums of the same counts."""
+"""Differences that agree to so many digits of the largest one count as equal: they differ in rounding only."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -22,15 +22,15 @@ Counts = npt.NDArray[np.int64]
 def sign_flip_p(differences: Array) -> float:
     """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other sign.
 
-    Fisher 1935 (section 21), here with one difference for each cluster. The chance, over all ``2^k`` ways to set the
-    signs of the k differences that are not 0, of a sum at least as far from 0; no smaller than ``2^(1 - k)``. For
-    differences of -1, 0 and 1 it is the exact McNemar test.
+    Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign assignments to the k
+    differences that are not 0 whose sum is at least as far from 0. It is at least ``2^(1 - k)``. For differences of -1,
+    0 and 1 it is the exact McNemar test.
 
-    It is exact as long as all sums of either half of the clusters can be held, which is so for up to 26 clusters and,
-    since equal differences are counted together, for most right or wrong answers of one question a cluster. Beyond
-    that, it is the saddlepoint approximation of this very chance (Robinson 1982, formula of Lugannani and Rice 1980),
-    which needs no random draws and keeps its relative error in the tail: 1 % is typical, 10 % occurs where a few
-    clusters outweigh all others. Small p-values are what Holm's correction of many comparisons asks for.
+    All sign assignments are counted for up to 26 clusters and, because equal differences are counted together, for
+    most binary scores of one question per cluster. Beyond that, the share is computed by the saddlepoint approximation
+    (Robinson 1982, formula of Lugannani and Rice 1980), which needs no random draws and keeps its relative error in the
+    tail: 1 % is typical, 10 % occurs if a few clusters outweigh all others. So p-values can be as small as Holm's
+    correction of many comparisons requires.
 
     Args:
         differences: ``(clusters,)``, in any unit and order.
@@ -38,7 +38,7 @@ def sign_flip_p(differences: Array) -> float:
     Raises:
         UsageError: they are not one row of finite numbers.
 
-    >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: no four clusters can say more
+    >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
     """
     given = np.asarray(differences, dtype=np.float64)
@@ -58,7 +58,7 @@ def sign_flip_p(differences: Array) -> float:
 
 
 def _exact(sizes: Array, times: Counts, observed: float) -> float | None:
-    """The chance by all sums of two halves of the clusters; None where there are too many."""
+    """The share from all sums of two halves of the clusters; None if there are too many."""
     if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
         return None
     sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
@@ -72,7 +72,7 @@ def _exact(sizes: Array, times: Counts, observed: float) -> float | None:
         chances[half] = np.multiply.outer(chances[half], _coins(count)).ravel()
     order = np.argsort(sums[1], kind="stable")
     tail = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
-    slack = 10.0**-DIGITS * float((sizes * times).sum())  # ties are ties whatever the rounding of their sums
+    slack = 10.0**-DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
     reached = np.searchsorted(sums[1][order], observed - slack - sums[0])
     return 2 * float((chances[0] * tail[reached]).sum())
 
@@ -90,14 +90,14 @@ def _coins(times: int) -> Array:
 
 
 def _saddlepoint(sizes: Array, times: Counts, observed: float) -> float:
-    """The chance by the cumulant generating function ``Σ log cosh(t · size)`` of the sum, which is known."""
+    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
     from scipy.special import ndtr
 
     if observed >= (1 - 10.0**-DIGITS) * float((sizes * times).sum()):
-        return 0.0  # all clusters agree: the least p-value there is
+        return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
     if (np.abs(steps - np.round(steps)) < 1e-6 * steps).all():
-        observed -= float(sizes[0])  # all are multiples of the least, and sums two of it apart: a continuity correction
+        observed -= float(sizes[0])  # sums lie on a grid, two of the smallest apart: continuity correction
     if observed <= 0:
         return 1.0
     spread = math.sqrt(float((times * sizes**2).sum()))

@@ -9,11 +9,11 @@ from medtasks.errors import UsageError
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values: reject where at most α, and the chance of any false rejection in the table is at most α.
+    """Adjusted p-values: rejecting those of at most α keeps the chance of any false rejection in the table at most α.
 
-    Sorted upwards, the i-th of m (from 0) is multiplied by ``m - i``, made no smaller than those before it, and
-    at most 1 (Holm 1979), which holds however the tests depend on each other. None and NaN stand for tests that
-    could not be made: they are kept and do not count.
+    In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as large as those before it
+    and at most 1 (Holm 1979); tests may depend on each other. None and NaN are tests that could not be computed: they
+    are kept and do not count.
 
     Raises:
         UsageError: a p-value is not between 0 and 1.

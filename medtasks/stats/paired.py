@@ -15,15 +15,15 @@ from medtasks.stats.flips import sign_flip_p
 from medtasks.stats.student import student_quantile
 
 FEW_CLUSTERS = 20
-"""Below so many clusters a comparison is not to be trusted (``benchmarks/paired_test.py``, docs/statistics.md)."""
+"""A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class ClusteredScore:
-    """A corpus score and what it is made of: ``sums`` ``(clusters, width)``, clusters in the order of their names.
+    """A corpus score and its statistics: ``sums`` ``(clusters, width)``, clusters in the order of their names.
 
-    ``without`` ``(clusters,)`` are the scores of all but one cluster each; NaN where that leaves nothing to score.
+    ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to score.
     """
 
     score: Score
@@ -34,9 +34,9 @@ class ClusteredScore:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """``difference`` = ``first`` - ``second``, in the unit of the score, over so many ``clusters``.
+    """``difference`` = ``first`` - ``second``, in the unit of the score, over ``clusters`` clusters.
 
-    ``low`` and ``high`` are the ends of its confidence interval. Where ``reason`` says why there can be none of them,
+    ``low`` and ``high`` are the ends of its confidence interval. If there is a ``reason`` why they cannot be computed,
     they, ``standard_error`` and ``p_value`` are None.
     """
 
@@ -72,23 +72,25 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
 def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence: float = 0.95) -> PairedDifference:
     """Whether two models differ in a corpus score, on the same samples in the same clusters.
 
-    *Test.* If the models do not differ, each cluster's answers could as well be the other model's. Swapping them turns
-    the sign of what the cluster adds to the difference: the score with the first model's statistics of this cluster,
-    minus the score with the second's, where all other clusters are as the two have them on average. A swap leaves that
-    average as it is, so the test of the sum by all its signs (`medtasks.stats.sign_flip_p`) is exact for every score of
-    summed statistics, BLEU and chrF as well as means, for any number of clusters of any sizes. For a mean over the same
-    items, what a cluster adds is its surplus divided by the items; in general the sum is the difference up to terms of
-    third order. For models that are only equal on average it holds with many clusters (Canay, Romano and Shaikh 2017).
-    Student's t with a cluster standard error, its rival, calls equal models different in 6 to 9 of 100 comparisons of
-    up to 15 unequal clusters. The price: fewer than 6 clusters cannot show anything at the 5 % level.
+    *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
+    the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
+    second's, with all other clusters held at the average of the two models. Swaps leave that average unchanged, so the
+    sign-flip test of the sum (`medtasks.stats.sign_flip_p`) is exact for every score of summed statistics, BLEU and
+    chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
+    contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
+    third order.
+    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). With up to
+    15 unequal clusters, Student's t with a clustered standard error tells equal models apart in 6 to 9 of 100
+    comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
 
-    *Interval.* ``difference ± t · standard_error``: the jackknife's standard error, each cluster left out once (Efron
-    and Tibshirani 1993, chapter 11; MacKinnon, Nielsen and Webb 2023 for few and unequal clusters), and Student's t
-    with one degree of freedom less than clusters. It is no inversion of the test: near the limit, and below 6 clusters,
-    it may exclude 0 although the test does not reject it. docs/statistics.md has size, power and coverage of both.
+    *Interval.* ``difference ± t · standard_error`` with the standard error of the jackknife over clusters (Efron and
+    Tibshirani 1993, chapter 11; MacKinnon, Nielsen and Webb 2023 for few and unequal clusters) and Student's t with one
+    degree of freedom less than there are clusters. It is computed separately from the test: near the threshold, and
+    below 6 clusters, it may exclude 0 although the test does not reject. docs/statistics.md has size, power and
+    coverage.
 
     Raises:
-        UsageError: the two are not of the same clusters and metric, or the confidence is no level.
+        UsageError: the two do not have the same clusters and metric, or the confidence is not between 0 and 1.
     """
     check_confidence(confidence)
     if first.sums.shape != second.sums.shape:
@@ -117,7 +119,7 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:
-    """What a reader must know of a comparison of so few clusters, one of ``tests`` that Holm corrects; None of enough.
+    """The warning about a comparison over few clusters, one of ``tests`` that Holm corrects; None if there are enough.
 
     >>> few_clusters(4)
     'with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125'

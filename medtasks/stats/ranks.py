@@ -1,4 +1,4 @@
-"""Rankings with their uncertainty: intervals of ranks, and letters for models that cannot be told apart."""
+"""Rankings with their uncertainty: intervals of ranks, and the compact letter display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtasks.stats.bootstrap import check_confidence
 
 @dataclass(frozen=True)
 class RankInterval:
-    """From the best rank, 1 or more, to the worst; None for a model that was not ranked, and ``reason`` says why."""
+    """From the best rank, 1 or more, to the worst; None for a model that was not ranked, for the given ``reason``."""
 
     best: int | None
     worst: int | None
@@ -23,17 +23,16 @@ class RankInterval:
 
 
 def rank_intervals(scores: Array, *, higher_is_better: bool = True, confidence: float = 0.95) -> list[RankInterval]:
-    """Between which ranks each model moves when all models are scored in the same resamples.
+    """The interval of each model's rank when all models are scored in the same resamples.
 
-    In a resample, models of equal score hold all of their places: the first counts for the best rank and the last
-    for the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and
-    Spiegelhalter 1996). They show how stable the order is; among models of nearly equal true score they are too
-    short to be a confidence set of the true rank (Xie, Singh and Zhang 2009), for which compare the models in
-    pairs.
+    In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
+    the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and Spiegelhalter
+    1996). They show how stable the order is. Among models of nearly equal true score they are too short to be a
+    confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
 
     Args:
         scores: ``(models, resamples)``, as `medtasks.stats.bootstrap.Resamples.scores`. A model without a finite
-            score in every resample is not ranked, nor does it hold a place.
+            score in every resample is not ranked and takes no place.
         higher_is_better: whether rank 1 is the largest score.
         confidence: two-sided level, above 0 and below 1.
 
@@ -66,11 +65,11 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True, confidence: 
 def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Letters for each model: two models share one if and only if they are not significantly different.
 
-    The compact letter display of Piepho 2004. His insert-and-absorb algorithm can take exponentially many letters on
-    the way (100 models of which one pair in ten differs at random), so a letter is grown instead, as in Gramm et
-    al. 2007: from the first two models without a common letter, by every model, best first, that differs from none
-    of its holders. At last, letters whose every pair shares another letter too are dropped, from the last (Piepho's
-    sweep, for whole letters).
+    The compact letter display of Piepho 2004. His insert-and-absorb algorithm may need exponentially many intermediate
+    letters (100 models, one random pair in ten different), so letters are grown instead, as in Gramm et al. 2007: from
+    the first two models without a common letter, by every model, best first, that does not differ from a holder. Then
+    letters whose every pair shares another letter are dropped, starting with the last (Piepho's sweep, for whole
+    letters).
 
     Args:
         different: the pairs that differ significantly, in any order.
@@ -96,18 +95,18 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
 
 
 def _grown(near: list[set[int]]) -> list[list[int]]:
-    """Holders of letters that together cover every pair of models near each other, in the order of their holders."""
-    apart = [set(others) for others in near]  # near, but without a common letter yet
+    """Holders of letters that together cover every pair of models that do not differ, in the order of their holders."""
+    uncovered = [set(others) for others in near]  # without a common letter yet
     letters = [[number] for number, others in enumerate(near) if not others]
     for first in range(len(near)):
-        while apart[first]:
-            held = [first, min(apart[first])]
+        while uncovered[first]:
+            held = [first, min(uncovered[first])]
             candidates = near[held[0]] & near[held[1]]
             while candidates:
                 held.append(min(candidates))
                 candidates &= near[held[-1]]
             for number in held:
-                apart[number].difference_update(held)
+                uncovered[number].difference_update(held)
             letters.append(sorted(held))
     return sorted(letters)
 
@@ -138,7 +137,7 @@ def _label(number: int) -> str:
 
 
 def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:
-    """``(rank - 1) / (M - 1)`` among the M values that are there: 0 the best, 1 the last, ties averaged.
+    """``(rank - 1) / (M - 1)`` among the M values that are not None: 0 the best, 1 the last, ties averaged.
 
     As in the heat map of the Kvasir-VQA-x1 paper. A lone value has 0; None stays None.
 

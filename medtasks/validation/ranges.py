@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medtasks.metrics import Metric, aggregate
+from medtasks.metrics import Metric, corpus_score
 from medtasks.metrics.judged import JudgedMean
 
 _SHARE = (0.0, 1.0)
@@ -71,7 +71,7 @@ def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
         return _REACHED[metric.name]
     try:
         rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
-        found = float(aggregate(metric, rows).overall.score)
+        found = corpus_score(metric, rows)
     except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
         return None
     return found if math.isfinite(found) else None

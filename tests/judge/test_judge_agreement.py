@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks.errors import UsageError
 from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
 from medtasks.judge.rubric import load_rubric
 from medtasks.stats.agreement import agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
@@ -143,25 +142,6 @@ def test_one_cluster_has_values_but_no_interval() -> None:
     kappa = part.pairs[0].kappa
     assert (kappa.value, kappa.low, kappa.high) == (0.5, None, None)
     assert "1 cluster" in str(kappa.reason)
-
-
-@pytest.mark.parametrize(
-    ("ratings", "clusters", "message"),
-    [
-        ({"one": {}}, {}, "found 1 rater"),
-        (binary(one="1", two="1"), {}, "unit 'u0', rated by one, has no cluster"),
-        (binary(one="1", two="2"), {"u0": "x"}, "two rated 'a' of unit 'u0' as 2"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(ratings: Any, clusters: dict[str, str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        agreement_report(KVASIR, ratings, clusters, FEW)
-
-
-def test_an_aspect_that_the_rubric_lacks_is_refused() -> None:
-    ratings = binary(one="1", two="1")
-    with pytest.raises(UsageError, match="not a score of rubric med_cmr_medreason"):
-        agreement_report(REASON, ratings, {"u0": "x"}, FEW)
 
 
 def test_rows_for_a_table() -> None:

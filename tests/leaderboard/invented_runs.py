@@ -21,9 +21,9 @@ from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
 from medtasks.prompts import render
-from medtasks.results.adjudication import judge_run
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import with_judged_scores
+from medtasks.results.judging import judge_run
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, task_facts, versions
 from medtasks.results.replies import Reply

@@ -11,7 +11,7 @@ from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.digest import Digest, Entry
 from medtasks.leaderboard.standings import protocols_today
 
-from medtasks.metrics import aggregate, get_metric
+from medtasks.metrics import corpus_score, get_metric
 from medtasks.results.scoring import Letters, MetricScore, Scores
 from medtasks.results.signature import format_signature
 from medtasks.spec import leaf_tasks, load_spec
@@ -66,7 +66,7 @@ def score_of(metric: str, table: np.ndarray, clusters: Sequence[str]) -> MetricS
     interval = cluster_bootstrap(rows, inside, get_metric(metric).score)
     counted = int((rows[:, 1] > 0).sum()) if rows.shape[1] == 2 else len(rows)
     return MetricScore(
-        value=aggregate(get_metric(metric), rows).overall.score,
+        value=corpus_score(get_metric(metric), rows),
         interval=None if interval.low is None else (interval.low, interval.high),
         samples=counted + int((~known).sum()),
         signature=metric,

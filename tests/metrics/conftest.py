@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 
+import nltk
 import pytest
 
 from medtasks.metrics import wordnet
 
 
 @pytest.fixture(scope="session")
-def real_wordnet() -> None:
-    """WordNet 3.0 of this machine; skips without it, or fails where MEDTASKS_REQUIRE_WORDNET=1 demands it."""
+def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """WordNet 3.0 of this machine, for NLTK too; skips without it, or fails if MEDTASKS_REQUIRE_WORDNET=1."""
     reason = wordnet.unavailable()
     if reason is None:
+        if wordnet._nltk_corpus() is None:
+            data = tmp_path_factory.mktemp("nltk_data")
+            copy = shutil.copytree(wordnet.corpus(), data / "corpora" / "wordnet")
+            (copy / "lexnames").write_text(wordnet.lexnames())
+            nltk.data.path.append(str(data))
         return
     if os.environ.get("MEDTASKS_REQUIRE_WORDNET") == "1":
         pytest.fail(f"MEDTASKS_REQUIRE_WORDNET=1, but {reason}")

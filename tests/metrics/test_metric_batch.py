@@ -14,8 +14,8 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from medtasks.errors import UsageError
 from medtasks.metrics import LEXICAL, batch, get_metric, lexical_statistics
-from medtasks.metrics._lcs import lcs_length
 from medtasks.metrics._ngrams import matched_ngrams
+from medtasks.metrics.rouge import lcs_length
 
 WITHOUT_DATA = tuple(name for name in LEXICAL if name != "meteor")
 pairs = st.lists(st.tuples(texts, texts), max_size=8)

@@ -202,13 +202,6 @@ def test_timing_does_not_wait_for_the_judge() -> None:
     assert streaming.stability(stream("..???")) == 1
 
 
-def test_signature_names_every_reading_of_ours() -> None:
-    assert streaming.SIGNATURE == (
-        "streaming|law:linear|horizon:query-to-last-round|default-tolerance:half-smallest-gap|"
-        "default-expected:first-answerable-round|never-answerable:silence|weights:0.7,0.3"
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -24,22 +24,22 @@ from medtasks.stats.agreement import (
     spearman,
 )
 
-LEVELS = ["nominal", "ordinal", "interval"]
+LEVELS = ["nominal", "ordinal"]
 # Krippendorff 2011, section C: 4 raters, 12 units, 7 ratings missing
 PUBLISHED: list[list[float | None]] = [
     [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
-    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, float("nan")],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
     [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
 ]
 
 
-def cohen(ratings: Ratings, counts: Counts | None = None, weights: Any = "none") -> Agreement:
-    return cohen_kappa(ratings[0], ratings[1], weights, counts=counts)
+def cohen(ratings: Ratings, counts: Counts | None = None, quadratic: bool = False) -> Agreement:
+    return cohen_kappa(*ratings, quadratic=quadratic, counts=counts)
 
 
 def correlation(ratings: Ratings, counts: Counts | None = None) -> Agreement:
-    return spearman(ratings[0], ratings[1], counts=counts)
+    return spearman(*ratings, counts=counts)
 
 
 NOMINAL: dict[str, Any] = {
@@ -48,10 +48,8 @@ NOMINAL: dict[str, Any] = {
     "alpha nominal": partial(krippendorff_alpha, level="nominal"),
 }
 STATISTICS: dict[str, Any] = NOMINAL | {
-    "cohen linear": partial(cohen, weights="linear"),
-    "cohen quadratic": partial(cohen, weights="quadratic"),
+    "cohen quadratic": partial(cohen, quadratic=True),
     "alpha ordinal": partial(krippendorff_alpha, level="ordinal"),
-    "alpha interval": partial(krippendorff_alpha, level="interval"),
     "spearman": correlation,
 }
 pairs = st.integers(2, 12).flatmap(
@@ -68,25 +66,24 @@ def simulated(clusters: int, each: int, seed: int) -> tuple[list[list[int]], lis
     return ratings, [f"image{item // each:02d}" for item in range(len(score))]
 
 
-@pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
+@pytest.mark.parametrize("quadratic", [False, True])
 @given(ratings=pairs)
 @settings(deadline=None)
-def test_cohen_is_that_of_sklearn(weights: Any, ratings: tuple[list[int], list[int]]) -> None:
-    found = cohen_kappa(*ratings, weights)
+def test_cohen_is_that_of_sklearn(quadratic: bool, ratings: tuple[list[int], list[int]]) -> None:
+    found = cohen_kappa(*ratings, quadratic=quadratic)
     if len({*ratings[0], *ratings[1]}) == 1:
         assert (found.value, found.items) == (None, len(ratings[0]))
         assert "one category" in str(found.reason)
         return
-    named = None if weights == "none" else weights
-    expected = cohen_kappa_score(*ratings, weights=named, labels=[1, 2, 3, 4, 5])
+    expected = cohen_kappa_score(*ratings, weights="quadratic" if quadratic else None, labels=[1, 2, 3, 4, 5])
     assert found == Agreement(pytest.approx(expected, abs=1e-12), None, None, len(ratings[0]))
 
 
 def test_an_unused_level_is_still_a_step_of_the_scale() -> None:
     first, second = [1, 2, 5, 5], [1, 5, 5, 2]
-    expected = cohen_kappa_score(first, second, weights="linear", labels=[1, 2, 3, 4, 5])
-    assert cohen_kappa(first, second, "linear").value == pytest.approx(expected)
-    assert cohen_kappa_score(first, second, weights="linear") != pytest.approx(expected)
+    expected = cohen_kappa_score(first, second, weights="quadratic", labels=[1, 2, 3, 4, 5])
+    assert cohen_kappa(first, second, quadratic=True).value == pytest.approx(expected)
+    assert cohen_kappa_score(first, second, weights="quadratic") != pytest.approx(expected)
 
 
 def test_fleiss_by_hand() -> None:
@@ -94,13 +91,13 @@ def test_fleiss_by_hand() -> None:
     # agreeing pairs of 3: 3, 1, 3, 1, so P = (1 + 1/3 + 1 + 1/3) / 4 = 2/3
     # shares of 12 ratings: 5/12, 5/12, 2/12, so P_e = (25 + 25 + 4) / 144 = 3/8
     # kappa = (2/3 - 3/8) / (1 - 3/8) = (7/24) / (15/24) = 7/15
-    found = fleiss_kappa([list("AABC"), list("AABC"), list("ABBB")])
+    found = fleiss_kappa([[1, 1, 2, 3], [1, 1, 2, 3], [1, 2, 2, 2]])
     assert found == Agreement(pytest.approx(7 / 15, abs=1e-15), None, None, 4)
 
 
 def test_alpha_of_the_published_example() -> None:
     found = [krippendorff_alpha(PUBLISHED, level) for level in LEVELS]  # type: ignore[arg-type]
-    assert [round(each.value, 3) for each in found if each.value] == [0.743, 0.815, 0.849]
+    assert [round(each.value, 3) for each in found if each.value] == [0.743, 0.815]
     assert {each.items for each in found} == {11}  # the last unit has one rating
 
 
@@ -132,10 +129,10 @@ def test_perfect_agreement_is_exactly_one(name: str, row: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", NOMINAL)
-@given(ratings=pairs, names=st.permutations(["polyp", "ulcer", "none", "both", "other"]))
+@given(ratings=pairs, names=st.permutations([1, 2, 30, 40, 5]))
 @settings(deadline=None)
-def test_nominal_labels_may_be_renamed(name: str, ratings: tuple[list[int], list[int]], names: list[str]) -> None:
-    renamed = [[names[label - 1] for label in row] for row in ratings]
+def test_nominal_scores_may_be_renamed(name: str, ratings: tuple[list[int], list[int]], names: list[int]) -> None:
+    renamed = [[names[score - 1] for score in row] for row in ratings]
     assert NOMINAL[name](renamed) == NOMINAL[name](ratings)
 
 
@@ -174,14 +171,13 @@ def test_counts_are_repeated_items(name: str, ratings: tuple[list[int], list[int
 @settings(deadline=None)
 def test_two_categories_are_weighted_as_unordered_ones(ratings: tuple[list[int], list[int]]) -> None:
     halves = [[label % 2 for label in row] for row in ratings]
-    expected = cohen(halves)
-    assert cohen(halves, weights="linear") == cohen(halves, weights="quadratic") == expected
+    assert cohen(halves, quadratic=True) == cohen(halves)
     alphas = [krippendorff_alpha(halves, level).value for level in LEVELS]  # type: ignore[arg-type]
-    assert alphas == [alphas[0] and pytest.approx(alphas[0], abs=1e-12)] * 3
+    assert alphas == [alphas[0] and pytest.approx(alphas[0], abs=1e-12)] * 2
 
 
 def test_only_items_both_rated_enter_and_are_counted() -> None:
-    first, second = [1, 2, None, 3, 1], [1, 3, 2, 3, float("nan")]
+    first, second = [1, 2, None, 3, 1], [1, 3, 2, 3, None]
     assert cohen_kappa(first, second) == cohen_kappa([1, 2, 3], [1, 3, 3])
     assert spearman(first, second) == spearman([1, 2, 3], [1, 3, 3])
     assert cohen_kappa(first, second).items == 3
@@ -239,14 +235,14 @@ def test_whole_clusters_are_drawn() -> None:
 
 
 def test_interval_takes_missing_ratings_and_three_raters() -> None:
-    found = agreement_interval(PUBLISHED, STATISTICS["alpha interval"], list("abcdefghijkl"), resamples=200)
+    found = agreement_interval(PUBLISHED, STATISTICS["alpha ordinal"], list("abcdefghijkl"), resamples=200)
     assert found.low < found.value < found.high  # type: ignore[operator]
-    assert (round(found.value or 0, 3), found.items) == (0.849, 11)
+    assert (round(found.value or 0, 3), found.items) == (0.815, 11)
 
 
 def test_too_few_clusters_and_undefined_resamples() -> None:
     found = agreement_interval([[1, 2], [1, 2]], fleiss_kappa, ["only", "only"])
-    assert found == Agreement(None, None, None, 2, "found 1 cluster, an interval needs at least 2")
+    assert found == Agreement(1.0, None, None, 2, "found 1 cluster, an interval needs at least 2")
     found = agreement_interval([[1, 2], [1, 2]], fleiss_kappa, ["a", "b"])  # half the draws have one category
     assert (found.value, found.low, found.high) == (1.0, None, None)
     assert "undefined in" in str(found.reason)
@@ -256,23 +252,12 @@ def test_too_few_clusters_and_undefined_resamples() -> None:
     ("call", "message"),
     [
         (lambda: cohen_kappa([1], [1, 2]), r"raters have \[1, 2\] items"),
-        (lambda: cohen_kappa([1], [1], "cubic"), "weights is 'cubic', expected one of none"),  # type: ignore[arg-type]
-        (lambda: cohen_kappa(["low"], ["high"], "linear"), "weights 'linear' needs numbers, found 'high'"),
-        (lambda: cohen_kappa(["1"], [1]), r"mix text \('1'\) and numbers \(1\)"),
-        (
-            lambda: cohen_kappa([1], [float("inf")]),
-            "rater 2 rates item 1 as inf, expected text, a number of at most 1e.150",
-        ),
-        (lambda: cohen_kappa([1], [1], counts=[-1]), "counts are"),
         (lambda: fleiss_kappa([[1]]), "found 1 rater, "),
         (lambda: fleiss_kappa([[1, 2], [1, None]]), "rater 2 has no rating for item 2"),
-        (lambda: krippendorff_alpha([["a"], ["b"]], "ordinal"), "level 'ordinal' needs numbers"),
-        (lambda: krippendorff_alpha([[1], [1]], "ratio"), "level is 'ratio'"),  # type: ignore[arg-type]
-        (lambda: spearman(["a"], ["b"]), "Spearman's correlation needs numbers"),
         (lambda: agreement_interval([[1], [1]], cohen, []), "0 cluster names for 1 items"),
-        (lambda: agreement_interval([[1], [1]], cohen, ["a"], resamples=0), "resamples is 0"),
+        (lambda: agreement_interval([[1, 2], [1, 2]], cohen, ["a", "b"], resamples=0), "resamples is 0"),
         (lambda: agreement_interval([[1], [1]], cohen, ["a"], confidence=95), "confidence is 95"),
-        (lambda: agreement_interval([[1], [1]], cohen, ["a"], seed=-1), "seed is -1"),
+        (lambda: agreement_interval([[1, 2], [1, 2]], cohen, ["a", "b"], seed=-1), "seed is -1"),
     ],
 )
 def test_wrong_arguments_are_refused(call: Any, message: str) -> None:

@@ -28,6 +28,4 @@ def write_tiny_wordnet(folder: Path, version: str = "3.0") -> Path:
         (folder / f"data.{part}").write_text(data)
         (folder / f"index.{part}").write_text(index)
         (folder / f"{part}.exc").write_text("saw see\n" if part == "verb" else "")
-    for name in ("cntlist.rev", "index.sense"):
-        (folder / name).write_text("")
     return folder

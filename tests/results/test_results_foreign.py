@@ -428,7 +428,7 @@ def test_a_question_of_several_samples_needs_more_than_its_text() -> None:
     documents = [document("tel-1", "a"), document("tel-2", "b")]
     known, unknown = (Prediction(Where("p", 1), None, {"id": id_, "question": "Why?"}, "x") for id_ in ("2", "7"))
     assert join([known], documents).responses == {"tel-2": "x"}
-    with pytest.raises(DataError, match=r"its question is that of 2 samples \(tel-1, tel-2, …\)"):
+    with pytest.raises(DataError, match=r"its question is asked in 2 samples \(tel-1, tel-2, …\)"):
         join([unknown], documents)
 
 

@@ -18,8 +18,8 @@ from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.prompts import template_path
-from medtasks.results.adjudication import judge_run
 from medtasks.results.judged import with_judged_scores
+from medtasks.results.judging import judge_run
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts

@@ -12,7 +12,7 @@ from sacrebleu.significance import PairedTest
 from scipy import stats as scipy_stats
 
 from medtasks.errors import UsageError
-from medtasks.metrics import aggregate, get_metric, lexical_statistics
+from medtasks.metrics import corpus_score, get_metric, lexical_statistics
 from medtasks.stats import (
     PairedDifference,
     cluster_bootstrap,
@@ -128,7 +128,7 @@ def test_the_standard_error_is_the_jackknifes_and_near_the_bootstraps() -> None:
     tables = [lexical_statistics(one, references, ["bleu"])[0]["bleu"] for one in said]
 
     def difference(rows: list[int]) -> float:
-        one, two = (aggregate(metric, table[rows]).overall.score for table in tables)
+        one, two = (corpus_score(metric, table[rows]) for table in tables)
         return one - two
 
     whole = difference(list(range(120)))
@@ -230,9 +230,9 @@ def test_wrong_resamples_are_refused() -> None:
         joint_resamples([(np.ones(2), MEAN)], ["a", "b"])
 
 
-def test_both_scores_are_those_of_aggregate() -> None:
+def test_both_scores_are_those_of_corpus_score() -> None:
     metric = get_metric("rougeL")
     references = ["a polyp is seen", "no polyp"] * 3 + ["a"]
     first, second = (lexical_statistics([said] * 7, references, ["rougeL"])[0]["rougeL"] for said in ("a polyp", "no"))
     found = compared(first, second, list("aabbccd"), metric.score)
-    assert (found.first, found.second) == tuple(aggregate(metric, table).overall.score for table in (first, second))
+    assert (found.first, found.second) == tuple(corpus_score(metric, table) for table in (first, second))

@@ -68,13 +68,13 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     Raises:
         UsageError: the schema is not one of ours: objects, whole numbers and texts.
     """
-    said = _words(" ".join(responses))
+    given = _words(" ".join(responses))
     wanted = [words for words in map(_words, references) if words]
-    mark = max((_mark(said, words) for words in wanted), default=Fraction(0))
+    mark = max((_mark(given, words) for words in wanted), default=Fraction(0))
     schema = _schema(request)
     if schema is None:
         return "correct" if mark == 1 else "incorrect"
-    reason = _reason(bool(responses), bool(said), bool(wanted), mark)
+    reason = _reason(bool(responses), bool(given), bool(wanted), mark)
     return json.dumps(_filled(schema, mark, reason), ensure_ascii=False)
 
 
@@ -90,21 +90,21 @@ def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
     raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
 
-def _reason(given: bool, said: bool, wanted: bool, mark: Fraction) -> str:
-    if not given:
+def _reason(candidate: bool, words: bool, reference: bool, mark: Fraction) -> str:
+    if not candidate:
         return "stub: no candidate text in the prompt"
-    if not said:
+    if not words:
         return "stub: the text has no words"
-    if not wanted:
+    if not reference:
         return "stub: no reference answer in the prompt"
     return "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
 
 
-def _mark(said: Sequence[str], wanted: Sequence[str]) -> Fraction:
-    if len(said) <= len(wanted) + SPARE and f" {' '.join(wanted)} " in f" {' '.join(said)} ":
+def _mark(given: Sequence[str], wanted: Sequence[str]) -> Fraction:
+    if len(given) <= len(wanted) + SPARE and f" {' '.join(wanted)} " in f" {' '.join(given)} ":
         return Fraction(1)
-    common = (Counter(said) & Counter(wanted)).total()
-    return Fraction(2 * common, len(said) + len(wanted))
+    common = (Counter(given) & Counter(wanted)).total()
+    return Fraction(2 * common, len(given) + len(wanted))
 
 
 def _words(text: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""Metrics that ask a neural model: BERTScore and BLEURT, batched, on a GPU where there is one, cached.
+"""Metrics of a neural model: BERTScore and BLEURT, batched, on a GPU if there is one, cached.
 
-The extra ``learned`` installs what they need. Importing this package imports neither torch nor transformers;
-scoring does.
+The extra ``learned`` installs what they need. Importing this package does not import torch or transformers; scoring
+does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a transformers checkpoint lies on this machine: a directory, or a snapshot in the hub's local cache.
+"""Local transformers checkpoints: a directory, or a snapshot in the hub's local cache.
 
-Nothing here asks the network. A download of gigabytes is the user's decision, so an absent checkpoint is a reason
-with the command that fetches it.
+Nothing is downloaded. Gigabytes are the user's decision, so the message about an absent checkpoint has the command that
+fetches it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from medtasks.errors import MedtasksError
+from medtasks.errors import MedtasksError, first_line
 from medtasks.files import file_sha256
 from medtasks.metrics.base import MetricUnavailableError
 
@@ -35,7 +35,7 @@ class Checkpoint:
 
 
 def find_checkpoint(name: str, variable: str) -> Checkpoint:
-    """The checkpoint called ``name``, a directory or a hub id; ``variable`` is the one that names another.
+    """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to name another.
 
     The label is the hub id, or the first 16 hex digits of the directory's fingerprint; the identity of a hub id is
     its commit.
@@ -61,7 +61,7 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
 
 
 def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
-    """The model in single precision and evaluation mode, on the GPU where there is one.
+    """The model in single precision and evaluation mode, on the GPU if there is one.
 
     Args:
         auto_class: a class of transformers with ``from_pretrained``.
@@ -84,8 +84,7 @@ def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional:
                 output_loading_info=True,
             )
     except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
-        cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {cause}") from error
+        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}") from error
     missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
     if missing:
         raise MedtasksError(
@@ -127,7 +126,7 @@ def _check_complete(directory: Path, fix: str) -> None:
 
 
 def _fingerprint(directory: Path) -> str:
-    """SHA-256 (hex) over names and whole contents of the files that scoring reads, wherever the directory lies.
+    """SHA-256 (hex) over names and whole contents of the files that scoring reads, wherever the directory is.
 
     Weights count in full: a cached score of another fine-tuning would be a wrong score.
     """

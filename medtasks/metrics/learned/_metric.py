@@ -1,4 +1,4 @@
-"""What BERTScore and BLEURT share: many pairs at once, each distinct pair computed once and remembered."""
+"""What BERTScore and BLEURT share: many pairs at once, each distinct pair computed once and cached."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 
 from medtasks.errors import MedtasksError
-from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics, package_version
+from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
 BATCH = 64  # texts or pairs in one forward pass
-CHUNK = 256  # pairs between two writes to the cache; their embeddings are held in memory
+CHUNK = 256  # pairs between two writes to the cache, whose embeddings are in memory
 
 
 class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
-    A score may move in its seventh digit with the pairs that share its batch, as float sums do; within one set of
-    pairs batches are formed from sorted texts, so order does not matter, and a remembered score stays as it is.
-    Lone surrogates, which no tokenizer takes, count as the replacement character.
+    The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
+    sorted texts, so the order of the pairs does not matter, and a cached score stays as it is. Lone surrogates are
+    replaced by U+FFFD, since no tokenizer takes them.
 
     Attributes:
-        model_calls: forward passes so far; scores out of the cache add none.
+        model_calls: forward passes so far; cached scores need none.
     """
 
     name: str
@@ -53,7 +53,7 @@ class LearnedMetric(MeanMetric):
         raise NotImplementedError
 
     def unavailable(self) -> str | None:
-        """Why a package or the model is not on this machine, with the command that mends it; asks no network."""
+        """Why a package or the model is not on this machine, with the command that fixes it; offline."""
         for package in self.packages:
             if importlib.util.find_spec(package) is None:
                 return (
@@ -66,7 +66,7 @@ class LearnedMetric(MeanMetric):
         return None
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """``(score, 1)``. For more than a few pairs `scores` is far quicker.
+        """``(score, 1)``. For more than a few pairs `scores` is much faster.
 
         Raises:
             MetricUnavailableError, MedtasksError: as `scores`.
@@ -78,7 +78,7 @@ class LearnedMetric(MeanMetric):
 
         Raises:
             MetricUnavailableError: a package or the model is absent.
-            MedtasksError: the checkpoint cannot be loaded, or gives something that is no number.
+            MedtasksError: the checkpoint cannot be loaded, or a score is not a finite number.
         """
         reason = self.unavailable()
         if reason is not None:
@@ -99,7 +99,7 @@ class LearnedMetric(MeanMetric):
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
     def _load(self, checkpoint: Checkpoint) -> Any:
-        """Model and tokenizer in whatever form `_compute` wants them."""
+        """Model and tokenizer, in the form that `_compute` takes."""
         raise NotImplementedError
 
     def _compute(self, loaded: Any, pairs: list[Pair]) -> list[float]:
@@ -117,23 +117,13 @@ class LearnedMetric(MeanMetric):
 
     def _model_for(self, key: str, checkpoint: Checkpoint) -> Any:
         if self._loaded is None or self._loaded[0] != key:
-            self._loaded = None  # frees the old one first
+            self._loaded = None  # frees the memory of the previous one
             self._loaded = (key, self._load(checkpoint))
         return self._loaded[1]
 
 
-def installed_version(package: str) -> str:
-    """The version of a distribution, ``absent`` without one."""
-    from importlib.metadata import PackageNotFoundError
-
-    try:
-        return package_version(package)
-    except PackageNotFoundError:
-        return "absent"
-
-
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices in batches of like lengths, shortest first, so that little of a batch is padding."""
+    """Indices in batches of similar lengths, shortest first, so that little of a batch is padding."""
     order = sorted(range(len(lengths)), key=lambda index: lengths[index])
     for begin in range(0, len(order), BATCH):
         yield order[begin : begin + BATCH]

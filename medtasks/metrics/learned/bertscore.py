@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtasks.errors import UsageError
-from medtasks.metrics.base import sign
+from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
-from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length, installed_version
+from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length
 from medtasks.metrics.learned.pair_cache import Pair
 
 LAYER_VARIABLE = "MEDTASKS_BERTSCORE_LAYER"
@@ -20,16 +20,16 @@ LAYER_VARIABLE = "MEDTASKS_BERTSCORE_LAYER"
 class _Encoder:
     model: Any
     tokenizer: Any
-    weights: defaultdict[int, float]  # of tokens: 1, special tokens 0, as the library has them without IDF
+    weights: defaultdict[int, float]  # by token: 1, special tokens 0, as in the library without IDF
 
 
 class BertScore(LearnedMetric):
     """Mean BERTScore F1 (about 0..1): greedy cosine matches of contextual embeddings; no IDF, no baseline rescaling.
 
-    Embeddings and matching are the library's own. Two things are as it was written for, where transformers 5 breaks
-    it: the first word of a text is encoded with a space before it by RoBERTa and GPT-2 tokenizers (transformers 5
-    ignores the library's wish, and all scores move), and a text that is empty or blank scores 0 against any other
-    (transformers 5 raises). Texts longer than the model takes are cut at its limit, as in the library.
+    Embeddings and matching are the library's own. In two ways it behaves as intended where transformers 5 breaks it:
+    RoBERTa and GPT-2 tokenizers encode the first word of a text with a space before it (transformers 5 ignores the
+    library's setting, and all scores change), and an empty or blank text scores 0 against any other (transformers 5
+    raises). Texts that are too long for the model are truncated, as in the library.
 
     Args:
         model: hub id or checkpoint directory; ``MEDTASKS_BERTSCORE_MODEL`` overrides it.
@@ -50,7 +50,7 @@ class BertScore(LearnedMetric):
         """The environment variable's layer, else the constructor's.
 
         Raises:
-            UsageError: the variable holds no whole number.
+            UsageError: the variable is not a whole number.
         """
         named = os.environ.get(LAYER_VARIABLE)
         if not named:
@@ -69,8 +69,8 @@ class BertScore(LearnedMetric):
             idf="no",
             rescale="no",
             prefix_space="yes",
-            bert_score=installed_version("bert-score"),
-            transformers=installed_version("transformers"),
+            bert_score=package_version("bert-score"),
+            transformers=package_version("transformers"),
         )
 
     def _load(self, checkpoint: Checkpoint) -> _Encoder:
@@ -81,7 +81,7 @@ class BertScore(LearnedMetric):
             raise UsageError(f"{self.model} is an encoder with a decoder, expected an encoder such as roberta-large")
         layers = config.num_hidden_layers
         if not 1 <= self.layer <= layers:
-            raise UsageError(f"layer {self.layer} of {self.model} was asked for, which has 1 to {layers}")
+            raise UsageError(f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}")
         config.num_hidden_layers = self.layer  # the layers above are never needed
         model = load_weights(AutoModel, config, checkpoint, optional="pooler")
         tokenizer = _tokenizer(checkpoint, config)
@@ -92,18 +92,18 @@ class BertScore(LearnedMetric):
     def _compute(self, loaded: _Encoder, pairs: list[Pair]) -> list[float]:
         texts = sorted({text.strip() for pair in pairs for text in pair} - {""})
         embedded = self._embed(loaded, texts)
-        found = []
+        scores = []
         for prediction, reference in pairs:
             sides = [embedded[text.strip()] for text in (reference, prediction) if text.strip()]
-            found.append(_f1(*sides) if len(sides) == 2 else 0.0)
-        return found
+            scores.append(_f1(*sides) if len(sides) == 2 else 0.0)
+        return scores
 
     def _embed(self, loaded: _Encoder, texts: list[str]) -> dict[str, tuple[Any, Any, Any]]:
-        """Embedding (tokens, width), mask (tokens) and weight (tokens) of every text, in main memory."""
+        """Embedding (tokens, width), mask (tokens) and weight (tokens) of every text, on the CPU."""
         from bert_score.utils import get_bert_embedding, sent_encode
 
         lengths = [len(sent_encode(loaded.tokenizer, text)) for text in texts]
-        found = {}
+        embedded = {}
         for batch in batches_by_length(lengths):
             chosen = [texts[index] for index in batch]
             embeddings, masks, weights = get_bert_embedding(
@@ -113,12 +113,12 @@ class BertScore(LearnedMetric):
             embeddings, masks = embeddings.cpu(), masks.cpu()
             for row, index in enumerate(batch):
                 end = lengths[index]
-                found[texts[index]] = embeddings[row, :end], masks[row, :end], weights[row, :end]
-        return found
+                embedded[texts[index]] = embeddings[row, :end], masks[row, :end], weights[row, :end]
+        return embedded
 
 
 def _f1(reference: tuple[Any, Any, Any], prediction: tuple[Any, Any, Any]) -> float:
-    """The library's F1 of one pair; pair by pair, because in a padded batch padding can win a match over negatives."""
+    """The library's F1 of one pair; not in batches, whose padding can match better than a negative similarity."""
     from bert_score.utils import greedy_cos_idf
 
     # one row each; clones, because the library normalises in place

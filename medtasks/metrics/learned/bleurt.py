@@ -1,8 +1,7 @@
 """BLEURT (Sellam et al. 2020): a BERT regression model of human ratings, here in PyTorch.
 
-The reference implementation needs TensorFlow, and the one port on the package registry is a single release 0.0.1.
-What is to be ported is small, so it is here: input as in the reference implementation, then transformers'
-``BertForSequenceClassification`` with one output.
+The reference implementation needs TensorFlow, and the only port on the package registry is a release 0.0.1. The port is
+small: input as in the reference implementation, then transformers' ``BertForSequenceClassification`` with one output.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from medtasks.errors import MedtasksError
-from medtasks.metrics.base import sign
+from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
-from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length, installed_version
+from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length
 from medtasks.metrics.learned.pair_cache import Pair
 
 MAX_TOKENS = 128
@@ -22,9 +21,9 @@ TEXT_TOKENS = MAX_TOKENS - 3  # [CLS] and two [SEP]
 class Bleurt(LearnedMetric):
     """Mean BLEURT of the checkpoint ``bleurt-base-128``: a rating, mostly between -1.5 and 1, not bounded.
 
-    The model reads ``[CLS] reference [SEP] prediction [SEP]``, at most 128 tokens; of longer pairs the longer side
-    loses its end first. Special tokens spelled out in a text are ordinary characters, and empty texts are rated like
-    any other: both as in the reference implementation.
+    The model reads ``[CLS] reference [SEP] prediction [SEP]``, at most 128 tokens; if a pair is longer, its
+    longer side is truncated first. As in the reference implementation, special tokens in a text are ordinary
+    characters, and empty texts are rated like any other.
 
     Args:
         model: hub id or directory of a transformers ``BertForSequenceClassification`` checkpoint with one label, by
@@ -44,7 +43,7 @@ class Bleurt(LearnedMetric):
             self.name,
             model=self._label(),
             max_tokens=MAX_TOKENS,
-            transformers=installed_version("transformers"),
+            transformers=package_version("transformers"),
         )
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
@@ -68,7 +67,7 @@ class Bleurt(LearnedMetric):
         predictions = _token_ids(tokenizer, [prediction for prediction, _ in pairs])
         references = _token_ids(tokenizer, [reference for _, reference in pairs])
         rows = [_row(tokenizer, *sides) for sides in zip(references, predictions, strict=True)]
-        found = [0.0] * len(pairs)
+        scores = [0.0] * len(pairs)
         for batch in batches_by_length([len(ids) for ids, _ in rows]):
             width = max(len(rows[index][0]) for index in batch)
             shape = (len(batch), width)
@@ -87,13 +86,12 @@ class Bleurt(LearnedMetric):
                 )
             self.model_calls += 1
             for index, score in zip(batch, output.logits[:, 0].tolist(), strict=True):
-                found[index] = score
-        return found
+                scores[index] = score
+        return scores
 
 
 def kept_tokens(reference: int, prediction: int, limit: int = TEXT_TOKENS) -> tuple[int, int]:
-    """How many tokens of each side remain: the longer side loses one until both fit, the prediction where they are
-    even.
+    """How many tokens of each side are kept: the longer side loses one until both fit; of equal ones, the prediction.
 
     >>> kept_tokens(100, 40), kept_tokens(20, 200), kept_tokens(90, 90)
     ((85, 40), (20, 105), (63, 62))
@@ -115,8 +113,8 @@ def _row(tokenizer: Any, reference: list[int], prediction: list[int]) -> tuple[l
 
 
 def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    # what lies beyond the limit of both sides together can never be kept
-    found: list[list[int]] = tokenizer(
+    # tokens beyond the limit of both sides together are never kept
+    ids: list[list[int]] = tokenizer(
         texts, add_special_tokens=False, split_special_tokens=True, truncation=True, max_length=TEXT_TOKENS
     )["input_ids"]
-    return found
+    return ids

@@ -25,12 +25,12 @@ def read_inspect(path: Path) -> list[Prediction]:
     A sample that ended in an error has no response and counts as failed.
 
     Raises:
-        DataError: the file cannot be read, holds no samples, a sample was asked in several epochs, or lacks a field.
+        DataError: the file cannot be read, has no samples, a sample was asked in several epochs, or lacks a field.
     """
     samples = _in_archive(path) if _is_archive(path) else _in_json(path)
     predictions = [_parsed(sample, where) for where, sample in samples]
     if not predictions:
-        raise DataError(f"{path}: the log holds no samples; write it with its samples (`--log-samples`).")
+        raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
     return predictions
 
 
@@ -48,7 +48,7 @@ def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
         raise DataError(f"{path}: not valid JSON ({error}); fetch it again.") from error
     samples = log.get("samples") if isinstance(log, dict) else None
     if not isinstance(samples, list):
-        raise DataError(f"{path}: holds no list `samples`, so it is not a log of Inspect; choose another layout.")
+        raise DataError(f"{path}: has no list `samples`, so it is not a log of Inspect; choose another layout.")
     for number, sample in enumerate(samples, start=1):
         yield _checked(sample, Where(path.name, number, unit="row"))
 
@@ -98,29 +98,29 @@ def _parsed(sample: Mapping[str, Any], where: Where) -> Prediction:
     if epoch != 1:
         raise wrong(where, "epoch", epoch, "1; score the epochs one by one")
     metadata = sample.get("metadata")
-    told = {
+    keys = {
         name: value
         for name in ("sample_id", "img_id", "question", "task")
         if is_text(value := metadata.get(name) if isinstance(metadata, dict) else None) and value.strip()
     }
-    sample_id = told.pop("sample_id", None)
+    sample_id = keys.pop("sample_id", None)
     name = sample.get("id")
     if sample_id is None and not isinstance(name, bool) and isinstance(name, (str, int)):
-        told["id"] = str(name)
-    if "question" not in told and (asked := _asked(sample.get("input"))):
-        told["question"] = asked
-    if "question" not in told:
-        told.pop("img_id", None)
+        keys["id"] = str(name)
+    if "question" not in keys and (question := _question(sample.get("input"))):
+        keys["question"] = question
+    if "question" not in keys:
+        keys.pop("img_id", None)
     if is_text(sample.get("target")):
-        told["target"] = sample["target"]
+        keys["target"] = sample["target"]
     if sample.get("error") is not None:
         error = sample["error"]
         reason = error.get("message") if isinstance(error, dict) else error
-        return Prediction(where, sample_id, told, "", failed=str(reason or "error"))
-    return Prediction(where, sample_id, told, _response(sample.get("output"), where))
+        return Prediction(where, sample_id, keys, "", failed=str(reason or "error"))
+    return Prediction(where, sample_id, keys, _response(sample.get("output"), where))
 
 
-def _asked(found: Any) -> str:
+def _question(found: Any) -> str:
     """The text of the last user message, or the input itself if it is a text."""
     if is_text(found):
         return str(found)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from medtasks.data.archive import open_archive
-from medtasks.data.sources import read_json_list, read_jsonl
+from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, UsageError
 from medtasks.files import check_regular, read_lines
-from medtasks.results.foreign import columns as generic
+from medtasks.results.foreign.columns import read_columns
 from medtasks.results.foreign.inspect_log import read_inspect
 from medtasks.results.foreign.lmms_eval_samples import parse_harness_line
 from medtasks.results.foreign.ms_swift import parse_ms_swift_line
-from medtasks.results.foreign.prediction import Prediction, content_of
+from medtasks.results.foreign.prediction import Prediction
 from medtasks.results.foreign.vlmevalkit import read_vlmevalkit
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
@@ -45,7 +45,7 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
             ``*_samples_<task>.jsonl``), ``vlmevalkit`` (its spreadsheets), ``inspect`` (logs of Inspect), or rows with
             columns: ``jsonl``, ``json`` (one array, such as Kvasir-VQA-x1's ``*_eval.json``), ``csv``.
         columns: for rows with columns, what the file calls ``sample_id``, ``response``, ``task``, ``img_id`` and
-            ``question``; each has its own name unless told otherwise.
+            ``question``; by default it has these names.
 
     Raises:
         UsageError: the layout or a column is unknown, or columns are given for a layout that has its own.
@@ -53,14 +53,8 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is unknown; choose one of {', '.join(LAYOUTS)}.")
-    if layout == "jsonl":
-        names = generic.column_names(columns)
-        return [generic.parse_row(row.row, names, row.where) for row in read_jsonl(path)]
-    if layout == "json":
-        names = generic.column_names(columns)
-        return [generic.parse_row(row.row, names, row.where) for row in read_json_list(content_of(path), path.name)]
-    if layout == "csv":
-        return generic.read_csv(path, generic.column_names(columns))
+    if layout in ("jsonl", "json", "csv"):
+        return read_columns(path, layout, columns)
     if columns:
         raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose jsonl, json or csv.")
     if layout == "vlmevalkit":
@@ -94,8 +88,8 @@ def task_in_name(path: Path) -> str | None:
     >>> task_in_name(Path("20260101_000000_samples_mi_cxr_icr.jsonl"))
     'mi_cxr_icr'
     """
-    found = _SAMPLES.search(path.name)
-    return found["task"] if found else None
+    match = _SAMPLES.search(path.name)
+    return match["task"] if match else None
 
 
 def _of_archive(path: Path) -> Layout | None:
@@ -107,7 +101,9 @@ def _of_archive(path: Path) -> Layout | None:
 
 
 def _of_text(path: Path) -> Layout | None:
-    first = next(_texts(path), None)
+    # lines that are not blank; that of a JSON file in one line is long
+    lines = (line.decode("utf-8-sig", errors="replace").strip() for line in read_lines(path))
+    first = next(filter(None, lines), None)
     if first is None:
         raise DataError(f"{path}: the file is empty; write or fetch it again.")
     if first.startswith("["):
@@ -124,18 +120,10 @@ def _of_text(path: Path) -> Layout | None:
 def _of_object(first: str, path: Path) -> Layout:
     try:
         row = json.loads(first)
-    except (ValueError, RecursionError):  # over several lines, or damaged: the layout's reader reports where
+    except (ValueError, RecursionError):  # on several lines, or damaged: the layout's reader reports where
         return "jsonl" if path.suffix == ".jsonl" else "inspect"
     if {"eval", "samples"} <= row.keys():
         return "inspect"
     if "messages" in row:
         return "ms-swift"
     return "lmms-eval" if "filtered_resps" in row else "jsonl"
-
-
-def _texts(path: Path) -> Iterator[str]:
-    """Lines that are not blank; those of a JSON file in one line are long."""
-    for line in read_lines(path):
-        text = line.decode("utf-8-sig", errors="replace").strip()
-        if text:
-            yield text

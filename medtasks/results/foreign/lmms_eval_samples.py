@@ -14,8 +14,8 @@ def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
     """The prediction in a line of the harness, from the raw response if it differs from the filtered one.
 
     lmms-eval 0.7.3 leaves the document out of its lines (other versions may not), and ``resps`` if it equals
-    ``filtered_resps``. Without a document, a line is known by ``doc_id``, its position among the task's
-    documents; ``target`` and the first medium come along, so that the join can tell when the documents are others.
+    ``filtered_resps``. Without a document, a line is identified by ``doc_id``, its position among the task's documents;
+    ``target`` and the first medium are kept, so that matching can detect other documents.
 
     Raises:
         DataError: a field is missing or holds something else, or the sample was answered more than once.

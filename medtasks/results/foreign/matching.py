@@ -15,15 +15,15 @@ from medtasks.results.foreign.prediction import Prediction
 
 @dataclass(frozen=True)
 class Joined:
-    """Predictions by sample, and what was left over; ids are in the order of the documents, predictions in file order.
+    """Predictions by sample, and the rest; ids are in the order of the documents, predictions in that of the file.
 
     Args:
-        given: the predictions of each sample that has some; all have the same response.
+        given: the predictions for each sample that has any; all have the same response.
         missing: samples without a prediction.
         unmatched: predictions that fit no document.
         duplicates: predictions that repeat an earlier response to their sample.
-        ambiguous: samples whose key other samples share; they got their predictions by the order of both.
-        strange: predictions that fit a sample, but the file has another reference answer than the document.
+        ambiguous: samples that share their key with others; their predictions were assigned in order.
+        strange: predictions that fit a sample whose reference answer differs from the file's.
     """
 
     given: dict[str, list[Prediction]]
@@ -36,7 +36,7 @@ class Joined:
     @property
     def responses(self) -> dict[str, str]:
         """By sample id."""
-        return {sample_id: found[0].response for sample_id, found in self.given.items()}
+        return {sample_id: predictions[0].response for sample_id, predictions in self.given.items()}
 
 
 def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]]) -> Joined:
@@ -52,7 +52,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
 
     Raises:
         UsageError: there are no documents, or two of them have one sample id (documents of several tasks).
-        DataError: two different responses to one sample, a key that several documents share with another number of
+        DataError: two different responses to one sample, several documents with one key but another number of
             predictions, or a harness line of other documents; names the places.
     """
     index = _Index(documents)
@@ -61,7 +61,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     unmatched, strange = [], []
     for one in predictions:
         matching = index.fitting(one)
-        fitting = index.of_reference(matching, one)
+        fitting = index.with_reference(matching, one)
         if not matching:
             unmatched.append(one)
         elif not fitting:
@@ -87,7 +87,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
 def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: dict[str, list[Prediction]]) -> None:
     for fitting, several in shared.items():
         if len(several) > len(fitting) and len({one.response for one in several}) == 1:
-            for number, one in enumerate(several):  # a merge of rows with equal keys repeated them
+            for number, one in enumerate(several):  # a merge of rows with equal keys duplicated them
                 given[fitting[min(number, len(fitting) - 1)]].append(one)
             continue
         if len(several) != len(fitting):
@@ -125,7 +125,7 @@ class _Index:
         for number, document in enumerate(documents):
             sample_id = document["sample_id"]
             if sample_id in self.sample_ids:
-                raise UsageError(f"two documents are called {sample_id}; join predictions with one task at a time.")
+                raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
             self.sample_ids[sample_id] = number
             question = _normalised(str(document.get("question", "")))
             self.by_text[question] = (*self.by_text.get(question, ()), sample_id)
@@ -143,26 +143,26 @@ class _Index:
         if one.keys.get("id") in self.sample_ids:
             return (one.keys["id"],)
         if "img_id" not in one.keys:
-            return self._of_text(one)
+            return self._by_text(one)
         if not self.by_question:
             raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; name the sample_id.")
         return self.by_question.get((_normalised(one.keys["img_id"]), _normalised(one.keys["question"])), ())
 
-    def _of_text(self, one: Prediction) -> tuple[str, ...]:
-        """By the question alone, and by the number at the end of a sample id where several samples have it."""
+    def _by_text(self, one: Prediction) -> tuple[str, ...]:
+        """By the question alone; if several samples have it, also by the number at the end of their ids."""
         found = self.by_text.get(_normalised(one.keys.get("question", "")), ())
         if len(found) > 1:
             numbered = tuple(sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}"))
             if len(numbered) != 1:
                 raise DataError(
-                    f"{one.where}: its question is that of {len(found)} samples ({', '.join(found[:3])}, …), and it "
+                    f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
                     "names no image; add the sample_id of each."
                 )
             return numbered
         return found
 
-    def of_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
-        """The ``sample_ids`` whose reference answer is that of the file, if it has one."""
+    def with_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
+        """The ``sample_ids`` whose reference answer is the file's, if it has one."""
         if "target" not in one.keys or "doc_id" in one.keys:
             return sample_ids
         target = _normalised(one.keys["target"]).casefold()
@@ -192,11 +192,10 @@ def _only_image(document: Mapping[str, Any]) -> str:
 
 
 def _references(document: Mapping[str, Any]) -> set[str]:
-    """Ways to write a document's reference answer: as it is, or an option's text for its letter."""
-    target = document["target"]
-    options = document.get("choices")
-    found = [target, options.get(target) if isinstance(options, Mapping) else None]
-    return {_normalised(str(one)).casefold() for one in found if one is not None}
+    """Ways to write a document's reference answer: unchanged, or an option's text for its letter."""
+    target, options = document["target"], document.get("choices")
+    answers = [target, options.get(target) if isinstance(options, Mapping) else None]
+    return {_normalised(str(answer)).casefold() for answer in answers if answer is not None}
 
 
 def _normalised(text: str) -> str:

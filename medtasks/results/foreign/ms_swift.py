@@ -62,7 +62,7 @@ def _img_id(row: Mapping[str, Any], where: Where) -> str:
     if not isinstance(images, list) or len(images) != 1:
         raise wrong(where, "images", images, "a list of one image")
     path = images[0].get("path") if isinstance(images[0], dict) else images[0]
-    # of either system: these paths come from other machines
+    # handles both separators: these paths come from other machines
     stem = PureWindowsPath(path).stem.strip() if is_text(path) else ""
     if not stem:
         raise wrong(where, "images[0]", images[0], "a path that ends in <img_id>.jpg")

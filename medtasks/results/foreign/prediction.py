@@ -15,10 +15,10 @@ from medtasks.files import read_regular
 
 @dataclass(frozen=True)
 class Prediction:
-    """One response, its place in the file, and what the file tells about the sample that it answers.
+    """One response, its place in the file, and what identifies the sample that it answers.
 
-    ``keys`` may hold ``img_id`` and ``question``, ``task``, ``id`` (what another tool calls the sample), ``target``
-    (the reference answer there), and of a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
+    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``medium``.
     ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
     """
 

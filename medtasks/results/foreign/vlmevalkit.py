@@ -22,7 +22,7 @@ def read_vlmevalkit(path: Path) -> list[Prediction]:
     dataset has such a column. An empty cell of ``prediction`` is an empty response.
 
     Raises:
-        DataError: the file cannot be read, or a row lacks ``prediction``, or what says which sample it answers.
+        DataError: the file cannot be read, or a row lacks ``prediction`` or does not identify its sample.
     """
     data = content_of(path)
     if data.startswith(b"PK"):
@@ -35,21 +35,21 @@ def read_vlmevalkit(path: Path) -> list[Prediction]:
 def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
     if "prediction" not in row:
         raise wrong(where, "prediction", None, f"it beside {', '.join(map(repr, sorted(row)[:12]))}")
-    told = {
+    keys = {
         name: row[name].strip() for name in ("sample_id", "img_id", "question", "task") if row.get(name, "").strip()
     }
-    sample_id = told.pop("sample_id", None)
+    sample_id = keys.pop("sample_id", None)
     path = row.get("image_path", "").strip()
-    if path and "img_id" not in told and not path.startswith("["):
-        told["img_id"] = PureWindowsPath(path).stem
+    if path and "img_id" not in keys and not path.startswith("["):
+        keys["img_id"] = PureWindowsPath(path).stem
     for ours, theirs in (("id", "index"), ("target", "answer")):
         if row.get(theirs, "").strip():
-            told[ours] = row[theirs].strip()
-    if sample_id is None and not {"id", "question"} & told.keys():
+            keys[ours] = row[theirs].strip()
+    if sample_id is None and not {"id", "question"} & keys.keys():
         raise wrong(where, "index", None, "it, or `sample_id`")
-    if sample_id is None and "question" not in told:
-        told.pop("img_id", None)
-    return Prediction(where, sample_id, told, row["prediction"])
+    if sample_id is None and "question" not in keys:
+        keys.pop("img_id", None)
+    return Prediction(where, sample_id, keys, row["prediction"])
 
 
 def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
@@ -67,7 +67,7 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
         cells = [(number, row) for number, row in enumerate(rows, start=2) if any(cell is not None for cell in row)]
     except DataError:
         raise
-    except Exception as error:  # of zipfile, XML, openpyxl: a damaged workbook may raise anything
+    except Exception as error:  # zipfile, XML or openpyxl may raise anything
         raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
     if not cells:
         raise DataError(f"{path}: its first sheet holds no row below a header; write or fetch it again.")
