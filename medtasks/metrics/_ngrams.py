@@ -9,7 +9,6 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -78,7 +77,7 @@ def matched_ngrams(
 def _symbols(sides: Sequence[Sequence[Sequence[Hashable]]]) -> tuple[Integers, int]:
     """All texts end to end as small integers, and how many different symbols there are."""
     if isinstance(sides[0][0], str):  # a character is a number already
-        characters = "".join(chain.from_iterable(sides)).encode("utf-32-le", "surrogatepass")
+        characters = "".join(str(text) for side in sides for text in side).encode("utf-32-le", "surrogatepass")
         codes = np.frombuffer(characters, dtype=np.uint32)
         place = np.cumsum(np.bincount(codes) > 0) - 1
         return place[codes], int(place[-1]) + 1
