@@ -334,7 +334,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rows = generate(options.rows, options.seed)
-    wordnet.synonyms("polyp")  # makes Debian's WordNet readable for NLTK, on which the recipe relies too
+    wordnet.corpus()  # makes Debian's WordNet readable for NLTK, on which the recipe relies too
     recipe, origin = published_recipe()
     run_recipe(generate(50, options.seed + 1), recipe)  # dictionaries and modules are loaded before it is timed
     with tempfile.TemporaryDirectory() as parent:

@@ -93,9 +93,13 @@ def word_tokens(text: str) -> list[str]:
 @cache
 def sentence_splitter() -> str:
     """``punkt_tab`` where NLTK can split sentences here, else ``none``; settled once per process."""
-    held = [folder / "tokenizers" for folder in wordnet.nltk_folders()]
-    found = any((one / "punkt_tab" / "english").is_dir() or (one / "punkt_tab.zip").is_file() for one in held)
-    return "punkt_tab" if found else "none"
+    from nltk.tokenize import sent_tokenize
+
+    try:
+        sent_tokenize("One. Two.")
+    except LookupError:
+        return "none"
+    return "punkt_tab"
 
 
 @cache

@@ -13,12 +13,10 @@ import io
 import os
 import re
 import shutil
-import sys
 import threading
-import zipfile
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TextIO
 
 from medtasks.cache import cache_root
 from medtasks.files import temporary_beside
@@ -51,11 +49,8 @@ LEXICOGRAPHER_FILES = (
 )
 CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 
-Corpus: TypeAlias = "Path | zipfile.Path"
-"""A directory or an archive's directory."""
-
 _lock = threading.RLock()
-_found: dict[str, Corpus] = {}
+_pointers: dict[str, Any] = {}
 _adopted_data: set[str] = set()
 
 
@@ -68,8 +63,8 @@ def unavailable() -> str | None:
     return None
 
 
-def corpus() -> Corpus:
-    """A complete ``corpora/wordnet`` of version 3.0.
+def corpus() -> Any:
+    """An NLTK path pointer to a complete ``corpora/wordnet`` of version 3.0.
 
     Looked for in this order: the folder named by ``MEDTASKS_WORDNET``, NLTK's data folders (unpacked or zip),
     Debian's packages.
@@ -78,7 +73,6 @@ def corpus() -> Corpus:
         MetricUnavailableError: there is none, it is incomplete, of another version, or the cache cannot be
             written.
     """
-    found: Corpus | None
     with _lock:
         named = os.environ.get(VARIABLE)
         if named:
@@ -131,11 +125,11 @@ def corpus_key() -> str:
 @cache
 def _resolved(_named: str | None) -> str | MetricUnavailableError:
     try:
-        found = corpus()
+        pointer = corpus()
     except MetricUnavailableError as error:
         return error
-    _found[str(found)] = found
-    return str(found)
+    _pointers[str(pointer)] = pointer
+    return str(pointer)
 
 
 @lru_cache(maxsize=2**17)
@@ -148,21 +142,13 @@ def _synonyms(key: str, word: str) -> frozenset[str]:
 @cache
 def _reader(key: str) -> Any:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
-    from nltk.data import FileSystemPathPointer, ZipFilePathPointer
-
-    corpus = _found[key]
-    _let_nltk_read()
-    if isinstance(corpus, zipfile.Path):
-        pointer = ZipFilePathPointer(str(corpus.root.filename), corpus.at)
-    else:
-        pointer = FileSystemPathPointer(str(corpus))
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]
         """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
         text files, which are several times faster than NLTK's."""
 
         def open(self, file: str) -> TextIO:
-            return _text(corpus, file)
+            return _text(_pointers[key], file)
 
         def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
             return None
@@ -171,7 +157,7 @@ def _reader(key: str) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "multilingual functions are not available": none is used
-        return Reader(pointer, None)
+        return Reader(_pointers[key], None)
 
 
 @cache
@@ -179,63 +165,45 @@ def _fingerprint(key: str) -> str:
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
         synsets = []
-        for line in _text(_found[key], f"data.{part}"):
+        for line in _text(_pointers[key], f"data.{part}"):
             if not line.startswith(" "):
                 fields = line.split("|", 1)[0].split()
                 synsets.append(" ".join([fields[2], *sorted(fields[4 : 4 + 2 * int(fields[3], 16) : 2])]))
-        irregular = [line.strip() for line in _text(_found[key], f"{part}.exc")]
+        irregular = [line.strip() for line in _text(_pointers[key], f"{part}.exc")]
         digest.update("\n".join([part, *sorted(synsets), *sorted(irregular)]).encode())
     return digest.hexdigest()[:8]
 
 
-def _text(corpus: Corpus, name: str) -> TextIO:
-    """A file of the dictionary."""
-    return io.TextIOWrapper((corpus / name).open("rb"), encoding="utf-8")
+def _text(corpus: Any, name: str) -> TextIO:
+    """A file of the dictionary, in a folder or an archive."""
+    return io.TextIOWrapper(corpus.join(name).open(), encoding="utf-8")
 
 
-def nltk_folders() -> list[Path]:
-    """The directories that NLTK searches for its data: ``nltk.data.path``, without the second of CPU that importing
-    NLTK takes. It is imported where its list is another one (Windows)."""
-    if "nltk" in sys.modules or os.name == "nt":
-        import nltk
+def _nltk_corpus() -> Any:
+    """NLTK's own installed corpus as a path pointer, or None (the copies made here do not count as such)."""
+    import nltk
 
-        return [Path(folder) for folder in nltk.data.path]
-    prefix = Path(sys.prefix)
-    named = [Path(folder) for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
-    below = [prefix, prefix / "share", prefix / "lib"]
-    below += [Path(folder) for folder in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
-    return [*(one.expanduser() for one in named), *(one / "nltk_data" for one in (Path.home(), *below))]
-
-
-def _nltk_corpus() -> Corpus | None:
-    """NLTK's own installed corpus, unpacked or zipped (the copies made here do not count as such)."""
-    corpora = [folder / "corpora" for folder in nltk_folders() if str(folder) not in _adopted_data]
-    for folder in corpora:
-        if (folder / "wordnet").is_dir():
-            return folder / "wordnet"
-    for folder in corpora:
-        if (folder / "wordnet.zip").is_file() and (found := zipfile.Path(folder / "wordnet.zip", "wordnet/")).is_dir():
-            return found
+    folders = [folder for folder in nltk.data.path if str(folder) not in _adopted_data]
+    for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
+        try:
+            found = nltk.data.find(resource, paths=folders)
+        except LookupError:
+            continue
+        return found
     return None
 
 
-def _version(corpus: Corpus) -> str:
-    with _text(corpus, "data.adj") as lines:
+def _version(corpus: Any) -> str:
+    with corpus.join("data.adj").open("utf8") as lines:
         head = "".join(line for _, line in zip(range(40), lines, strict=False))
     match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", head)
     return match[1] if match else "of unknown version"
 
 
-def _let_nltk_read() -> None:
-    """Add the copies to NLTK's folders, where it is imported: last, so that they never hide a corpus of the user's."""
-    if "nltk" in sys.modules:
-        import nltk
+def _adopted(folder: Path) -> Any:
+    """A pointer to the NLTK-readable copy of a dictionary folder, made once and registered with NLTK."""
+    import nltk
 
-        nltk.data.path += [folder for folder in sorted(_adopted_data) if folder not in nltk.data.path]
-
-
-def _adopted(folder: Path) -> Path:
-    """The NLTK-readable copy of a dictionary folder, made once."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise MetricUnavailableError(f"{folder} is not a complete WordNet dictionary ({missing[0]} is missing); {MEND}")
@@ -251,9 +219,10 @@ def _adopted(folder: Path) -> Path:
             f"WordNet could not be copied from {folder} to {target} ({error.strerror}); "
             "make that folder writable or point MEDTASKS_CACHE at one that is"
         ) from error
-    _adopted_data.add(str(data))
-    _let_nltk_read()
-    return target
+    if str(data) not in nltk.data.path:
+        nltk.data.path.append(str(data))  # last, so that it never hides a corpus of the user's
+        _adopted_data.add(str(data))
+    return nltk.data.FileSystemPathPointer(str(target))
 
 
 def _copy(folder: Path, target: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,13 +74,6 @@ def test_a_copy_is_not_taken_for_a_corpus_of_the_users(tmp_path: Path, monkeypat
     monkeypatch.delenv("MEDTASKS_WORDNET")
     wordnet._resolved.cache_clear()
     assert "is not on this machine" in str(wordnet.unavailable())
-
-
-def test_nltks_folders_are_known_without_importing_it(tmp_path: Path) -> None:
-    code = "from medtasks.metrics import wordnet; import sys; found = wordnet.nltk_folders(); assert 'nltk' not in "
-    code += "sys.modules; import nltk; assert list(map(str, found)) == nltk.data.path, (found, nltk.data.path)"
-    named = os.pathsep.join([str(tmp_path / "one"), "~/two"])
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NLTK_DATA": named})
 
 
 def test_lexnames_lists_the_45_files_with_their_categories() -> None:
