@@ -89,7 +89,9 @@ def _of_sample(sample: Sample) -> Iterator[tuple[str, float | None]]:
 
 
 def _of_rows(field: str, rows: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, float]]:
-    return ((f"{field}.{name}", number) for name, row in rows.items() for number in row)
+    for name, row in rows.items():
+        if not sum(map(abs, row)) <= LARGEST:  # else no number of it is beyond that
+            yield from ((f"{field}.{name}", number) for number in row)
 
 
 def _of_judged(score: JudgedScore) -> Iterator[float]:

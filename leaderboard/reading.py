@@ -15,7 +15,7 @@ from medtasks.results.folder import RunRecord, folder_digest, read_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import scores_of
-from medtasks.results.samples import Sample, duplicate_ids
+from medtasks.results.samples import Sample, duplicate_ids, without_garbage_collection
 from medtasks.results.scoring import Scores
 from medtasks.results.signature import signature
 from medtasks.results.table import RunTables
@@ -33,6 +33,7 @@ from .timelines import timelines
 Samples = Mapping[str, list[Sample]]
 
 
+@without_garbage_collection()
 def digest_run(folder: Path) -> Digest:
     """The digest of the run's folder ``folder``.
 

@@ -7,7 +7,7 @@ and the clipped matches of a pair are the integers of both its sides. The counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -73,8 +73,13 @@ def matched_ngrams(
     return counts
 
 
-def _symbols(sides: Iterable[Sequence[Sequence[Hashable]]]) -> tuple[Integers, int]:
+def _symbols(sides: Sequence[Sequence[Sequence[Hashable]]]) -> tuple[Integers, int]:
     """All texts end to end as small integers, and how many different symbols there are."""
+    if isinstance(sides[0][0], str):  # a character is a number already
+        characters = "".join(str(text) for side in sides for text in side).encode("utf-32-le", "surrogatepass")
+        codes = np.frombuffer(characters, dtype=np.uint32)
+        place = np.cumsum(np.bincount(codes) > 0) - 1
+        return place[codes], int(place[-1]) + 1
     numbers: dict[Hashable, int] = {}
     row = [numbers.setdefault(symbol, len(numbers)) for side in sides for text in side for symbol in text]
     return np.array(row, dtype=np.int64), len(numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.errors import first_line
@@ -17,11 +17,13 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
     A metric whose weights are absent has no statistics. If a model fails, a sentence is added to ``problems``, so that
     the other scores are not lost with it.
     """
-    scored = list(samples)
-    for name in spec.metadata.learned:
-        values = _values(spec.name, name, scored, problems)
-        scored = [_with_score(sample, name, values.get(number)) for number, sample in enumerate(scored)]
-    return scored
+    values = {name: _values(spec.name, name, samples, problems) for name in spec.metadata.learned}
+    if not values:
+        return list(samples)
+    return [
+        _with_scores(sample, {name: found.get(number) for name, found in values.items()})
+        for number, sample in enumerate(samples)
+    ]
 
 
 def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
@@ -38,8 +40,8 @@ def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]
     return dict(zip(answered, scores.tolist(), strict=True))
 
 
-def _with_score(sample: Sample, name: str, value: float | None) -> Sample:
-    statistics = dict(sample.statistics)
-    if value is not None:
-        statistics[name] = (value, 1.0)
-    return sample.model_copy(update={"scores": {**sample.scores, name: value}, "statistics": statistics})
+def _with_scores(sample: Sample, values: Mapping[str, float | None]) -> Sample:
+    statistics = {name: (value, 1.0) for name, value in values.items() if value is not None}
+    return sample.model_copy(
+        update={"scores": {**sample.scores, **values}, "statistics": {**sample.statistics, **statistics}}
+    )

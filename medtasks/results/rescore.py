@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
 from medtasks.results.run import data_facts, scores_of
-from medtasks.results.samples import Sample
+from medtasks.results.samples import Sample, without_garbage_collection
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.results.table import RunTables
@@ -74,13 +74,14 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             changes=tuple(Change(*one) for one in told["changes"]),
             tables=RunTables({}, tables),
         )
-    again = rescore(*read_run(folder))
+    with without_garbage_collection():
+        again = rescore(*read_run(folder))
     if key is not None and not again.manifest.problems:
         told = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
             "groups": {name: one.model_dump(mode="json") for name, one in again.groups.items()},
             "manifest": again.manifest.model_dump(mode="json"),
-            "changes": [astuple(change) for change in again.changes],
+            "changes": [[one.task, one.sample_id, one.what, one.before, one.after] for one in again.changes],
         }
         store.write(key, told, again.tables.made)
     return again

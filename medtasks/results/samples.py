@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -188,6 +190,19 @@ def read_samples(path: Path) -> list[Sample]:
         except ValidationError as error:
             raise DataError(f"{path}, line {number}: {first_problem(error)}; restore it.") from error
     return samples
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Do not look for reference cycles: samples are millions of objects and hold none, and looking takes a quarter of
+    the time of scoring them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +11,7 @@ from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
 from medtasks.filters import filter_class, status_of
 from medtasks.results.replies import Reply
-from medtasks.results.samples import Limits, Repeat, Sample
+from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -23,13 +23,14 @@ class Answered:
     """One document and the replies to it: one, or one for each repeat.
 
     ``document`` is whole: sample id, cluster, media and target are in it. ``prompt`` is the text that was sent,
-    ``prompt_hash`` that of its template.
+    ``prompt_hash`` that of its template. ``verdicts`` are what judges said of an earlier sample of the same replies.
     """
 
     document: Mapping[str, Any]
     replies: tuple[Reply, ...]
     prompt: str = ""
     prompt_hash: str = ""
+    verdicts: Mapping[str, tuple[JudgedResponse, ...]] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -52,10 +53,7 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """The samples that the responses of ``samples`` make under today's rules; their verdicts stay."""
-    scored = scored_samples(spec, [_answered(sample) for sample in samples])
-    return [
-        after.model_copy(update={"verdicts": before.verdicts}) for before, after in zip(samples, scored, strict=True)
-    ]
+    return scored_samples(spec, [_answered(sample) for sample in samples])
 
 
 def _answered(sample: Sample) -> Answered:
@@ -68,7 +66,7 @@ def _answered(sample: Sample) -> Answered:
     }
     failed = sample.failed or (None,) * len(sample.responses)
     replies = tuple(Reply(text, reason) for text, reason in zip(sample.responses, failed, strict=True))
-    return Answered(document, replies, sample.prompt, sample.prompt_hash)
+    return Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts)
 
 
 def _texts(answered: Answered) -> list[str]:
@@ -104,6 +102,7 @@ def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
         limits=limits,
         repeats=() if answered.failed else _repeats(spec, filtered, values),
         pending=tuple(metric for metric, value in values.items() if value.get("pending")),
+        verdicts=dict(answered.verdicts),
         document=fields,
     )
 
