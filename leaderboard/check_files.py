@@ -17,21 +17,9 @@ from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, problem
 from .check_run import Asked
+from .redaction import SECRETS
 from .strip import is_withheld
 
-_KEYS = (
-    ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),
-    ("a hub token", re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")),
-    ("a code host's token", re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})")),
-    ("a cloud key", re.compile(r"(?<![A-Za-z0-9])(?:AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,})")),
-    ("a chat token", re.compile(r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}")),
-    ("a bearer token", re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}")),
-    ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")),
-    (
-        "an api_key",
-        re.compile(r"""(?i)\b(?:api|access|secret)[_-]?key\\?["']?\s*[:=]\s*\\?["']?(?!null\b)[\w./+-]{8,}"""),
-    ),
-)
 _VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
 _SHORTEST = 8
 """Characters of the shortest value that is searched for."""
@@ -137,7 +125,7 @@ def _texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 
 def _keys(line: str, where: str, path: Path, number: int, secrets: Mapping[str, str]) -> Iterator[Finding]:
     fix = "remove it everywhere, revoke it, and run again with the key in an environment variable"
-    for kind, pattern in _KEYS:
+    for kind, pattern in SECRETS.items():
         for found in pattern.finditer(line):
             told = f"{kind} ({_masked(found[0])})"
             yield problem("LB301", where, told, "no secret in any file", fix, file=path, line=number)

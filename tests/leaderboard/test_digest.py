@@ -221,7 +221,7 @@ def test_scores_that_disagree_with_the_samples_are_named(copy: Path) -> None:
     changed(copy / "scores.json", better)
     digest = digest_run(copy)
     (note,) = (note for note in digest.facts.notes if "scores.json" in note)
-    assert note.startswith(f"scores.json disagrees with the samples: {SMALL} rougeL is 0.99 there, ")
+    assert note.startswith(f"scores.json disagrees with the samples: {SMALL}.metrics.rougeL.value is 0.99 there, ")
     assert digest.entries[SMALL].scores == right
 
 

@@ -22,7 +22,7 @@ from medtasks.leaderboard.redaction import HIDDEN, is_secret, shown, shown_argum
         ("at (/a/b) or '/c/d'", "at (b) or 'd'"),
         ("yes/no, 3/4, n/a", "yes/no, 3/4, n/a"),
         ("http://10.0.0.5:8000/v1", HIDDEN),
-        ("Bearer abc.def", HIDDEN),
+        ("Bearer abcdefgh.ijklmnop", HIDDEN),
         ("sk-abcdefghijklmnopqrst", HIDDEN),
         ("hf_ABCDEFGHIJKLMNOPQRSTuv", HIDDEN),
     ],
