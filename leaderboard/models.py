@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medtasks.errors import DataError
@@ -35,6 +34,7 @@ from medtasks.schema import first_problem
 
 from .board import ModelFacts, RunFacts, Trained
 from .redaction import is_secret, shown
+from .yaml_texts import load_texts
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
@@ -150,26 +150,18 @@ def read_models(path: Path) -> dict[str, Described]:
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # all scalars are text: no is "no"
-    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({said}); fix or restore it.") from error
-    if not isinstance(loaded, dict) or not loaded or not isinstance(node, yaml.MappingNode):
+    loaded = load_texts(path)
+    if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
-    names = [str(key.value) for key, _ in node.value]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: model {repeated[0]!r} is duplicated, expected once; join the two.")
-    return {str(name): _described(path, str(name), said) for name, said in loaded.items()}
+    return {str(name): _described(path, str(name), facts) for name, facts in loaded.items()}
 
 
-def _described(path: Path, name: str, said: Any) -> Described:
-    if not isinstance(said, dict):
+def _described(path: Path, name: str, facts: Any) -> Described:
+    if not isinstance(facts, dict):
         known = ", ".join(Described.model_fields)
-        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields from {known}; fix it.")
+        raise DataError(f"{path}: model {name[:80]!r} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
     try:
-        return Described.model_validate(said)
+        return Described.model_validate(facts)
     except ValidationError as error:
         raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, Described)}; fix it.") from error
 

@@ -167,7 +167,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         ("a: {link: 'https://me:key@example.org'}", "without credentials"),
         ("a: {name: ''}", "field `name` is ''"),
         ("a: b", "model 'a' is 'b', expected fields from name"),
-        ("a: {name: x}\na: {name: y}", "model 'a' is duplicated"),
+        ("a: {name: x}\na: {name: y}", "key 'a' is duplicated"),
         ("- a", "has no models"),
         ("", "has no models"),
         ("a: [", "not a readable YAML file"),
