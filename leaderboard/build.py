@@ -13,9 +13,8 @@ from .digest import Digest
 from .models import Models, model_facts
 from .naming import told_apart
 from .pairs import CONFIDENCE, SEED
-from .releases import Releases
+from .releases import Releases, verified
 from .standings import Standings
-from .verified import verified
 
 RESAMPLES = 1000
 

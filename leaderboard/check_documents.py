@@ -11,8 +11,7 @@ from medtasks.validation.findings import Finding
 from .check_rules import MOST, Submission, problem
 from .documents import document_of, hashes_of, seen, split
 from .doubts import other_prompts
-from .releases import Release, Releases
-from .verified import match_of
+from .releases import Release, Releases, match_of
 
 _RUN_AGAIN = "submit the directory as the run wrote it"
 

@@ -167,8 +167,8 @@ class _Table(_Frozen):
         noted = {(entry.row, entry.column) for entry in self.cell_notes}
         if unknown := sorted(noted - {*product(self.row_labels, self.headings)}):
             raise ValueError(f"table {self.name!r}: `cell_notes` names {unknown[0]}, which is not in the table")
-        for label, *figures in self.rows:
-            for heading, figure in zip(self.headings, figures, strict=True):
+        for label, row in zip(self.row_labels, self.rows, strict=True):
+            for heading, figure in zip(self.headings, row[1:], strict=True):
                 if figure is None and (label, heading) not in noted:
                     place = f"row {label!r}, column {heading!r}"
                     raise ValueError(f"table {self.name!r}, {place} is null; say why in `cell_notes`")
@@ -217,26 +217,22 @@ def _cells(table: _Table) -> Iterator[tuple[str, ReferenceCell]]:
     """Every cell with the label of its model, in the order of print."""
     cell_notes = {(entry.row, entry.column): (entry.note,) for entry in table.cell_notes}
     columns = {column.name: column for column in table.columns}
-    for label, *figures in table.rows:
-        for heading, text in zip(table.headings, figures, strict=True):
-            model, name, scored, group = label, heading, table.rows_are, label
-            if scored is not None:
-                model, name = heading, label
-            else:
-                scored = columns[heading]
-                group = scored.group
+    for label, row in zip(table.row_labels, table.rows, strict=True):
+        for heading, text in zip(table.headings, row[1:], strict=True):
+            model, name = (label, heading) if table.rows_are is None else (heading, label)
+            scored = table.rows_are or columns[heading]
             yield (
-                str(model),
+                model,
                 ReferenceCell(
-                    column=str(name),
+                    column=name,
                     printed=text,
                     value=_value(f"table {table.name!r}, row {label!r}, column {heading!r}", scored.unit, text),
                     rankable=scored.rankable,
-                    notes=scored.notes + cell_notes.get((str(label), heading), ()),
+                    notes=scored.notes + cell_notes.get((label, heading), ()),
                     task=scored.task,
                     metric=scored.metric,
                     breakdown=scored.breakdown,
-                    group=group,
+                    group=scored.group if table.rows_are is None else label,
                 ),
             )
 

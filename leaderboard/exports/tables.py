@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from medtasks.text import one_line
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
-from .numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+from ..numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
 MOST_COLUMNS = 6
 """Score columns of one LaTeX table; a wider table becomes several."""

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from medtasks.leaderboard.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.exports import board_schema, write_exports
-from medtasks.leaderboard.exports.numbers import rounded, safe_name, shown
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown, latex_escaped, markdown_escaped, places
 from medtasks.leaderboard.exports.tidy import COLUMNS, as_csv
+from medtasks.leaderboard.numbers import rounded, safe_name, shown
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.publish import Choices, publish
+from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.releases import Releases
 from medtasks.leaderboard.strip import strip_run
 
@@ -233,7 +233,7 @@ def test_a_forged_document_is_refused_and_set_apart(forge: Forge, honest: Path, 
 
 
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
-    publish([honest], tmp_path / "page", Choices(demonstration=True, figures=()))
+    publish([honest], tmp_path / "page", demonstration=True, figures=())
     assert "protocol.html#trust" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert "No check can detect whether the named model gave the responses." in (
         (tmp_path / "page" / "protocol.html").read_text(encoding="utf-8")

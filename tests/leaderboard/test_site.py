@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board import Board, Published
+from medtasks.leaderboard.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.model_page import model_parts
-from medtasks.leaderboard.site.numbers import difference, interval, number
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
