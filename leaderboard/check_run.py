@@ -133,7 +133,7 @@ def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
         yield problem("LB305", name, "neither prompts nor responses", "both", fix, file=path, severity=severity)
     elif withheld and not run.manifest.data[facts.benchmark].mini:
         card = card_of(facts.benchmark)
-        why = card.why if card is not None and card.why else "no card allows more"
+        why = card.why if card is not None and card.why else "its package has no board layout that allows more"
         found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
         fix = "publish what `medtasks leaderboard strip` leaves, or keep the repository private"
         expected, severity = "only ids, extracted options and scores", None if asked.public else "warning"

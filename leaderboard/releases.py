@@ -146,8 +146,13 @@ def verified(digest: Digest, releases: Releases) -> Digest:
 
 def match_of(digest: Digest, task: str, releases: Releases) -> Match:
     """Compare the documents of one task of the run with the release that its manifest claims."""
+    return releases.match(task, release_of(digest, task), digest.documents[task])
+
+
+def release_of(digest: Digest, task: str) -> Release:
+    """The release that the run's manifest claims for a task."""
     fingerprint = digest.facts.data.get(load_spec(task).metadata.benchmark, "")
-    return releases.match(task, Release(fingerprint, digest.facts.mini), digest.documents[task])
+    return Release(fingerprint, digest.facts.mini)
 
 
 def unverified_note(tasks: list[str]) -> str:

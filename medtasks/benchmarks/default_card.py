@@ -1,4 +1,4 @@
-"""The card of a benchmark whose package brings none: its groups' and tasks' metrics, plainly."""
+"""The board layout of a benchmark whose package has none: the metrics of its groups and tasks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from medtasks.spec import TaskSpec, load_specs
 
 
 def default_card(benchmark: str) -> Card:
-    """The first metric of each of the benchmark's groups (of each task, where it has no group) as headline, one table
-    of all metrics for each of them, one for each breakdown; nothing of a sample is shown.
+    """A plain board layout; samples are not shown.
+
+    The headline is the first metric of each group, and of each task without a group. There is one table of all metrics
+    for each of them, and one for each breakdown.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
@@ -40,20 +42,20 @@ def default_card(benchmark: str) -> Card:
     lettered = tuple(column for column in headline if options and column.metric == "accuracy")
     plots = [Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=options)]
     if lettered:
-        plots.append(Plot(name="letters", title="Letters chosen and right", kind="letters", columns=lettered))
+        plots.append(Plot(name="letters", title="Letters chosen and correct", kind="letters", columns=lettered))
     card = Card(
         benchmark=benchmark,
         headline=headline,
         tables=tuple(tables),
         plots=tuple(plots),
-        why="Its package has no card that says what may be shown.",
+        why="Its package has no board layout that says what may be shown.",
     )
     check_card(card)
     return card
 
 
 def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> CardTable:
-    """Each member's first metric."""
+    """The first metric of each member."""
     members = [specs[name] for name in spec.members if name in specs]
     return CardTable(
         name=names.of(f"{spec.name}-tasks"),
@@ -72,7 +74,7 @@ def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> CardTable:
 
 
 class _Names:
-    """Names for addresses out of names of tasks, each once."""
+    """Distinct names for addresses, made of names of tasks."""
 
     def __init__(self) -> None:
         self._taken = {HEADLINE}

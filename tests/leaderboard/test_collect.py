@@ -147,15 +147,6 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     assert "\n" not in one.reason
 
 
-def test_numbers_that_are_none_are_refused(tree: Path) -> None:
-    path = run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    lines[0]["statistics"]["rougeL"] = [float("nan"), 1.0]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    digests, refused = collect([tree])
-    assert (len(digests), len(refused)) == (1, 1)
-
-
 def test_the_same_run_counts_once(tree: Path) -> None:
     run = run_of(tree, "Guess-1B")
     shutil.copytree(run, tree / "again" / "a_medtasks")
