@@ -208,7 +208,7 @@ def test_only_comparable_values_compete() -> None:
     assert places(table(ACCURACY, *cells, blind=(3,)), ACCURACY) == {1: 1, 0: 2}
 
 
-def test_latex_marks_best_and_second_and_leaves_out_what_is_set_apart() -> None:
+def test_latex_marks_best_and_second_and_leaves_out_what_is_not_comparable() -> None:
     made = board()
     rows = table(
         ACCURACY,

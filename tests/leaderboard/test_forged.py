@@ -221,7 +221,7 @@ def test_honest_runs_pass_and_are_ranked(honest: Path, guessed: Path) -> None:
 
 
 @pytest.mark.parametrize("forge", DOCUMENTS, ids=forgery_names)
-def test_a_forged_document_is_refused_and_set_apart(forge: Forge, honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_a_forged_document_is_refused_and_not_ranked(forge: Forge, honest: Path, guessed: Path, tmp_path: Path) -> None:
     forged = rewritten(guessed, tmp_path, forge)
     report = check(forged)
     assert "LB401" in codes(report)
@@ -261,7 +261,7 @@ def test_a_forged_run_alone_is_ranked_nowhere(guessed: Path, tmp_path: Path) -> 
     assert len(apart(found)) == 1
 
 
-def test_another_prompt_is_refused_and_set_apart(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
     def forge(samples: Samples) -> Samples:
         return {
             task: [one.model_copy(update={"prompt": "What do you see?"}) for one in members]
@@ -286,7 +286,7 @@ def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, gu
     assert "get other scores by today's rules" in str(apart(found))
 
 
-def test_who_strips_what_nobody_withholds_is_set_apart(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
     """Without prompts and responses nothing could be scored again."""
     manifest, samples = read_run(guessed)
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}, "prompt": "", "responses": ()}

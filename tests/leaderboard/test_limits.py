@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, shared_runs, write_run_of
+from invented_runs import MODELS, edit_json, shared_runs, write_run_of
 from medtasks.leaderboard.board import Round, Timeline
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
@@ -38,9 +37,7 @@ def spoiled(results: Path, tmp_path: Path) -> Callable[[Spoil], Path]:
 
     def spoil(change: Spoil) -> Path:
         (path,) = (tree / "Guess-1B").rglob(f"{TASK}.jsonl")
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-        change(lines[0])
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        edit_json(path, change, line=0)
         return tree
 
     return spoil

@@ -25,6 +25,8 @@ from medtasks.leaderboard.redaction import HIDDEN, is_secret, shown, shown_argum
         ("Bearer abcdefgh.ijklmnop", HIDDEN),
         ("sk-abcdefghijklmnopqrst", HIDDEN),
         ("hf_ABCDEFGHIJKLMNOPQRSTuv", HIDDEN),
+        ("xoxb-1234567890-abc, github_pat_abcdefghijklmnopqrstu", f"{HIDDEN}, {HIDDEN}"),
+        ("failed with api_key: 0123456789abcdef", f"failed with {HIDDEN}"),
     ],
 )
 def test_paths_addresses_and_keys_are_not_shown(text: str, expected: str) -> None:
