@@ -104,7 +104,7 @@ class Releases:
 
 @functools.lru_cache(maxsize=2)
 def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
-    del source, cap  # the environment says them
+    del source, cap  # the environment variables hold them; they are part of the cache's key
     benchmark = load_spec(task).metadata.benchmark
     here = open_prepared(benchmark).manifest.fingerprint
     if here != fingerprint:

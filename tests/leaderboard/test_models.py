@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from made_digests import board, cxr
 from made_digests import run as made_run
 from medtasks.leaderboard.facts import run_facts
-from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models
-from medtasks.leaderboard.naming import told_apart
+from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models, told_apart
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
