@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("file", "content", "reason"),
     [
-        ("manifest.json", "{", "manifest.json: not the manifest of a run; restore it."),
+        ("manifest.json", "{", "manifest.json: not the manifest of a run (not valid JSON"),
         ("manifest.json", None, "cannot be read|holds no manifest.json"),
         (f"samples/{TASK}.jsonl", "{}\n", "line 1: field `sample_id`"),
         (f"samples/{TASK}.jsonl", "", "0 samples, expected 11"),
