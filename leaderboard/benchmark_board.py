@@ -23,9 +23,8 @@ from .board import (
 )
 from .columns import board_columns
 from .digest import Digest
-from .published import place_of, published_rows
 from .rankings import rank_models
-from .reference import Reference, load_reference, reference_benchmarks
+from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
 from .standings import Standing, Standings
 from .tables import Tables, held_groups, is_incomplete
 

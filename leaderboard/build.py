@@ -10,12 +10,10 @@ from medtasks.benchmarks.all_cards import all_cards
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
-from .models import Models, model_facts
-from .naming import told_apart
+from .models import Models, model_facts, told_apart
 from .pairs import CONFIDENCE, SEED
-from .releases import Releases
+from .releases import Releases, verified
 from .standings import Standings
-from .verified import verified
 
 RESAMPLES = 1000
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from medtasks.errors import MedtasksError
-from medtasks.spec import load_spec
 from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, Submission, problem
 from .documents import document_of, hashes_of, seen, split
 from .doubts import other_prompts
-from .releases import Release, Releases
-from .verified import match_of
+from .releases import Releases, match_of, release_of
 
 _RUN_AGAIN = "submit the directory as the run wrote it"
 
@@ -45,8 +43,7 @@ def check_documents(run: Submission, releases: Releases) -> Iterator[Finding]:
 def _strange(run: Submission, task: str, releases: Releases) -> Iterator[Finding]:
     """The samples whose documents are not the task's, with the fields that differ if the data are available."""
     path, view = run.samples_file(task), run.digest.documents[task].view
-    data = run.manifest.data
-    release = Release(data[load_spec(task).metadata.benchmark].fingerprint, any(one.mini for one in data.values()))
+    release = release_of(run.digest, task)
     known = releases.known(task, release, view)
     ours = {one for hashes in known for one in split(hashes)} if not isinstance(known, str) else set()
     strange = [

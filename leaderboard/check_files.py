@@ -17,21 +17,9 @@ from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, problem
 from .check_run import Asked
+from .redaction import SECRETS
 from .strip import is_withheld
 
-_KEYS = (
-    ("an API key", re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}")),
-    ("a hub token", re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")),
-    ("a code host's token", re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})")),
-    ("a cloud key", re.compile(r"(?<![A-Za-z0-9])(?:AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,})")),
-    ("a chat token", re.compile(r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}")),
-    ("a bearer token", re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}")),
-    ("a private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")),
-    (
-        "an api_key",
-        re.compile(r"""(?i)\b(?:api|access|secret)[_-]?key\\?["']?\s*[:=]\s*\\?["']?(?!null\b)[\w./+-]{8,}"""),
-    ),
-)
 _VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
 _SHORTEST = 8
 """Characters of the shortest value that is searched for."""
@@ -99,8 +87,8 @@ def _text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Findin
                     if counts[one.code] <= MOST:
                         yield one
     except OSError as error:
-        told = f"{path.name} cannot be read ({error.strerror})"
-        yield problem("LB102", where, told, "a file that can be read", "restore it, or remove it", file=path)
+        text = f"{path.name} cannot be read ({error.strerror})"
+        yield problem("LB102", where, text, "a file that can be read", "restore it, or remove it", file=path)
     if path.name == "manifest.json":
         yield from _paths(_in_manifest(path), where, path, None)
 
@@ -137,14 +125,14 @@ def _texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 
 def _keys(line: str, where: str, path: Path, number: int, secrets: Mapping[str, str]) -> Iterator[Finding]:
     fix = "remove it everywhere, revoke it, and run again with the key in an environment variable"
-    for kind, pattern in _KEYS:
+    for kind, pattern in SECRETS.items():
         for found in pattern.finditer(line):
-            told = f"{kind} ({_masked(found[0])})"
-            yield problem("LB301", where, told, "no secret in any file", fix, file=path, line=number)
+            text = f"{kind} ({_masked(found[0])})"
+            yield problem("LB301", where, text, "no secret in any file", fix, file=path, line=number)
     for name, value in secrets.items():
         if value in line:
-            told = f"the value of ${name}"
-            yield problem("LB301", where, told, "no secret in any file", fix, file=path, line=number)
+            text = f"the value of ${name}"
+            yield problem("LB301", where, text, "no secret in any file", fix, file=path, line=number)
 
 
 def _masked(secret: str) -> str:
@@ -152,11 +140,11 @@ def _masked(secret: str) -> str:
 
 
 def _paths(places: Iterable[tuple[str, str]], where: str, path: Path, number: int | None) -> Iterator[Finding]:
-    for field, text in places:
-        for found in _PATH.finditer(text):
-            told = f"the path {found[0][:60]!r}"
+    for field, value in places:
+        for found in _PATH.finditer(value):
+            text = f"the path {found[0][:60]!r}"
             fix = "replace it by a name that makes sense on other machines"
-            yield problem("LB302", where, told, "no path of a machine", fix, file=path, line=number, field=field)
+            yield problem("LB302", where, text, "no path of a machine", fix, file=path, line=number, field=field)
 
 
 def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
@@ -170,13 +158,13 @@ def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str]
     passed: dict[Path, list[Path]] = {}
     held: dict[tuple[Path, str], list[Path]] = {}
     for file in _files_beside(path, runs):
-        told = f"{file.name} is beside the results"
+        text = f"{file.name} is beside the results"
         log, unfinished = _LOG.fullmatch(file.name), file.parent.name.endswith(UNFINISHED)
         if file.suffix.lower() in _MEDIA:
-            yield problem("LB103", path.name, told, "no media", "remove it", file=file)
+            yield problem("LB103", path.name, text, "no media", "remove it", file=file)
         elif log is not None and file.resolve().parent not in beside_runs:
             fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_FOLDER`"
-            yield problem("LB103", path.name, told, "a result directory beside it", fix, file=file)
+            yield problem("LB103", path.name, text, "a result directory beside it", fix, file=file)
         elif log is not None or unfinished:
             passed.setdefault(file.parent, []).append(file)
         benchmark = _withheld(log or (_REPLIES.fullmatch(file.name) if unfinished else None))
@@ -186,14 +174,14 @@ def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str]
             yield from _text(file, path.name, secrets)
     for folder, files in passed.items():
         whose = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
-        told, fix = f"{len(files):,} files {whose} are beside the results", "they may stay: they are not read"
-        yield problem("LB103", path.name, told, "only result directories", fix, file=folder, severity="note")
+        text, fix = f"{len(files):,} files {whose} are beside the results", "they may stay: they are not read"
+        yield problem("LB103", path.name, text, "only result directories", fix, file=folder, severity="note")
 
     for (_, benchmark), files in held.items():
         severity: Severity | None = None if asked.public else "warning"
-        told = f"{len(files):,} files beside the results have prompts of {benchmark} ({files[0].name})"
+        text = f"{len(files):,} files beside the results have prompts of {benchmark} ({files[0].name})"
         wanted, fix = "nothing that must not be shared", "remove them, or keep the repository private"
-        yield problem("LB304", path.name, told, wanted, fix, file=files[0], severity=severity)
+        yield problem("LB304", path.name, text, wanted, fix, file=files[0], severity=severity)
 
 
 def _withheld(named: re.Match[str] | None) -> str:

@@ -15,6 +15,7 @@ from medtasks.validation.rendered import leaks
 
 from .check_rules import MOST, Submission, problem
 from .documents import document_of
+from .facts import release_coverage
 from .standings import protocols_today
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
@@ -90,9 +91,7 @@ def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
                 fix, field = "prepare the release and run on it", f"data.{name}.mini"
                 yield problem("LB202", name, "miniature data", "the release", fix, file=path, field=field)
             continue
-        tasks = {task for task, one in run.manifest.tasks.items() if one.benchmark == name}
-        entries = [entry for entry in facts.coverage if entry.task in tasks]
-        prepared, records = sum(one.prepared for one in entries), sum(one.records for one in entries)
+        prepared, records = release_coverage(run.manifest, name)
         if prepared < asked.coverage * records:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
             expected, fix = f"{asked.coverage:.0%} or more", "obtain the missing media, prepare and run again"
@@ -134,7 +133,7 @@ def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
         yield problem("LB305", name, "neither prompts nor responses", "both", fix, file=path, severity=severity)
     elif withheld and not run.manifest.data[facts.benchmark].mini:
         card = card_of(facts.benchmark)
-        why = card.why if card is not None and card.why else "no card allows more"
+        why = card.why if card is not None and card.why else "its package has no board layout that allows more"
         found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
         fix = "publish what `medtasks leaderboard strip` leaves, or keep the repository private"
         expected, severity = "only ids, extracted options and scores", None if asked.public else "warning"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from medtasks.errors import MedtasksError
@@ -18,6 +16,7 @@ from medtasks.spec import load_spec
 from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, Submission, problem
+from .facts import claimed_scores, differences
 
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
@@ -33,12 +32,9 @@ def check_scores(run: Submission) -> Iterator[Finding]:
     path = run.folder / "scores.json"
     if not path.is_file():
         return
-    try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
-        held = {**scores["tasks"], **scores["groups"]}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        found = f"scores.json cannot be read ({error})"
-        yield problem("LB102", run.folder.name, found, "a run's", _AGAIN, file=path)
+    held = claimed_scores(path.read_text(encoding="utf-8", errors="replace"))
+    if held is None:
+        yield problem("LB102", run.folder.name, "scores.json cannot be read", "a run's", _AGAIN, file=path)
         return
     made = {name: entry.scores for name, entry in run.digest.entries.items()}
     unknown = {*run.manifest.tasks, *run.manifest.groups} - made.keys()
@@ -47,7 +43,7 @@ def check_scores(run: Submission) -> Iterator[Finding]:
             found = f"{name} is {'missing in' if name in made else 'only in'} scores.json"
             yield problem("LB105", name, found, "the tasks and groups of the samples", _AGAIN, file=path)
             continue
-        others = list(_differences(made[name].model_dump(mode="json"), held[name], ignored=_NOT_NUMBERS))
+        others = list(differences(made[name].model_dump(mode="json"), held[name], ignored=_NOT_NUMBERS))
         for place, here, there in others[:MOST]:
             expected = f"{_short(here)} as computed from the samples"
             yield problem("LB105", name, _short(there), expected, _AGAIN, file=path, field=place)
@@ -105,34 +101,16 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
     for name in dict.fromkeys((*before.scores, *after.scores)):
         for field in ("scores", "statistics"):
             here, there = held[field].get(name), made[field].get(name)
-            if any(_differences(there, here)):
+            if any(differences(there, here)):
                 yield f"{field}.{name}", here, there
     for name in sorted(before.judged.keys() | after.judged.keys()):  # scoring prefers these to statistics
         here, there = held["judged"].get(name), made["judged"].get(name)
-        if any(_differences(there, here)):
+        if any(differences(there, here)):
             yield f"judged.{name}", here or _ABSENT, there or _ABSENT
     if sorted(before.pending) != sorted(after.pending):
         yield "pending", sorted(before.pending), sorted(after.pending)
-    for place, there, here in _differences(made["repeats"], held["repeats"], "repeats"):
+    for place, there, here in differences(made["repeats"], held["repeats"], "repeats"):
         yield place, here, there
-
-
-def _differences(
-    made: Any, held: Any, place: str = "", *, ignored: Set[str] = frozenset()
-) -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ: place, and both; rounding and the keys ``ignored`` make no difference."""
-    if isinstance(made, dict) and isinstance(held, dict):
-        for key in sorted((made.keys() | held.keys()) - ignored):
-            where = f"{place}.{key}" if place else str(key)
-            yield from _differences(made.get(key), held.get(key), where, ignored=ignored)
-    elif isinstance(made, list) and isinstance(held, list) and len(made) == len(held):
-        for number, (one, other) in enumerate(zip(made, held, strict=True)):
-            yield from _differences(one, other, f"{place}[{number}]", ignored=ignored)
-    elif isinstance(made, float) and isinstance(held, (int, float)) and not isinstance(held, bool):
-        if not math.isclose(made, held, rel_tol=1e-9, abs_tol=1e-9):
-            yield place, made, held
-    elif made != held:
-        yield place, made, held
 
 
 def _short(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from medtasks.registry import get_benchmark
@@ -32,20 +32,13 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
 
 def named_tasks(manifest: RunManifest) -> list[str]:
     """The value of ``--tasks``: the run's widest groups, and the tasks in none of them."""
-    groups = {name: set(members) for name, members in manifest.groups.items()}
-    widest = [name for name, own in groups.items() if not any(_within(name, own, groups))]
-    covered = {task for name in widest for task in groups[name]}
-    return [*widest, *(task for task in manifest.tasks if task not in covered)]
-
-
-def _within(name: str, own: set[str], groups: Mapping[str, set[str]]) -> Iterable[bool]:
-    """For each other group, whether it has all of this one's tasks and more, or the same and comes first."""
-    before = True
-    for other, members in groups.items():
-        if other == name:
-            before = False
-        else:
-            yield own < members or (before and own == members)
+    widest: dict[str, set[str]] = {}
+    for name, members in sorted(manifest.groups.items(), key=lambda one: -len(one[1])):
+        if not any(set(members) <= others for others in widest.values()):
+            widest[name] = set(members)
+    covered = {task for members in widest.values() for task in members}
+    groups = [name for name in manifest.groups if name in widest]
+    return [*groups, *(task for task in manifest.tasks if task not in covered)]
 
 
 def _run(manifest: RunManifest) -> str:

@@ -92,7 +92,7 @@ class Digest:
     """One run. ``model`` is the model's identity (`medtasks.leaderboard.models`), ``blind`` a run without
     media, ``complete`` says by task and group whether every document of the prepared data was asked, as the manifest
     has it. ``documents`` are those of its samples by task, ``doubts`` the reasons not to rank a task
-    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.verified.verified` adds the result of comparing documents,
+    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.releases.verified` adds the result of comparing documents,
     and in ``unverified`` why those of a task could not be compared. ``tables`` are those that the entries show."""
 
     facts: RunFacts

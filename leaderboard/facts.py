@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from medtasks.files import canonical_json
 from medtasks.results.foreign import Layout
 from medtasks.results.manifest import RunManifest
-from medtasks.results.scoring import Scores
+from medtasks.results.scoring import MetricScore, Scores
 from medtasks.spec import load_spec
 
 from .board import RunFacts
@@ -20,6 +20,8 @@ from .redaction import shown, shown_facts
 
 CONVERTED: Layout = "lmms-eval"
 """The layout of a run converted from the harness's own sample log."""
+_NOT_COMPARED = {*MetricScore.model_fields, *Scores.model_fields} - {"metrics", "breakdowns", "value", "interval"}
+"""Fields of a scores.json that the notes of a run do not mention; the check of submissions compares them too."""
 
 
 def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> RunFacts:
@@ -80,6 +82,13 @@ def run_notes(
     ]
 
 
+def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
+    """Of the records that the release has for the run's tasks: how many were prepared, and how many there are."""
+    tasks = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
+    entries = [entry for entry in manifest.data[benchmark].coverage if entry.task in tasks]
+    return sum(one.prepared for one in entries), sum(one.records for one in entries)
+
+
 def _origin(manifest: RunManifest) -> Iterator[str]:
     if "layout" in manifest.model:
         yield (
@@ -95,9 +104,7 @@ def _data(manifest: RunManifest) -> Iterator[str]:
     if mini := sorted(name for name, one in manifest.data.items() if one.mini):
         yield f"miniature data ({', '.join(mini)}): a demonstration, not a benchmark result"
     for name, facts in sorted(manifest.data.items()):
-        tasks = {task for task, one in manifest.tasks.items() if one.benchmark == name}
-        entries = [entry for entry in facts.coverage if entry.task in tasks]
-        prepared, records = sum(one.prepared for one in entries), sum(one.records for one in entries)
+        prepared, records = release_coverage(manifest, name)
         if prepared < records:
             yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
         for why, count in sorted(facts.excluded.items()):
@@ -153,47 +160,49 @@ def _agreement(
         if expected:
             yield "scores.json is missing; all scores are computed from the samples"
         return
-    try:
-        written = json.loads(held)
-        entries = {**written["tasks"], **written["groups"]}
-        claimed = _numbers({name: one for name, one in entries.items() if name not in left_out})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    claimed = claimed_scores(held)
+    if claimed is None:
         yield "scores.json cannot be read; all scores are computed from the samples"
         return
-    made = _numbers({name: one.model_dump(mode="json") for name, one in scores.items()})
-    wrong = [place for place in dict.fromkeys((*made, *claimed)) if not _same(claimed.get(place), made.get(place))]
+    made = {name: one.model_dump(mode="json") for name, one in scores.items()}
+    claimed = {name: one for name, one in claimed.items() if name not in left_out}
+    wrong = list(differences(made, claimed, ignored=_NOT_COMPARED))
     if wrong:
-        first = wrong[0]
+        place, computed, written = wrong[0]
         rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
         yield (
-            f"scores.json disagrees with the samples: {first} is {_first_of(claimed.get(first))} there, "
-            f"{_first_of(made.get(first))} by the samples{rest}; the samples count"
+            f"scores.json disagrees with the samples: {place} is {_briefly(written)} there, {_briefly(computed)} "
+            f"by the samples{rest}; the samples count"
         )
 
 
-def _numbers(entries: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Value and interval of every metric, breakdowns included, by place."""
-    found: dict[str, Any] = {}
-    for name, entry in entries.items():
-        for metric, score in entry["metrics"].items():
-            found[f"{above}{name} {metric}"] = [score["value"], *(score["interval"] or ())]
-        for breakdown, groups in entry["breakdowns"].items():
-            found |= _numbers(groups, f"{above}{name} by {breakdown}: ")
-    return found
+def claimed_scores(text: str) -> dict[str, Any] | None:
+    """The entries of a scores.json, by task or group; None if it cannot be read."""
+    try:
+        written = json.loads(text)
+        entries = {**written["tasks"], **written["groups"]}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return entries if all(isinstance(one, dict) for one in entries.values()) else None
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Equal apart from rounding, which may differ between versions of numpy."""
-    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
-        return bool(one == other)
-    numbers = [pair for pair in zip(one, other, strict=True) if pair != (None, None)]
-    return all(
-        type(a) in (int, float) and type(b) in (int, float) and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-        for a, b in numbers
-    )
+def differences(
+    made: Any, held: Any, place: str = "", *, ignored: Set[str] = frozenset()
+) -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ: place, and both; rounding and the keys ``ignored`` make no difference."""
+    if isinstance(made, dict) and isinstance(held, dict):
+        for key in sorted((made.keys() | held.keys()) - ignored):
+            where = f"{place}.{key}" if place else str(key)
+            yield from differences(made.get(key), held.get(key), where, ignored=ignored)
+    elif isinstance(made, list) and isinstance(held, list) and len(made) == len(held):
+        for number, (one, other) in enumerate(zip(made, held, strict=True)):
+            yield from differences(one, other, f"{place}[{number}]", ignored=ignored)
+    elif isinstance(made, float) and isinstance(held, (int, float)) and not isinstance(held, bool):
+        if not math.isclose(made, held, rel_tol=1e-9, abs_tol=1e-9):
+            yield place, made, held
+    elif made != held:
+        yield place, made, held
 
 
-def _first_of(numbers: Any) -> str:
-    if not isinstance(numbers, list) or not numbers:
-        return "absent"
-    return "not computed" if numbers[0] is None else canonical_json(numbers[0])[:40]
+def _briefly(value: Any) -> str:
+    return "absent" if value is None else canonical_json(value)[:40]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from medtasks.errors import DataError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.results.samples import JudgedScore, Limits, Sample
-from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.samples import Sample
+from medtasks.results.scoring import Scores
 
 from .board import Timeline
 
@@ -27,8 +28,14 @@ def require_samples(place: str, samples: Sequence[Sample]) -> None:
         DataError: names the sample and the field.
     """
     for sample in samples:
-        for field, number in _of_sample(sample):
-            _require(f"{place}: sample {sample.sample_id}: field `{field}`", number)
+        numbers = {
+            "scores": sample.scores,
+            "statistics": sample.statistics,
+            "repeats": [one.statistics for one in sample.repeats],
+            "judged": sample.judged,
+        }
+        for field, number in _beyond(numbers):
+            raise DataError(_message(f"{place}: sample {sample.sample_id}: field `{field}`", number))
 
 
 def require_statistics(metric: str, rows: Array) -> None:
@@ -46,21 +53,20 @@ def require_statistics(metric: str, rows: Array) -> None:
     with np.errstate(all="ignore"):  # an item alone may have no score
         scores = np.abs(get_metric(metric).score(known))
     if (scores > LARGEST).any():
-        _require(f"statistics of {metric}: an item's score", float(scores.max(where=scores > LARGEST, initial=LARGEST)))
+        largest = float(scores.max(where=scores > LARGEST, initial=LARGEST))
+        raise DataError(
+            f"statistics of {metric}: an item's score is {largest:g}, expected {LARGEST:g} or less; {_FIX}."
+        )
 
 
 def require_scores(name: str, scores: Scores) -> None:
     """Refuse scores and intervals that are not a number or beyond `LARGEST`, including breakdowns.
 
     Raises:
-        DataError: names the task or group, and the metric.
+        DataError: names the task or group, and the place in its scores.
     """
-    for metric, score in scores.metrics.items():
-        for number in _of_score(score):
-            _require(f"{name}: {metric}", number)
-    for breakdown, groups in scores.breakdowns.items():
-        for group, inner in groups.items():
-            require_scores(f"{name} by {breakdown}: {group}", inner)
+    for field, number in _beyond(scores):
+        raise DataError(_message(f"{name}: {field}", number))
 
 
 def require_timelines(shown: Sequence[Timeline]) -> None:
@@ -70,37 +76,26 @@ def require_timelines(shown: Sequence[Timeline]) -> None:
         DataError: names the item.
     """
     for one in shown:
-        for number in (one.query_time, one.expected_time, one.tolerance, *(turn.time for turn in one.rounds)):
-            _require(f"{one.task}: a time of {one.item}", number)
+        for field, number in _beyond(one):
+            raise DataError(_message(f"{one.task}: {field} of {one.item}", number))
 
 
-def _require(what: str, number: float | None) -> None:
-    if number is not None and not abs(number) <= LARGEST:
-        raise DataError(f"{what} is {number:g}, expected {LARGEST:g} or less; {_FIX}.")
+def _beyond(value: Any, field: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers beyond `LARGEST` in a value, and where they are."""
+    if isinstance(value, float | int):
+        if not abs(value) <= LARGEST:
+            yield field, value
+        return
+    inner: Any = ()
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, BaseModel):
+        inner = value
+    elif isinstance(value, list | tuple):
+        inner = enumerate(value)
+    for key, one in inner:
+        yield from _beyond(one, f"{field}.{key}" if field else str(key))
 
 
-def _of_sample(sample: Sample) -> Iterator[tuple[str, float | None]]:
-    yield from ((f"scores.{name}", number) for name, number in sample.scores.items())
-    yield from _of_rows("statistics", sample.statistics)
-    for number, repeat in enumerate(sample.repeats):
-        yield from _of_rows(f"repeats.{number}.statistics", repeat.statistics)
-    for name, one in sample.judged.items():
-        yield from ((f"judged.{name}", number) for number in _of_judged(one))
-
-
-def _of_rows(field: str, rows: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, float]]:
-    for name, row in rows.items():
-        if not sum(map(abs, row)) <= LARGEST:  # else no number of it is beyond that
-            yield from ((f"{field}.{name}", number) for number in row)
-
-
-def _of_judged(score: JudgedScore) -> Iterator[float]:
-    every: list[Limits] = [score.limits, *score.repeats, *score.parts.values()]
-    return (number for low, high in every for number in (*low, *high))
-
-
-def _of_score(score: MetricScore) -> Iterator[float | None]:
-    ends = chain(score.interval or (), score.bounds or ())
-    repeats = score.repeats
-    spread = () if repeats is None else (*repeats.values, repeats.mean, repeats.deviation, *repeats.interval)
-    return chain((score.value,), ends, spread)
+def _message(place: str, number: float) -> str:
+    return f"{place} is {number:g}, expected {LARGEST:g} or less; {_FIX}."

@@ -1,4 +1,4 @@
-"""The model of a run: its slug, its name, and what the organiser's file of models says about it.
+"""The model of a run: its slug, its name on a board, and the organiser's facts about it.
 
 A file of models is YAML: a slug, a name or a glob of names, and facts about the model::
 
@@ -11,7 +11,7 @@ A file of models is YAML: a slug, a name or a glob of names, and facts about the
       trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
       notes: [quantised by us]
 
-A slug precedes a name, a name precedes a glob; of several globs the first one is used.
+A slug takes precedence over a name, and a name over a glob; if several globs match, the first one applies.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medtasks.errors import DataError
@@ -35,6 +36,7 @@ from medtasks.schema import first_problem
 
 from .board import ModelFacts, RunFacts, Trained
 from .redaction import is_secret, shown
+from .yaml_texts import load_texts
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
@@ -54,6 +56,14 @@ NO_IDENTITY = frozenset(
     }
 )  # fmt: skip
 LONGEST = 48
+_FIRST = ("model", "presentation", "revision", "peft", "dtype")
+"""The most telling facts come first; then all others, by name."""
+_LAST = ("fingerprint",)
+_DIGITS = 8
+_MOST = 3
+"""The most facts that are combined before the slug's hash is used."""
+Facts = Mapping[str, str]
+
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -94,8 +104,8 @@ def model_name(manifest: RunManifest) -> str:
         return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
     if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
         return Path(shown(facts["file"])).stem
-    told = [facts.get(key) for key in CHECKPOINT_NAMES]
-    name = next((one for one in told if isinstance(one, str) and one.strip()), "unknown")
+    names = [facts.get(key) for key in CHECKPOINT_NAMES]
+    name = next((one for one in names if isinstance(one, str) and one.strip()), "unknown")
     adapter = facts.get("peft")
     adapter = adapter.get("path") if isinstance(adapter, Mapping) else adapter
     return shown(name) + (f" + {shown(adapter)}" if adapter else "")
@@ -150,49 +160,41 @@ def read_models(path: Path) -> dict[str, Described]:
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # all scalars are text: no is "no"
-    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({said}); fix or restore it.") from error
-    if not isinstance(loaded, dict) or not loaded or not isinstance(node, yaml.MappingNode):
+    loaded = load_texts(path)
+    if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
-    names = [str(key.value) for key, _ in node.value]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: model {repeated[0]!r} is duplicated, expected once; join the two.")
-    return {str(name): _described(path, str(name), said) for name, said in loaded.items()}
+    return {str(name): _described(path, str(name), facts) for name, facts in loaded.items()}
 
 
-def _described(path: Path, name: str, said: Any) -> Described:
-    if not isinstance(said, dict):
+def _described(path: Path, name: str, facts: Any) -> Described:
+    if not isinstance(facts, dict):
         known = ", ".join(Described.model_fields)
-        raise DataError(f"{path}: model {name[:80]!r} is {str(said)[:80]!r}, expected fields from {known}; fix it.")
+        raise DataError(f"{path}: model {name[:80]!r} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
     try:
-        return Described.model_validate(said)
+        return Described.model_validate(facts)
     except ValidationError as error:
         raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, Described)}; fix it.") from error
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
-    """The model of a run as the board shows it: the organiser's facts, completed by what its name tells.
+    """The model of a run as the board shows it: the organiser's facts, completed by what its name reveals.
 
     Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
     """
     name = str(run.model_facts.get("name", run.model))
-    said = _find(models or {}, run.model, name)
+    given = _find(models or {}, run.model, name)
     policy = "policy" in run.model_facts
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
-    trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **said.trained}
+    trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
     return ModelFacts(
         slug=run.model,
-        name=said.name or name,
-        family=said.family or ("baseline" if policy else ", ".join(families) or "unknown"),
-        size=said.size,
-        type=said.type or ("baseline" if policy else "unknown"),
-        link=said.link,
+        name=given.name or name,
+        family=given.family or ("baseline" if policy else ", ".join(families) or "unknown"),
+        size=given.size,
+        type=given.type or ("baseline" if policy else "unknown"),
+        link=given.link,
         trained=trained,
-        notes=said.notes,
+        notes=given.notes,
     )
 
 
@@ -205,3 +207,60 @@ def _find(models: Models, slug: str, name: str) -> Described:
     )
     found = (described for matches in ways for key, described in models.items() if matches(key))
     return next(found, Described())
+
+
+def told_apart(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The names by slug; equal ones are followed by the facts in which their models differ.
+
+    Args:
+        names: by slug.
+        facts: `RunFacts.model_facts` of a run of each model, by slug.
+
+    >>> told_apart({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
+    {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
+    """
+    alike: dict[str, list[str]] = defaultdict(list)
+    for slug, name in names.items():
+        alike[name.casefold()].append(slug)
+    found = dict(names)
+    for slugs in alike.values():
+        if len(slugs) > 1:
+            words = _words({slug: facts.get(slug, {}) for slug in sorted(slugs)})
+            found.update({slug: f"{names[slug]} ({text})" for slug, text in words.items() if text})
+    return found
+
+
+def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
+    """By slug the fewest facts in which all differ; if a few are not enough, with the slug's hash."""
+    differing = [key for key in _ordered(facts) if len({one.get(key) for one in facts.values()}) > 1]
+    for number in range(1, _MOST + 1):
+        for keys in combinations(differing, number):
+            words = {slug: _described_by(one, keys) for slug, one in facts.items()}
+            if len(set(words.values())) == len(words):
+                return words
+    keys = tuple(differing[:_MOST])
+    return {slug: ", ".join(filter(None, (_described_by(one, keys), slug[-_DIGITS:]))) for slug, one in facts.items()}
+
+
+def _ordered(facts: Mapping[str, Facts]) -> list[str]:
+    known = {key for one in facts.values() for key in one} - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}
+    known |= {"model"} & {key for one in facts.values() for key in one}
+    others = sorted(known - {*_FIRST, *_LAST})
+    return [key for key in (*_FIRST, *others, *_LAST) if key in known]
+
+
+def _described_by(facts: Facts, keys: Sequence[str]) -> str:
+    return ", ".join(word for key in keys if (word := _word(key, facts.get(key))))
+
+
+def _word(key: str, value: str | None) -> str:
+    if value is None:
+        return ""
+    if key == "model":
+        return value
+    if key == "presentation":
+        return "simple interface" if '"simple"' in value else "own system prompt"
+    if key == "peft":
+        found = re.search(r'"fingerprint": "(\w+)"', value)
+        return f"adapter {found[1][:_DIGITS] if found else value}"
+    return f"{key.replace('_', ' ')} {value[:_DIGITS] if key == 'fingerprint' else value}"

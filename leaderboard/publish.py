@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.errors import UsageError
@@ -17,62 +17,58 @@ from .models import read_models
 from .releases import Releases
 from .site import samples_of, write_site
 
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How a board is made: the options of ``medtasks leaderboard build``.
-
-    ``models`` is the file of models, ``documents`` are files of document hashes, ``figures`` the formats of figures,
-    ``cache`` keeps the digests of directories (None reads every directory again).
-    """
-
-    title: str = "medtasks leaderboard"
-    models: Path | None = None
-    demonstration: bool = False
-    published: bool = True
-    documents: tuple[Path, ...] = ()
-    figures: tuple[str, ...] = FORMATS
-    cache: Path | None = None
-
 
 def publish(
-    results: Sequence[Path], site: Path, choices: Choices | None = None, *, progress: Progress | None = None
+    results: Sequence[Path],
+    site: Path,
+    *,
+    title: str = "medtasks leaderboard",
+    models: Path | None = None,
+    demonstration: bool = False,
+    published: bool = True,
+    documents: Sequence[Path] = (),
+    figures: Sequence[str] = FORMATS,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
 
     Args:
         results: result directories, or trees that contain some.
         site: a new or empty directory, or an earlier site.
-        choices: options, by default those of `Choices`.
+        title: heading of the board.
+        models: the file of models.
+        demonstration: rank runs on miniature data too.
+        published: show the papers' figures.
+        documents: files of document hashes.
+        figures: formats of figures; none draws none.
+        cache: keeps the digests of directories; None reads every directory again.
         progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: a path is not a directory, there are no results, or ``site`` has other files.
         DataError: the file of models, or one of document hashes, cannot be read.
     """
-    choices = choices or Choices()
-    releases = Releases(choices.documents)
-    models = read_models(choices.models) if choices.models is not None else None
-    digests, refused = collect(results, choices.cache, progress)
+    releases = Releases(documents)
+    described = read_models(models) if models is not None else None
+    digests, refused = collect(results, cache, progress)
     if not digests:
         found = "; ".join(f"{one.folder}: {one.reason}" for one in refused) or "no result directory (…_medtasks)"
         raise UsageError(f"nothing to show: {found}")
     board = build_board(
         digests,
         refused,
-        title=choices.title,
-        models=models,
-        demonstration=choices.demonstration,
-        published=choices.published,
+        title=title,
+        models=described,
+        demonstration=demonstration,
+        published=published,
         releases=releases,
     )
     write_site(
         board,
         site,
         samples=samples_of(board, results),
-        figures=(lambda board, folder: draw_all(board, folder, choices.figures)) if choices.figures else None,
+        figures=functools.partial(draw_all, formats=figures) if figures else None,
         exports=write_exports,
     )
     return board

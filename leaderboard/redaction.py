@@ -15,10 +15,20 @@ _SECRET_NAME = re.compile(
     r"(^|[_-])(api|access|secret|private|auth)?[_-]?(key|token|secret|password|passwd|credentials?|authorization)$",
     re.I,
 )
-_SECRET = re.compile(
-    r"\b(sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bhf_[A-Za-z0-9]{16,}|\bgh[opsu]_[A-Za-z0-9]{20,}|\bAKIA[A-Z0-9]{12,}"
-    r"|\bAIza[A-Za-z0-9_-]{20,}|\b[Bb]earer\s+\S+"
-)
+SECRETS: Mapping[str, re.Pattern[str]] = {
+    "an API key": re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
+    "a hub token": re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}"),
+    "a code host's token": re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})"),
+    "a cloud key": re.compile(r"(?<![A-Za-z0-9])(?:AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,})"),
+    "a chat token": re.compile(r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    "a bearer token": re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}"),
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
+    "an api_key": re.compile(
+        r"""\b(?i:api|access|secret)[_-]?(?i:key)\\?["']?\s*[:=]\s*\\?["']?(?!null\b)[\w./+-]{8,}"""
+    ),
+}
+"""What looks like a key or token, by its kind."""
+_SECRET = re.compile("|".join(pattern.pattern for pattern in SECRETS.values()))
 _ADDRESS = re.compile(r"\b(https?|wss?|ftp|s3|gs|file)://[^\s'\"<>|]+", re.I)
 _PATH = re.compile(
     r"(?<![\w./\\~])(?:(?:~[\w.-]*|\.{1,2}|[A-Za-z]:)?[/\\](?:[^/\\\s,;:'\"<>|=()]+[/\\])*)([^/\\\s,;:'\"<>|=()]*)"

@@ -1,4 +1,7 @@
-"""The releases that documents of runs are compared with: data prepared here, and files of ``leaderboard digest``."""
+"""Comparing documents of runs with releases: data prepared here, and files of ``leaderboard digest``.
+
+Forged runs are not ranked; what could not be compared is noted.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtasks.benchmarks.base import Document
@@ -15,7 +18,9 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, first_line
 from medtasks.spec import load_spec
 
+from .digest import Digest
 from .documents import TaskDocuments, View, hashes_of, read_document_files, split
+from .redaction import shown
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Releases:
 
 @functools.lru_cache(maxsize=2)
 def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
-    del source, cap  # the environment says them
+    del source, cap  # the environment variables hold them; they are part of the cache's key
     benchmark = load_spec(task).metadata.benchmark
     here = open_prepared(benchmark).manifest.fingerprint
     if here != fingerprint:
@@ -120,3 +125,58 @@ def _environment(**wanted: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def verified(digest: Digest, releases: Releases) -> Digest:
+    """The digest, with the result of comparing its documents with the available releases."""
+    matches = {task: match_of(digest, task, releases) for task in digest.documents}
+    doubts = {
+        task: (*_doubts(match, len(digest.documents[task]), whole=digest.complete[task]), *digest.doubts.get(task, ()))
+        for task, match in matches.items()
+    }
+    unverified = {task: match.absent for task, match in matches.items() if match.absent is not None}
+    notes = tuple(dict.fromkeys((*digest.facts.notes, *_notes(digest, doubts, unverified))))
+    return replace(
+        digest,
+        facts=digest.facts.model_copy(update={"notes": notes}),
+        doubts={task: found for task, found in doubts.items() if found},
+        unverified=unverified,
+    )
+
+
+def match_of(digest: Digest, task: str, releases: Releases) -> Match:
+    """Compare the documents of one task of the run with the release that its manifest claims."""
+    return releases.match(task, release_of(digest, task), digest.documents[task])
+
+
+def release_of(digest: Digest, task: str) -> Release:
+    """The release that the run's manifest claims for a task."""
+    fingerprint = digest.facts.data.get(load_spec(task).metadata.benchmark, "")
+    return Release(fingerprint, digest.facts.mini)
+
+
+def unverified_note(tasks: list[str]) -> str:
+    """A sentence for readers of the board."""
+    return (
+        f"Documents not verified: {', '.join(tasks)} (neither the data nor a file of document hashes was available "
+        "when the board was built, so questions and gold answers are those that the runs claim)."
+    )
+
+
+def _doubts(match: Match, documents: int, *, whole: bool) -> Iterator[str]:
+    if match.strange:
+        yield (
+            f"{match.strange:,} of {documents:,} documents are not those of the data (question, options, gold answer, "
+            "media or id differ)"
+        )
+    if match.missing and whole:
+        yield f"{match.missing:,} documents of the data were left out"
+
+
+def _notes(digest: Digest, doubts: dict[str, tuple[str, ...]], unverified: dict[str, str]) -> Iterator[str]:
+    for task, found in sorted(doubts.items()):
+        yield from (shown(f"{task}: {doubt}") for doubt in found)
+    if unverified:
+        yield unverified_note(sorted(unverified))
+    if stripped := sorted(task for task, one in digest.documents.items() if one.view.fields is not None):
+        yield f"stripped, so the responses cannot be scored again: {', '.join(stripped)}"

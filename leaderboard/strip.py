@@ -10,6 +10,7 @@ from typing import Any
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
+from medtasks.benchmarks.card_check import card_columns
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.find import one_run
@@ -17,7 +18,7 @@ from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Repeat, Sample
-from medtasks.spec import load_spec
+from medtasks.spec import load_spec, load_specs
 from medtasks.validation.rendered import texts_in
 
 _LONGEST = 40
@@ -26,13 +27,9 @@ _LONGEST = 40
 def card_of(benchmark: str) -> Card | None:
     """The board layout with the tasks of ``benchmark``: its own, or another benchmark's."""
     cards = all_cards()
-    if benchmark in cards:
-        return cards[benchmark]
-    for card in cards.values():
-        columns = [*card.headline, *(column for table in card.tables for column in table.columns)]
-        if any(load_spec(column.task).metadata.benchmark == benchmark for column in columns):
-            return card
-    return None
+    tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
+    others = (card for card in cards.values() if any(column.task in tasks for column in card_columns(card)))
+    return cards.get(benchmark) or next(others, None)
 
 
 def is_withheld(benchmark: str) -> bool:

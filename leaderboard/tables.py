@@ -12,8 +12,8 @@ from medtasks.results.signature import format_signature, parse_signature
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .digest import Digest
+from .releases import unverified_note
 from .standings import Standings, coverage_notes, trust
-from .verified import unverified_note
 
 _HASH = re.compile(r"\b[0-9a-f]{8}…")
 

@@ -13,9 +13,8 @@ from medtasks.spec import load_spec, load_specs
 from .collect import find_runs
 from .documents import Hashes, View
 from .reading import digest_run
-from .releases import Release, Releases
+from .releases import Release, Releases, verified
 from .standings import doubts
-from .verified import verified
 
 
 def trusted_documents(sources: Sequence[str]) -> Hashes:

@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.files import canonical_json
 
 from ..board import Board
-from .numbers import safe_name
+from ..numbers import safe_name
 from .tables import as_latex, as_markdown
 from .tidy import as_csv
 
@@ -27,7 +27,7 @@ def write_exports(board: Board, directory: Path) -> None:
     as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
 
     JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
-    (`medtasks.leaderboard.exports.numbers`). The same board gives the same bytes.
+    (`medtasks.leaderboard.numbers`). The same board gives the same bytes.
     """
 
     def write(name: str, text: str) -> None:

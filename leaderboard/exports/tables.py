@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from medtasks.text import one_line
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
-from .numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+from ..numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
 MOST_COLUMNS = 6
 """Score columns of one LaTeX table; a wider table becomes several."""
@@ -169,22 +168,15 @@ def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Ite
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
     """1 (best) or 2 (second) by the number of the row in ``table.rows``; equal printed numbers share a place.
 
-    Blind rows, incomplete values and values whose signature is not the most common one of the column do not compete.
-    Signed columns have no best: their means are no order of models.
+    Blind rows and incomplete values do not compete. Signed columns have no best: their means do not order models.
     """
     if column.signed:
         return {}
-    competing = {
-        number: cell
-        for number, row in enumerate(table.rows)
-        if (cell := row.cells.get(column.key)) and cell.value is not None and not (cell.incomplete or row.blind)
-    }
-    counts = Counter(cell.signature for cell in competing.values())
-    main = min(counts, key=lambda name: (-counts[name], name), default=None)
+    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows) if not row.blind}
     printed = {
         number: rounded(cell.value, column.unit)
-        for number, cell in competing.items()
-        if cell.value is not None and cell.signature == main
+        for number, cell in cells.items()
+        if cell is not None and cell.value is not None and not cell.incomplete
     }
     ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
     return {number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered}

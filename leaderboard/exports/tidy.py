@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from medtasks.results.scoring import coverage_text
 
 from ..board import BenchmarkBoard, Board, BoardColumn
-from .numbers import shown_name
+from ..numbers import shown_name
 
 COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",

@@ -9,7 +9,7 @@ from pathlib import Path
 from medtasks.errors import UsageError
 
 from ..board import BenchmarkBoard, Board, BoardPlot
-from ..exports.numbers import safe_name
+from ..numbers import safe_name
 from . import bars, heatmap, letters, paired, radar, timeline
 from .canvas import MOST_MODELS, Drawing, drawing, save
 from .chosen import choose
@@ -56,15 +56,9 @@ def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) ->
 
 def _drawn(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Drawing | None:
     subtitle = ["Miniature data: a demonstration, not a benchmark result."] if board.demonstration else []
-    if plot.kind == "letters":
-        drawn = letters.draw(board, benchmark, plot, subtitle)
-    elif plot.kind == "timeline":
-        drawn = timeline.draw(board, benchmark, plot, subtitle)
-    else:
-        drawn = _drawn_scores(board, benchmark, plot, subtitle)
-    if drawn is None or not subtitle:
-        return drawn
-    return replace(drawn, alt=f"{subtitle[0]} {drawn.alt}")
+    other = {"letters": letters.draw, "timeline": timeline.draw}.get(plot.kind)
+    drawn = other(board, benchmark, plot, subtitle) if other else _drawn_scores(board, benchmark, plot, subtitle)
+    return drawn and replace(drawn, alt=" ".join((*subtitle, drawn.alt)))
 
 
 def _drawn_scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: list[str]) -> Drawing | None:

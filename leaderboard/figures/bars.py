@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..board import BoardColumn, BoardPlot
-from ..exports.numbers import shown
+from ..numbers import shown
 from .canvas import INK, Drawing, listed, short
 from .chosen import Chosen, Shown, scaled
 from .panels import axis_title, lines, panels, top_of, written

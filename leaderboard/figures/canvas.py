@@ -157,16 +157,28 @@ def new_figure(title: str, height: float, width: float = WIDTH, lines: Sequence[
 def save(drawn: Drawing, directory: Path, stem: str, formats: Sequence[str]) -> dict[str, str]:
     """Write ``stem`` in each format below ``directory``; return the relative paths by format."""
     written = {}
-    engine = drawn.figure.get_layout_engine()
-    if engine is not None:  # once for all formats: it takes longer than drawing, and they measure text differently
-        engine.execute(drawn.figure)
-        drawn.figure.set_layout_engine("none")
+    _lay_out(drawn.figure)
     for kind in formats:
         path = directory / f"{stem}.{kind}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_bytes(drawn, kind))
         written[kind] = f"{stem}.{kind}"
     return written
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the axes once for all formats: it takes longer than drawing, and formats measure text differently.
+
+    Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
+    processes, and matplotlib makes the ids of clip paths out of all digits.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(number, 9) for number in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def _bytes(drawn: Drawing, kind: str) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
-from ..exports.numbers import UNITS, direction, shown, shown_interval, shown_name
+from ..numbers import UNITS, direction, shown, shown_interval, shown_name
 from .canvas import LOOKS, Look, distinct, listed
 
 
@@ -117,7 +117,7 @@ def scaled(value: float, column: BoardColumn) -> float:
     return 100.0 * value if column.unit == "fraction" else value
 
 
-def label_models(board: Board, rows: Sequence[tuple[str, bool]], most: int) -> list[str]:
+def _labels(board: Board, rows: Sequence[tuple[str, bool]], most: int) -> list[str]:
     """Short names of (slug, blind), all different."""
     return distinct([shown_name(board, slug, blind) for slug, blind in rows], most)
 
@@ -127,10 +127,11 @@ def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
     return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
 
 
-def best_first(benchmark: BenchmarkBoard, models: Iterable[str]) -> list[str]:
-    """The models by the first headline ranking, then those without a rank by slug."""
+def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str], most: int) -> dict[str, str]:
+    """Labels of ``most`` characters by model, in the order of the first headline ranking, then by slug."""
     places = _places(benchmark)
-    return sorted(models, key=lambda model: (places.get(model, len(places)), model))
+    order = sorted(models, key=lambda model: (places.get(model, len(places)), model))
+    return dict(zip(order, _labels(board, [(model, False) for model in order], most), strict=True))
 
 
 def plotted_tasks(benchmark: BenchmarkBoard, plot: BoardPlot) -> list[str]:
@@ -156,7 +157,7 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, most: int |
     valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
     drawn = valued[:most]
     looks = _looks([order.index(one) for one in drawn])
-    labels = label_models(board, drawn, 26)
+    labels = _labels(board, drawn, 26)
     pairs = list(zip(plot.columns, plot.against or plot.columns, strict=False))
     pairs = [(one, other) for one, other in pairs if one in columns and other in columns]
     apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if keys & one.row.cells.keys()}

@@ -20,6 +20,8 @@ _WITH_NUMBERS = 12
 
 _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": INK, "linewidth": 0.3, "alpha": 0.55}
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
+_DARK_BELOW = 0.633
+"""Where the luminance of the colour map, which only rises, reaches 0.3."""
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
@@ -91,13 +93,8 @@ def _cell(axes: Axes, at: tuple[int, int], good: float | None, text: str) -> Non
         return
     colour = _colour(good)
     axes.add_patch(Rectangle(at, 1, 1, facecolor=colour, edgecolor=colour, linewidth=0.2))
-    ink = _LIGHT_TEXT if _luminance(colour) < 0.3 else _DARK_TEXT
+    ink = _LIGHT_TEXT if good < _DARK_BELOW else _DARK_TEXT
     axes.text(at[0] + 0.5, at[1] + 0.5, text, ha="center", va="center", size=7, color=ink)
-
-
-def _luminance(colour: tuple[float, float, float]) -> float:
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in colour]
-    return math.fsum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def _frame(axes: Axes, across: Sequence[str], down: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, LetterCounts
 from .canvas import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawing, Drawn, listed, new_figure, short
-from .chosen import best_first, label_models, plotted_tasks
+from .chosen import labelled_best, plotted_tasks
 
 _RIGHT: Drawn = {"facecolor": PAPER, "edgecolor": INK, "hatch": "////", "linewidth": 0.6}
 _CHOSEN: Drawn = {"facecolor": LOOKS[0].colour, "edgecolor": INK, "linewidth": 0.6}
@@ -22,10 +22,10 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     entries = [one for one in benchmark.letters if one.task in of_plot and any(one.gold.values())]
     if not entries:
         return None
-    models = best_first(benchmark, {one.model for one in entries})
+    labels = labelled_best(board, benchmark, {one.model for one in entries}, 20)
+    models = list(labels)
     drawn = [one for one in entries if one.model in models[:MOST_MODELS]]
     drawn.sort(key=lambda one: (of_plot.index(one.task), models.index(one.model)))
-    labels = dict(zip(models, label_models(board, [(model, False) for model in models], 20), strict=True))
     tasks = list(dict.fromkeys(one.task for one in drawn))
     title = plot.title + (f" ({MOST_MODELS} of {len(models)} models)" if len(models) > MOST_MODELS else "")
     names = [list(dict.fromkeys((*one.gold, *one.chosen))) for one in drawn]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..board import BoardColumn, BoardPlot
-from ..exports.numbers import shown
+from ..numbers import shown
 from .canvas import INK, LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
 from .chosen import Chosen, Shown
 from .panels import axis_title, lines, panels, written

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, Round, Timeline
 from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawing, Drawn, listed, new_figure, short
-from .chosen import best_first, label_models, plotted_tasks
+from .chosen import labelled_best, plotted_tasks
 
 MOST_ITEMS = 6
 """How many items a figure shows."""
@@ -38,8 +38,8 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     every = [one for one in benchmark.timelines if one.task in tasks] or benchmark.timelines
     if not every:
         return None
-    models = best_first(benchmark, {one.model for one in every})
-    labels = dict(zip(models, label_models(board, [(model, False) for model in models], 24), strict=True))
+    labels = labelled_best(board, benchmark, {one.model for one in every}, 24)
+    models = list(labels)
     items = sorted({(one.task, one.item) for one in every})
     shown = sorted((one for one in every if one.model in models[:MOST_MODELS]), key=lambda one: models.index(one.model))
     panels = [[one for one in shown if (one.task, one.item) == item] for item in items[:MOST_ITEMS]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from medtasks.results.scoring import coverage_text
 
 from ..board import BoardColumn, BoardRow, Cell
-from .numbers import exact, interval, number
+from ..numbers import exact, interval, number
 
 
 @dataclass(frozen=True)

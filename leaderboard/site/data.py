@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..board import Board, BoardColumn, Cell, Pair, Unit
-from ..exports.numbers import safe_name
+from ..numbers import difference, interval, number, safe_name
 from .cells import coverage_notes
-from .numbers import difference, interval, number
 from .overview import not_comparable
 from .samples import SampleKey, SampleRow, SampleText
 from .tables import column_view, subtitles

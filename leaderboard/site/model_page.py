@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
+from ..numbers import UNIT_LABELS
 from .cells import CellView, cell_view, scale_of
-from .numbers import UNIT_LABELS
 from .tables import ColumnView, column_view, distinguishing, leading_words, rank_cells, subtitles
 
 

@@ -23,9 +23,9 @@ from ..board import (
     RunFacts,
     Timeline,
 )
+from ..numbers import UNIT_LABELS, number
 from .cells import cell_view
 from .model_page import model_parts
-from .numbers import UNIT_LABELS, number
 from .overview import all_models, leaders, not_comparable
 from .published import published_tables
 from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles

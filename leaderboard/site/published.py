@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from ..board import BenchmarkBoard, BoardColumn, Published, PublishedCell
+from ..numbers import exact, number
 from .cells import CellView
-from .numbers import exact, number
 from .tables import ColumnView, column_view
 
 

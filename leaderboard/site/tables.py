@@ -9,9 +9,8 @@ from itertools import takewhile
 from typing import Literal
 
 from ..board import Apart, BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, ModelFacts, Ranking
-from ..exports.numbers import direction, shown_name
+from ..numbers import UNIT_LABELS, direction, shown_name
 from .cells import CellView, Scale, best_values, cell_view, scale_of
-from .numbers import UNIT_LABELS
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from medtasks.spec import load_specs
 
 
 def all_cards() -> dict[str, Card]:
-    """The leaderboard card of every benchmark that has a page of its own, by the benchmark's name, ours first.
+    """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
 
-    A benchmark without a card gets a plain one of its tasks' metrics, unless its tasks stand on another card of its
-    package (a track beside the original). Another package's card that cannot be shown is replaced by the plain one, and
-    a benchmark that cannot be shown at all is left out, with one sentence on standard error.
+    A benchmark without a layout gets a plain one with the metrics of its tasks, unless another layout of its package
+    has them (a track beside the original). A layout of another package that cannot be shown is replaced by the plain
+    one. A benchmark that cannot be shown at all is left out, with one sentence on standard error.
     """
     brought = loaded_cards()
     beside = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
@@ -35,19 +35,19 @@ def all_cards() -> dict[str, Card]:
 
 
 def _benchmarks_on(card: Card) -> set[str]:
-    """The benchmarks whose tasks the card names; unknown tasks are told of elsewhere."""
+    """The benchmarks whose tasks the layout names; `check_card` reports unknown tasks."""
     specs = load_specs()
     return {specs[column.task].metadata.benchmark for column in card_columns(card) if column.task in specs}
 
 
 def _checked(card: Card) -> Card:
-    """The card, or the plain one in its place where another package's cannot be shown; our tests check ours."""
+    """The layout, or the plain one if it is another package's and cannot be shown; our tests check ours."""
     owner = benchmark_owner(card.benchmark)
     if owner.ours:
         return card
     try:
         check_card(card)
     except (MedtasksError, AttributeError, TypeError) as error:  # its fields may hold anything
-        LeftOut(owner.owner, f"card of {card.benchmark}", str(error)).warn()
+        LeftOut(owner.owner, f"board layout of {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card

@@ -1,4 +1,4 @@
-"""How a benchmark appears on the leaderboard: which numbers, in which tables and plots. Data only; ours and others'."""
+"""Board layouts: which scores of a benchmark a leaderboard shows, in which tables and plots. Data only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Column:
     """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
 
     Args:
-        task: the task's or group's name, as ``lmms_eval --tasks`` takes it.
+        task: the task's or group's name, as in ``lmms_eval --tasks``.
         metric: a metric of that task.
-        label: the heading; with ``group=ALL_GROUPS`` the group's name stands in its place.
+        label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.
         group: a group of it, or `ALL_GROUPS`; None for all items.
     """
@@ -42,17 +42,17 @@ class CardTable:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure over models; every number of it stands in a table, too.
+    """A figure over models; all of its numbers are also in a table.
 
     Args:
         name: part of addresses and file names: lower case, digits, hyphens.
         title: the figure's heading.
         kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
-            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside the one of ``against``
-            at the same place), ``letters`` (chosen against right letters of the columns' tasks), ``timeline`` (rounds
-            of streaming items of the columns' tasks).
+            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
+            ``against``), ``letters`` (how often each letter was chosen and correct in the columns' tasks), ``timeline``
+            (rounds of streaming items of the columns' tasks).
         columns: what is drawn.
-        against: for ``paired`` alone, as many as ``columns``.
+        against: only for ``paired``; as many as ``columns``.
         ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
         chance: whether bars show the chance level.
         note: one sentence below the figure.
@@ -70,16 +70,16 @@ class Plot:
 
 @dataclass(frozen=True)
 class Card:
-    """A benchmark's part of the leaderboard.
+    """The board layout of a benchmark.
 
     Args:
         benchmark: its name.
-        headline: the scores by which models are compared (ranks, significance); the first one orders the board.
-        tables: all other numbers.
+        headline: the scores by which models are ranked and compared; the first one orders the board.
+        tables: all other scores.
         plots: figures.
-        shows: what of a sample may be published: ``nothing`` (ids, extracted options and scores alone), ``text``
-            (questions, references and responses, too) or ``media``.
-        why: what forbids more than ``shows``, in a sentence.
+        shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and scores), ``text``
+            (also questions, references and responses) or ``media``.
+        why: why no more than ``shows`` may be published, in a sentence.
     """
 
     benchmark: str

@@ -1,19 +1,14 @@
-"""Whether a card can be shown: its tasks, metrics and breakdowns exist, and its names make file names."""
+"""Checks of board layouts: tasks, metrics and breakdowns exist, and names can be part of file names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.spec import leaf_tasks, load_spec
-
-if TYPE_CHECKING:
-    from medtasks.spec import TaskSpec
 
 HEADLINE = "headline"
 """The name of the table of headline scores, which no other table may have."""
@@ -38,7 +33,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def card_columns(card: Card) -> Iterator[Column]:
-    """Every column of the card, headline first."""
+    """Every column of the layout, headline first."""
     yield from card.headline
     for table in card.tables:
         yield from table.columns
@@ -47,13 +42,13 @@ def card_columns(card: Card) -> Iterator[Column]:
 
 
 def check_card(card: Card) -> None:
-    """Refuse a card that cannot be shown.
+    """Refuse a board layout that cannot be shown.
 
     Raises:
-        MedtasksError: names the card, what is wrong with it, and what was expected.
+        MedtasksError: names the layout, what is wrong with it, and what was expected.
     """
     for problem in _problems(card):
-        raise MedtasksError(f"the card of {card.benchmark}: {problem}.")
+        raise MedtasksError(f"board layout of {card.benchmark}: {problem}.")
 
 
 def _problems(card: Card) -> Iterator[str]:
@@ -61,17 +56,17 @@ def _problems(card: Card) -> Iterator[str]:
         yield "it has no headline column, expected at least one"
     yield from _bad_names("table", [HEADLINE, *(table.name for table in card.tables)])
     yield from _bad_names("plot", [plot.name for plot in card.plots])
-    known: dict[str, _Scored] = {}
+    known: dict[str, tuple[str, ...]] = {}
     for column in card_columns(card):
         if column.task not in known:
             try:
-                known[column.task] = _Scored(metrics_of(column.task), load_spec(column.task))
+                known[column.task] = metrics_of(column.task)
             except MedtasksError as error:
                 yield str(error).rstrip(".")
                 return
         yield from _bad_column(column, known[column.task])
     if parts := [column for column in card.headline if column.breakdown is not None]:
-        yield f"headline column {parts[0].label!r} is of a breakdown, expected all items: models are compared by it"
+        yield f"headline column {parts[0].label!r} is of a breakdown, expected all items: models are ranked by it"
     yield from _signed(card)
     for plot in card.plots:
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
@@ -79,13 +74,13 @@ def _problems(card: Card) -> Iterator[str]:
 
 
 def _signed(card: Card) -> Iterator[str]:
-    """Scores that are best at 0, where models are put in order."""
+    """Scores that are best at 0 where models are ranked."""
     places = {"the headline": card.headline}
     places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in card.plots if plot.kind == "heatmap"}
     for place, columns in places.items():
         for column in columns:
             if column.metric in SIGNED:
-                yield f"{place} has {column.metric!r}, which is best at 0 and puts nobody in order; move it to a table"
+                yield f"{place} has {column.metric!r}, which is best at 0 and cannot rank models; move it to a table"
 
 
 def _bad_names(kind: str, names: list[str]) -> Iterator[str]:
@@ -93,21 +88,15 @@ def _bad_names(kind: str, names: list[str]) -> Iterator[str]:
         if not _NAME.fullmatch(name):
             yield f"{kind} name {name!r} is not of lower-case letters and digits, joined by hyphens"
         if names.count(name) > 1:
-            yield f"{kind} name {name!r} is taken, expected each once and none {HEADLINE!r}"
+            yield f"{kind} name {name!r} is duplicated or reserved ({HEADLINE!r}), expected each once"
 
 
-@dataclass(frozen=True)
-class _Scored:
-    metrics: tuple[str, ...]
-    spec: TaskSpec
-
-
-def _bad_column(column: Column, scored: _Scored) -> Iterator[str]:
+def _bad_column(column: Column, metrics: tuple[str, ...]) -> Iterator[str]:
     place = f"column {column.label!r} of {column.task}"
-    if column.metric not in scored.metrics:
-        yield f"{place}: metric {column.metric!r} is none of {', '.join(scored.metrics)}"
-    breakdowns = scored.spec.metadata.breakdowns
+    if column.metric not in metrics:
+        yield f"{place}: metric {column.metric!r} is unknown, expected one of {', '.join(metrics)}"
+    breakdowns = load_spec(column.task).metadata.breakdowns
     if column.breakdown is not None and column.breakdown not in breakdowns:
-        yield f"{place}: breakdown {column.breakdown!r} is none of {', '.join(breakdowns) or '(none)'}"
+        yield f"{place}: breakdown {column.breakdown!r} is unknown, expected one of {', '.join(breakdowns) or '(none)'}"
     if (column.breakdown is None) != (column.group is None):
-        yield f"{place}: one of breakdown and group is given, expected both or neither"
+        yield f"{place}: has only one of breakdown and group, expected both or neither"

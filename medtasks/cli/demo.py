@@ -157,14 +157,16 @@ def _report(folders: dict[str, Path], out: Path) -> None:
 
 def _publish(out: Path) -> None:
     """The same results as a leaderboard."""
-    from medtasks.leaderboard.publish import Choices, publish
+    from medtasks.leaderboard.publish import publish
 
     site = out / "leaderboard"
     title = "medtasks demonstration"
     publish(
         [out / contestant.folder for contestant in CONTESTANTS],
         site,
-        Choices(title=title, demonstration=True, figures=("svg",)),
+        title=title,
+        demonstration=True,
+        figures=("svg",),
     )
     write(f"\nThe same results as a leaderboard, for a browser: {site / 'index.html'}")
 

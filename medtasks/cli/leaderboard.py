@@ -55,19 +55,21 @@ def build(
     """Rank the runs in result directories, and write a static site with figures and exports."""
     from medtasks.cache import cache_root
     from medtasks.leaderboard.figures import FORMATS
-    from medtasks.leaderboard.publish import Choices, publish
+    from medtasks.leaderboard.publish import publish
 
-    choices = Choices(
-        title=title,
-        models=models,
-        demonstration=demonstration,
-        published=published,
-        documents=tuple(documents or ()),
-        figures=FORMATS if figures else (),
-        cache=None if fresh else cache_root() / "leaderboard",
-    )
     with progress("reading results") as bar:
-        board = publish(results, out, choices, progress=bar)
+        board = publish(
+            results,
+            out,
+            title=title,
+            models=models,
+            demonstration=demonstration,
+            published=published,
+            documents=documents or (),
+            figures=FORMATS if figures else (),
+            cache=None if fresh else cache_root() / "leaderboard",
+            progress=bar,
+        )
     report(board, out)
 
 

@@ -1,7 +1,7 @@
 """Invented boards for tests of pages, figures and exports: a small one, a hostile one, and a large one.
 
 No number here was measured. ``board()`` has three benchmarks (open answers, options with letters, streaming), six
-models, one of them never run on the first benchmark, one without its score, one asked blind, and one set apart.
+models, one of them never run on the first benchmark, one without its score, one run blind, and one not comparable.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -209,3 +210,17 @@ def _documents(task: str) -> list[dict[str, Any]]:
 def _has_rows(task: str) -> bool:
     """Whether the miniature data hold rows for the task: those of MI-CXR's variants come in a file of their own."""
     return "variant" not in task
+
+
+def edit_json(path: Path, edit: Callable[[Any], None], line: int | None = None) -> None:
+    """Edit a JSON file, or one line of JSON lines."""
+    if line is None:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        edit(content)
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return
+    lines = path.read_text(encoding="utf-8").split("\n")
+    sample = json.loads(lines[line])
+    edit(sample)
+    lines[line] = json.dumps(sample)
+    path.write_text("\n".join(lines), encoding="utf-8")

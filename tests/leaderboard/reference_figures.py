@@ -9,7 +9,7 @@ import numpy as np
 from medtasks.leaderboard.reference import (
     ReferenceCell,
     ReferenceRow,
-    reference_rows,
+    load_reference,
 )
 from scipy.optimize import linprog
 
@@ -17,11 +17,14 @@ Cell = tuple[str, str, str]  # table, model's label, column
 
 
 def printed(benchmark: str) -> dict[Cell, Decimal | None]:
-    return {(row.table, row.label, cell.column): cell.printed for row, cell in cells(benchmark)}
+    return {
+        (row.table, row.label, cell.column): None if cell.printed is None else Decimal(cell.printed)
+        for row, cell in cells(benchmark)
+    }
 
 
 def cells(benchmark: str) -> list[tuple[ReferenceRow, ReferenceCell]]:
-    return [(row, cell) for row in reference_rows(benchmark) for cell in row.cells]
+    return [(row, cell) for row in load_reference(benchmark).rows for cell in row.cells]
 
 
 def read(figures: dict[Cell, Decimal | None], *cell: str) -> Decimal:

@@ -89,14 +89,14 @@ def broken() -> Iterator[tuple[Card, str]]:
 
     yield replace(good, headline=()), "no headline column"
     yield headline("nope", "accuracy", "x"), "task 'nope' is unknown"
-    yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is none of accuracy"
-    yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is none of family"
+    yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is unknown, expected one of accuracy"
+    yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is unknown, expected one of family"
     yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is of a breakdown"
-    yield headline("mi_cxr", "accuracy", "x", "family"), "one of breakdown and group is given"
+    yield headline("mi_cxr", "accuracy", "x", "family"), "has only one of breakdown and group"
     late = Column("medstreambench", "signed_delay", "x")
     yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"
     yield replace(good, plots=(Plot("a", "x", "heatmap", (late,)),)), "plot 'a' (heatmap) has 'signed_delay'"
-    for name, said in (("../up", "lower-case"), ("headline", "is taken"), ("Letters", "lower-case")):
+    for name, said in (("../up", "lower-case"), ("headline", "is duplicated or reserved"), ("Letters", "lower-case")):
         yield replace(good, tables=(CardTable(name, "x", good.headline),)), said
     yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
     yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
@@ -104,7 +104,7 @@ def broken() -> Iterator[tuple[Card, str]]:
 
 @pytest.mark.parametrize(("card", "said"), broken(), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_card_that_cannot_be_shown_says_why(card: Card, said: str) -> None:
-    with pytest.raises(MedtasksError, match="the card of mi_cxr: ") as caught:
+    with pytest.raises(MedtasksError, match="board layout of mi_cxr: ") as caught:
         check_card(card)
     assert said in str(caught.value)
 
@@ -144,7 +144,8 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
     monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
     assert boards._checked(wrong) == default_card("mi_cxr")
-    assert "card of mi_cxr of stranger 3 is left out: the card of mi_cxr: column 'x'" in capsys.readouterr().err
+    left_out = "board layout of mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
+    assert left_out in capsys.readouterr().err
 
 
 def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import medtasks.leaderboard
 import pytest
 import yaml
-from invented_runs import MODELS, write_run_of
+from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.check_rules import RULES, Submission
 from medtasks.leaderboard.check_run import Asked, check_run
@@ -56,19 +56,6 @@ def only(report: CheckReport, code: str) -> Any:
     return found[0]
 
 
-def change(path: Path, edit: Callable[[Any], None], line: int | None = None) -> None:
-    """Edit a JSON file, or one line of JSON lines."""
-    if line is None:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        edit(content)
-        path.write_text(json.dumps(content), encoding="utf-8")
-        return
-    lines = path.read_text(encoding="utf-8").splitlines()
-    sample = json.loads(lines[line])
-    edit(sample)
-    path.write_text("\n".join([*lines[:line], json.dumps(sample), *lines[line + 1 :]]) + "\n", encoding="utf-8")
-
-
 def test_a_whole_comparable_run_has_no_finding(written: dict[str, Path]) -> None:
     report = check(written["clean"])
     assert report.findings == ()
@@ -83,7 +70,7 @@ def test_scores_that_the_samples_do_not_give_are_named(copy: Callable[[str], Pat
     def better(scores: Any) -> None:
         scores["groups"]["med_cmr_mcq"]["metrics"]["accuracy"]["value"] = 0.99
 
-    change(folder / "scores.json", better)
+    edit_json(folder / "scores.json", better)
     report = check(folder)
     assert codes(report) == ["LB105"]
     found = only(report, "LB105")
@@ -101,7 +88,7 @@ def test_statistics_that_the_responses_do_not_give_are_named(copy: Callable[[str
     def right(sample: Any) -> None:
         sample["scores"]["accuracy"], sample["statistics"]["accuracy"] = 1.0, [1.0, 1.0]
 
-    change(path, right, wrong)
+    edit_json(path, right, wrong)
     found = [one for one in check(folder).findings if one.code == "LB106"]
     assert [(one.field, one.line) for one in found] == [
         ("scores.accuracy", wrong + 1), ("statistics.accuracy", wrong + 1),
@@ -126,7 +113,7 @@ def test_miniature_data_are_allowed_for_demonstrations(tmp_path: Path) -> None:
 
 def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
-    change(folder / "manifest.json", lambda it: it["tasks"]["med_cmr_mcq_su"]["generation"].update(max_new_tokens=9))
+    edit_json(folder / "manifest.json", lambda it: it["tasks"]["med_cmr_mcq_su"]["generation"].update(max_new_tokens=9))
     found = only(check(folder), "LB203")
     assert found.field == "tasks.med_cmr_mcq_su.protocol_hash"
     assert "'max_new_tokens': 9" in found.message
@@ -135,7 +122,7 @@ def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path])
 def test_coverage_below_the_threshold(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
     entry = {"source": "one", "task": "med_cmr_mcq_su", "prepared": 6, "records": 10}
-    change(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(coverage=[entry]))
+    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(coverage=[entry]))
     assert "6 of the release's 10 records (60.0%), expected 95% or more" in only(check(folder), "LB204").message
     assert check(folder, coverage=0.6).findings == ()
 
@@ -170,7 +157,7 @@ def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
         sample["document"]["visual_description"] = "A calcified focus lies in the left upper pole."
         sample["prompt"] += "\nHint: a calcified  focus lies in the left upper pole."
 
-    change(folder / "samples" / "med_cmr_mcq_su.jsonl", leak, 1)
+    edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", leak, 1)
     found = only(check(folder), "LB303")
     assert (found.field, found.line, found.severity) == ("visual_description", 2, "error")
 
@@ -194,7 +181,7 @@ def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, 
 def test_ordinary_words_are_no_keys(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
     words = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
-    change(folder / "manifest.json", lambda it: it["model"].update(notes=words))
+    edit_json(folder / "manifest.json", lambda it: it["model"].update(notes=words))
     assert check(folder).findings == ()
 
 
@@ -213,7 +200,7 @@ TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s
 def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
     settings = {f"path{n}": path for n, path in enumerate(PATHS)} | {f"text{n}": text for n, text in enumerate(TEXTS)}
-    change(folder / "manifest.json", lambda it: it["settings"].update(settings))
+    edit_json(folder / "manifest.json", lambda it: it["settings"].update(settings))
     found = check(folder).findings
     assert {one.code for one in found} == {"LB302"}
     assert sorted(one.field for one in found) == [f"settings.path{n}" for n in range(len(PATHS))]
@@ -225,7 +212,7 @@ def test_what_the_model_said_is_no_path_but_a_medium_is(copy: Callable[[str], Pa
     def both(sample: Any) -> None:
         sample["media"] = ["/home/anna/images/x.png"]
 
-    change(folder / "samples" / "med_cmr_mcq_su.jsonl", both, 0)
+    edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", both, 0)
     found = only(check(folder), "LB302")
     assert (found.field, found.line) == ("media", 1)
 
@@ -261,7 +248,7 @@ def test_one_broken_folder_does_not_hide_the_others(written: dict[str, Path], co
 def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path) -> None:
     third = Path(shutil.copytree(written["clean"], tmp_path / "third" / "20261101_000000_medtasks"))
     other = copy("clean")
-    change(other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64))
+    edit_json(other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64))
     report = check(written["clean"], third, other, rescore=False)
     assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB402", other), ("LB209", other)]
 
@@ -315,7 +302,7 @@ def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: d
         sample.update(prompt="", responses=[])
 
     for line in range(len((folder / "samples" / "med_cmr_mcq_su.jsonl").read_text(encoding="utf-8").splitlines())):
-        change(folder / "samples" / "med_cmr_mcq_su.jsonl", bare, line)
+        edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", bare, line)
     assert only(check(folder), "LB305").severity == "error"
     same = strip_run(written["clean"], tmp_path / "same_medtasks")
     assert (same / "samples" / "med_cmr_mcq_su.jsonl").read_bytes() == (

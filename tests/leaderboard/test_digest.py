@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from invented_runs import MODELS, Invented, make_run, shared_runs, write_run_of
+from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
 from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.reading import digest_run
 
@@ -206,22 +206,16 @@ def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
     assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
 
 
-def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    held = json.loads(path.read_text(encoding="utf-8"))
-    change(held)
-    path.write_text(json.dumps(held), encoding="utf-8")
-
-
 def test_scores_that_disagree_with_the_samples_are_named(copy: Path) -> None:
     right = digest_run(copy).entries[SMALL].scores
 
     def better(scores: dict[str, Any]) -> None:
         scores["tasks"][SMALL]["metrics"]["rougeL"]["value"] = 0.99
 
-    changed(copy / "scores.json", better)
+    edit_json(copy / "scores.json", better)
     digest = digest_run(copy)
     (note,) = (note for note in digest.facts.notes if "scores.json" in note)
-    assert note.startswith(f"scores.json disagrees with the samples: {SMALL} rougeL is 0.99 there, ")
+    assert note.startswith(f"scores.json disagrees with the samples: {SMALL}.metrics.rougeL.value is 0.99 there, ")
     assert digest.entries[SMALL].scores == right
 
 
@@ -294,7 +288,7 @@ def twice(folder: Path) -> None:
 
 
 def another_prompt(folder: Path) -> None:
-    changed(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(prompt_hash="0" * 16))
+    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(prompt_hash="0" * 16))
 
 
 def another_task(folder: Path) -> None:
@@ -306,11 +300,11 @@ def no_samples(folder: Path) -> None:
 
 
 def a_group_of_strangers(folder: Path) -> None:
-    changed(folder / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
+    edit_json(folder / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
 
 
 def other_statuses(folder: Path) -> None:
-    changed(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(status={"empty": 25}))
+    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(status={"empty": 25}))
 
 
 @pytest.mark.parametrize(
@@ -357,21 +351,21 @@ def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: 
         manifest["tasks"]["acme_dots"] = {**manifest["tasks"][SMALL], "benchmark": "acme"}
         manifest["data"]["acme"] = manifest["data"]["kvasir_vqa_x1"]
 
-    changed(folder / "manifest.json", beside)
+    edit_json(folder / "manifest.json", beside)
     text = (folder / "samples" / f"{SMALL}.jsonl").read_text(encoding="utf-8")
     (folder / "samples" / "acme_dots.jsonl").write_text(text.replace(SMALL, "acme_dots"), encoding="utf-8")
-    changed(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
+    edit_json(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
     digest = digest_run(folder)
     assert list(digest.entries) == [SMALL]
     assert list(digest.facts.data) == ["kvasir_vqa_x1"]
     assert not [note for note in digest.facts.notes if "scores.json" in note]
-    changed(folder / "scores.json", lambda scores: scores["tasks"][SMALL]["metrics"]["rougeL"].update(value=0.99))
+    edit_json(folder / "scores.json", lambda scores: scores["tasks"][SMALL]["metrics"]["rougeL"].update(value=0.99))
     assert [note for note in digest_run(folder).facts.notes if note.startswith("scores.json disagrees")]
 
 
 def test_arguments_may_be_a_mapping(copy: Path) -> None:
     arguments = {"pretrained": "/srv/weights/mine", "api_key": "abc"}
-    changed(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
+    edit_json(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
     digest = digest_run(copy)
     assert digest.facts.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
     assert "--model_args pretrained=mine,api_key=…" in digest.facts.commands[-1].replace("'", "")

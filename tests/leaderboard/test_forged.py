@@ -16,7 +16,7 @@ from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.publish import Choices, publish
+from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.releases import Releases
 from medtasks.leaderboard.strip import strip_run
 
@@ -221,7 +221,7 @@ def test_honest_runs_pass_and_are_ranked(honest: Path, guessed: Path) -> None:
 
 
 @pytest.mark.parametrize("forge", DOCUMENTS, ids=forgery_names)
-def test_a_forged_document_is_refused_and_set_apart(forge: Forge, honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_a_forged_document_is_refused_and_not_ranked(forge: Forge, honest: Path, guessed: Path, tmp_path: Path) -> None:
     forged = rewritten(guessed, tmp_path, forge)
     report = check(forged)
     assert "LB401" in codes(report)
@@ -233,7 +233,7 @@ def test_a_forged_document_is_refused_and_set_apart(forge: Forge, honest: Path, 
 
 
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
-    publish([honest], tmp_path / "page", Choices(demonstration=True, figures=()))
+    publish([honest], tmp_path / "page", demonstration=True, figures=())
     assert "protocol.html#trust" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert "No check can detect whether the named model gave the responses." in (
         (tmp_path / "page" / "protocol.html").read_text(encoding="utf-8")
@@ -261,7 +261,7 @@ def test_a_forged_run_alone_is_ranked_nowhere(guessed: Path, tmp_path: Path) -> 
     assert len(apart(found)) == 1
 
 
-def test_another_prompt_is_refused_and_set_apart(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
     def forge(samples: Samples) -> Samples:
         return {
             task: [one.model_copy(update={"prompt": "What do you see?"}) for one in members]
@@ -286,7 +286,7 @@ def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, gu
     assert "get other scores by today's rules" in str(apart(found))
 
 
-def test_who_strips_what_nobody_withholds_is_set_apart(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
     """Without prompts and responses nothing could be scored again."""
     manifest, samples = read_run(guessed)
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}, "prompt": "", "responses": ()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, shared_runs, write_run_of
+from invented_runs import MODELS, edit_json, shared_runs, write_run_of
 from medtasks.leaderboard.board import Round, Timeline
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
@@ -38,9 +37,7 @@ def spoiled(results: Path, tmp_path: Path) -> Callable[[Spoil], Path]:
 
     def spoil(change: Spoil) -> Path:
         (path,) = (tree / "Guess-1B").rglob(f"{TASK}.jsonl")
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-        change(lines[0])
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        edit_json(path, change, line=0)
         return tree
 
     return spoil
@@ -62,12 +59,12 @@ def judged(number: float) -> Spoil:
     [
         (lambda sample: sample["scores"].update(rougeL=float("nan")), "field `scores.rougeL` is nan, expected 1e+12"),
         (lambda sample: sample["scores"].update(rougeL=1.7976e308), "field `scores.rougeL` is 1.7976e+308"),
-        (statistics(float("inf"), 1.0), "field `statistics.rougeL` is inf, expected 1e+12 or less"),
-        (statistics(1e300, 1.0), "field `statistics.rougeL` is 1e+300, expected 1e+12 or less"),
+        (statistics(float("inf"), 1.0), "field `statistics.rougeL.0` is inf, expected 1e+12 or less"),
+        (statistics(1e300, 1.0), "field `statistics.rougeL.0` is 1e+300, expected 1e+12 or less"),
         (statistics(1.0, 1e-300), "statistics of rougeL: an item's score is 1e+300"),
         (statistics(-1.0, -1.0), "statistics of rougeL: an item counts -1 times, expected 0 or more"),
-        (judged(1e300), "field `judged.judged_accuracy` is 1e+300"),
-        (judged(float("nan")), "field `judged.judged_accuracy` is nan, expected 1e+12 or less"),
+        (judged(1e300), "field `judged.judged_accuracy.limits.1.0` is 1e+300"),
+        (judged(float("nan")), "field `judged.judged_accuracy.limits.1.0` is nan, expected 1e+12 or less"),
     ],
     ids=["no-score", "huge-score", "endless", "huge", "counts-hardly", "counts-backwards", "huge-limit", "no-limit"],
 )
@@ -91,14 +88,16 @@ def test_scores_that_are_none_are_named_in_breakdowns_too(update: dict[str, Any]
     wrong = inner.model_copy(
         update={"metrics": {**inner.metrics, "rougeL": inner.metrics["rougeL"].model_copy(update=update)}}
     )
-    with pytest.raises(DataError, match=rf"^{TASK} by {breakdown}: {group}: rougeL is .*, expected 1e\+12 or less; "):
+    with pytest.raises(
+        DataError, match=rf"^{TASK}: breakdowns.{breakdown}.{group}.metrics.rougeL.* is .*, expected 1e\+12 or less; "
+    ):
         require_scores(TASK, scores.model_copy(update={"breakdowns": {breakdown: {group: wrong}}}))
 
 
 def test_times_beyond_all_times_are_named() -> None:
     turn = Round(time=1e300, answerable=True, positive=True, valid=True, content=None, said="yes")
     one = Timeline(model="m", task="t", item="i", query_time=0.0, expected_time=None, tolerance=1.0, rounds=(turn,))
-    with pytest.raises(DataError, match=r"^t: a time of i is 1e\+300"):
+    with pytest.raises(DataError, match=r"^t: rounds.0.time of i is 1e\+300"):
         require_timelines([one])
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from made_digests import board, cxr
 from made_digests import run as made_run
 from medtasks.leaderboard.facts import run_facts
-from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models
-from medtasks.leaderboard.naming import told_apart
+from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models, told_apart
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
@@ -167,7 +166,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         ("a: {link: 'https://me:key@example.org'}", "without credentials"),
         ("a: {name: ''}", "field `name` is ''"),
         ("a: b", "model 'a' is 'b', expected fields from name"),
-        ("a: {name: x}\na: {name: y}", "model 'a' is duplicated"),
+        ("a: {name: x}\na: {name: y}", "key 'a' is duplicated"),
         ("- a", "has no models"),
         ("", "has no models"),
         ("a: [", "not a readable YAML file"),

@@ -22,9 +22,11 @@ from medtasks.leaderboard.redaction import HIDDEN, is_secret, shown, shown_argum
         ("at (/a/b) or '/c/d'", "at (b) or 'd'"),
         ("yes/no, 3/4, n/a", "yes/no, 3/4, n/a"),
         ("http://10.0.0.5:8000/v1", HIDDEN),
-        ("Bearer abc.def", HIDDEN),
+        ("Bearer abcdefgh.ijklmnop", HIDDEN),
         ("sk-abcdefghijklmnopqrst", HIDDEN),
         ("hf_ABCDEFGHIJKLMNOPQRSTuv", HIDDEN),
+        ("xoxb-1234567890-abc, github_pat_abcdefghijklmnopqrstu", f"{HIDDEN}, {HIDDEN}"),
+        ("failed with api_key: 0123456789abcdef", f"failed with {HIDDEN}"),
     ],
 )
 def test_paths_addresses_and_keys_are_not_shown(text: str, expected: str) -> None:

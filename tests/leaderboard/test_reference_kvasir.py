@@ -6,15 +6,13 @@ from decimal import Decimal
 from itertools import chain
 
 import pytest
-from medtasks.leaderboard.reference import (
-    reference_rows,
-)
+from medtasks.leaderboard.reference import load_reference
 from reference_figures import Cell, fewest_rows, half_unit, misfit, printed, read
 
 MODELS = ("gemma3", "medgemma", "medgemma-ft", "Qwen 2.5-VL-7B", "Qwen2.5-VL-7B-ft")
 LEVELS = tuple(f"Table 7, complexity level {level}" for level in (1, 2, 3))
 OVERALL = "Table 7, overall"
-CLASSES = tuple(cell.column for cell in reference_rows("kvasir_vqa_x1")[-1].cells)
+CLASSES = tuple(cell.column for cell in load_reference("kvasir_vqa_x1").rows[-1].cells)
 LEVEL_1_ROWS = 5548  # protocol card
 
 
@@ -77,7 +75,7 @@ def test_kvasir_level_1_scores_are_shares_of_the_test_rows() -> None:
 def test_kvasir_overlaps_are_ordered_as_they_must_be(track: str) -> None:
     figures = printed("kvasir_vqa_x1")
     table = f"Table 6, {track} images"
-    labels = [row.label for row in reference_rows("kvasir_vqa_x1") if row.table == table]
+    labels = [row.label for row in load_reference("kvasir_vqa_x1").rows if row.table == table]
     assert len(labels) == 10
     for label in labels:
         one, two, longest = (float(read(figures, table, label, f"ROUGE-{kind}")) for kind in "12L")

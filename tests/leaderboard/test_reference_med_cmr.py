@@ -6,9 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.reference import (
-    reference_rows,
-)
+from medtasks.leaderboard.reference import load_reference
 from reference_figures import Cell, cells, half_unit, printed, read
 
 DIMENSIONS = ("SOD", "FDD", "SU", "TP", "CR", "LTG", "MSI")
@@ -26,7 +24,7 @@ def pooled_error(figures: dict[Cell, Decimal | None], label: str, counts: dict[s
     return abs(pooled - float(overall)), half_unit(overall) + half_unit(*columns)
 
 
-MED_CMR = tuple(row.label for row in reference_rows("med_cmr"))
+MED_CMR = tuple(row.label for row in load_reference("med_cmr").rows)
 
 
 @pytest.mark.parametrize("label", MED_CMR)
@@ -52,7 +50,7 @@ def test_med_cmr_would_not_pool_with_a_figure_misread(name: str) -> None:
 
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_med_cmr_columns_are_shares_of_the_printed_counts(name: str) -> None:
-    figures = [cell.printed or Decimal("NaN") for _, cell in cells("med_cmr") if cell.column == name]
+    figures = [Decimal(cell.printed or "NaN") for _, cell in cells("med_cmr") if cell.column == name]
     shares, rows = np.array([float(figure) for figure in figures]), AS_PRINTED[name]
     assert np.all(np.abs(100 * np.round(shares * rows / 100) / rows - shares) <= half_unit(*figures) + 1e-9)
 
@@ -63,7 +61,7 @@ def test_med_cmr_swapped_columns_are_kept_out_of_rankings() -> None:
 
 def test_med_cmr_margins_that_the_text_states() -> None:
     figures = printed("med_cmr")
-    open_source = [row.label for row in reference_rows("med_cmr") if row.type != "closed"]
+    open_source = [row.label for row in load_reference("med_cmr").rows if row.type != "closed"]
     for column, stated in (("MCQ All", Decimal("8.47")), ("Open All", Decimal("0.82"))):
         best = max(read(figures, MAIN, label, column) for label in open_source)
         assert read(figures, MAIN, "GPT-5", column) - best == stated

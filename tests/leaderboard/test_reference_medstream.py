@@ -5,15 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from medtasks.leaderboard.reference import (
-    ReferenceRow,
-    reference_rows,
-)
+from medtasks.leaderboard.reference import ReferenceRow, load_reference
 from reference_figures import Cell, half_unit, printed, read
 
 from medtasks.metrics.item_metrics import table4_overall
 
-STREAM_ROWS = reference_rows("medstreambench")
+STREAM_ROWS = load_reference("medstreambench").rows
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 """Items per mode as the card has them, "about": the paper prints none."""
 

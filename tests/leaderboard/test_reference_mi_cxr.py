@@ -63,7 +63,7 @@ def overall_cells(*tables: str) -> list[ReferenceCell]:
 
 def test_mi_cxr_stated_mean_fits_the_models_held() -> None:
     # 29.3 % is the mean of 14 models, 12 of which are held: the other two must lie among them.
-    held = [cell.printed or Decimal("NaN") for cell in overall_cells(README)]
+    held = [Decimal(cell.printed or "NaN") for cell in overall_cells(README)]
     others = (14 * Decimal("0.293") - sum(held)) / 2
     assert len(held) == 12
     assert min(held) < others < max(held)

@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board import Board, Published
+from medtasks.leaderboard.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.model_page import model_parts
-from medtasks.leaderboard.site.numbers import difference, interval, number
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
@@ -154,7 +154,7 @@ def test_the_ranking_says_value_interval_rank_and_group(site: Path) -> None:
     assert "2.1 percentage points" in page.text
 
 
-def test_blind_and_other_rows_are_set_apart_with_their_reasons(site: Path) -> None:
+def test_blind_and_other_rows_are_not_comparable_and_say_why(site: Path) -> None:
     page = Page(site / "benchmark-pond_vqa.html")
     beside = list(page.rows["headline"])
     place = beside.index("Aurora-VL 72B not ranked: blind: prompts without media")
@@ -377,17 +377,17 @@ def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     assert matrix.rows[1].cells[1].text == number(cell.value, "fraction")
 
 
-def test_only_what_is_set_apart_is_said_to_be(tmp_path: Path) -> None:
+def test_only_rows_that_are_not_comparable_are_called_so(tmp_path: Path) -> None:
     made = board()
     first, *others = made.benchmarks[0].tables
-    slug = "birch-flash"  # has nothing set apart
+    slug = "birch-flash"  # has no row that is not comparable
     without = first.model_copy(update={"rows": tuple(row for row in first.rows if row.model != slug)})
     ranking = made.benchmarks[0].rankings[0]
     left = ranking.model_copy(update={"ranked": tuple(one for one in ranking.ranked if one.model != slug)})
     pond = made.benchmarks[0].model_copy(update={"tables": (without, *others), "rankings": (left,)})
     write_site(made.model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
     assert Page(tmp_path / f"out/model-{slug}.html").rows[""]["PondVQA"][0] == "no headline score"
-    # set apart alone
+    # only rows that are not comparable
     assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "not comparable, see below"
 
 

@@ -1,4 +1,4 @@
-"""What is ranked together, what is set apart and why, and which of a model's runs counts."""
+"""Which runs are ranked together, which are not comparable and why, and which run of a model is ranked."""
 
 from __future__ import annotations
 

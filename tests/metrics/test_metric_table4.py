@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.leaderboard.reference import reference_rows
+from medtasks.leaderboard.reference import load_reference
 
 from medtasks.errors import UsageError
 from medtasks.metrics import Metric, corpus_score, totals
@@ -26,7 +26,7 @@ from medtasks.metrics.item_metrics import (
 )
 
 # Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
-TABLE_4 = {row.label: [cell.value for cell in row.cells] for row in reference_rows("medstreambench")}
+TABLE_4 = {row.label: [cell.value for cell in row.cells] for row in load_reference("medstreambench").rows}
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 """Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
 FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311}
