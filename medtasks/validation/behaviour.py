@@ -1,6 +1,6 @@
 """The behaviour half of ``medtasks validate``: do a task's scores separate correct answers from others, in any order?
 
-No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.answers`) and scored by the
+No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.trials`) and scored by the
 task's own filter, ``process_results`` and metrics.
 """
 
@@ -20,12 +20,19 @@ from medtasks.metrics.item_metrics import SIGNED
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
-from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding, found
-from medtasks.validation.ranges import TIMED, best_score, reaches, unreadable
-from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
-from medtasks.validation.values import ValueCheck
+from medtasks.validation.findings import Finding, Severity, found
+from medtasks.validation.trials import (
+    MESSY,
+    BehaviourReport,
+    Trial,
+    Trials,
+    error_place,
+    perfect_answers,
+    sentence,
+    shuffled,
+    trivial_answers,
+)
+from medtasks.validation.values import TIMED, ValueCheck, best_score, reaches, unreadable
 
 FEW = 5
 """Items below which a trivial answer may match a correct one by chance, and is not reported."""

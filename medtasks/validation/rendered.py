@@ -1,4 +1,4 @@
-"""Checks of rendered prompts: nothing hidden in them, nothing missing, and no field that gives the gold answer away."""
+"""Checks of rendered prompts, those of judges included: nothing hidden in them, nothing missing, no gold answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import prompt_text
+from medtasks.errors import MedtasksError, first_line
+from medtasks.judge.rubric import judge_prompt, load_rubric, rubric_names
+from medtasks.judge.scales import Rubric
 from medtasks.prompts import render, template_path
-from medtasks.schema import shown
-from medtasks.task_source import Place
-from medtasks.validation.findings import Tally
-from medtasks.validation.options import options_of
+from medtasks.schema import shown, suggestion
+from medtasks.task_model import TaskFile
+from medtasks.task_source import Place, TaskSource
+from medtasks.validation.documents import options_of
+from medtasks.validation.findings import Finding, Tally
+from medtasks.validation.templates import read_template
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
@@ -167,3 +173,46 @@ def _field_words(value: Any) -> str:
 def _words(text: str) -> str:
     """The words of ``text``, with a space before, between and after them."""
     return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "
+
+
+_NOT_SHOWN = frozenset({"cluster", "media"})
+"""Document fields that samples keep separately, where no rubric sees them."""
+
+_RESPONSE = "There is nothing of note."
+
+
+def check_judged(
+    task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
+) -> Iterator[Finding]:
+    """Findings about the rubrics of a task, and the prompts that they make of ``documents``."""
+    for number, name in enumerate(file.metadata.rubrics):
+        try:
+            rubric = load_rubric(name) if name in rubric_names() else None
+        except MedtasksError:  # which the check of the names reports
+            continue
+        if rubric is not None:
+            at = task.place("metadata", "rubrics", number)
+            tally = Tally(task.name, len(documents), at)
+            _of_rubric(rubric, documents, benchmark, tally, at)
+            yield from tally.findings()
+
+
+def _of_rubric(
+    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally, at: Place
+) -> None:
+    places = read_template(rubric.template, at).variables
+    asks = benchmark.to_judge.get(rubric.name)
+    for document in documents:
+        fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
+        try:
+            asked = asks is None or asks(fields, _RESPONSE)
+            lacking = [field for field in rubric.sees if field not in fields]
+            for field in lacking:
+                message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
+                fix = "let `documents` add it, or remove it from the rubric"
+                tally.add("MT217", document, message, fix, field, places.get(field))
+            if asked and not lacking:
+                judge_prompt(rubric, fields, _RESPONSE)
+        except Exception as error:  # `to_judge` and template may be another package's
+            message = f"rubric {rubric.name}: {first_line(error)[:300]}"
+            tally.add("MT218", document, message, "fix rubric, template or document", rubric.name)

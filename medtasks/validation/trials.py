@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class, join_stages
@@ -22,8 +25,7 @@ from medtasks.results.scoring import Scores, score_samples
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
 from medtasks.task_source import Place, read_task
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding, Tally, found
+from medtasks.validation.findings import Finding, Severity, Tally, found
 
 _RESAMPLES = 20
 _FIX = "fix the code that scores it"
@@ -180,3 +182,70 @@ def sentence(error: BaseException) -> str:
     """The message of an exception, on one line."""
     text = " ".join(str(error).split())[:200].rstrip(".")
     return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
+
+
+MESSY: Mapping[str, str] = {
+    "empty": "",
+    "blank": " \n\t ",
+    "long": "The first finding is seen again (B), or it may not be. " * 120,
+    "non-ASCII": "Ответ: ответа нет 🩺 — 所见正常。 Ελ\u0301κος, قرحة \u202eA\u202c e\u0301",
+    "markup": '<think>A or B?</think>\n# Answer\n**<b>C</b>** | `{"answer": ["D"]}` | $\\boxed{E}$ <answer>A</answer>',
+    "unclosed": '<think>I wonder whether {{ target }} {% if %} ${ \\boxed{ ```json {"answer": ',
+    "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
+}
+"""Malformed responses as models sometimes give them, by kind."""
+
+_SEED = 0
+
+
+def perfect_answers(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The reference answer of each document, in the form that the task asks for."""
+    return [oracle(question) for question in _questions(documents)]
+
+
+def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Answers that ignore the question, by name.
+
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
+    (left out if a document lacks one), ``early`` answers streams before there is anything to see.
+    """
+    questions = _questions(documents)
+    perfect = [oracle(question) for question in questions]
+    counts = Counter(perfect)
+    commonest = min(counts, key=lambda answer: (-counts[answer], answer))
+    found = {
+        "constant": [constant(question) for question in questions],
+        "commonest": [commonest for _ in questions],
+        "empty": ["" for _ in questions],
+    }
+    if all(question.abstention is not None for question in questions):
+        found["abstain"] = [abstain(question) for question in questions]
+    if any(question.positive is not None for question in questions):
+        found["early"] = [early(question) for question in questions]
+    return found
+
+
+def shuffled(answers: Sequence[str]) -> list[str] | None:
+    """The same answers assigned to other documents; None if all are equal.
+
+    As many documents as possible get an answer other than their own: all of them, if no answer belongs to more than
+    half.
+    """
+    members: dict[str, list[int]] = {}
+    for position, answer in enumerate(answers):
+        members.setdefault(answer, []).append(position)
+    if len(members) < 2:
+        return None
+    draw = random.Random(_SEED)
+    ordered = [position for _, alike in sorted(members.items()) for position in draw.sample(alike, len(alike))]
+    shift = max(len(alike) for alike in members.values())
+    found = list(answers)
+    for place, position in enumerate(ordered):
+        found[position] = answers[ordered[(place + shift) % len(ordered)]]
+    return found
+
+
+def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
+    """What the policies may know about each document."""
+    answers = sorted(str(document["target"]) for document in documents)
+    return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from medtasks.benchmarks.base import Value
-from medtasks.metrics import Metric
+from medtasks.metrics import Metric, aggregate
+from medtasks.metrics.judged import JudgedMean
 from medtasks.results.scoring import MetricScore, Scores
-from medtasks.validation.codes import Severity
+from medtasks.validation.findings import Severity
 from medtasks.validation.names import imported
-from medtasks.validation.ranges import range_of
 from medtasks.validation.trials import BehaviourReport, Trial, Trials
 
 _TOLERANCE = 1e-9
@@ -169,3 +169,93 @@ class ValueCheck:
 def _score(metric: Metric, totals: Any) -> Any:
     with np.errstate(all="ignore"):
         return metric.score(np.array(totals, dtype=np.float64))
+
+
+_SHARE = (0.0, 1.0)
+
+_REACHED = {
+    **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
+    **dict.fromkeys(("responsiveness", "stability"), 1.0),
+    **dict.fromkeys(("chrf", "chrf++"), 100.0),
+    **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
+}
+"""Scores of a model that always gives the reference answer."""
+
+_WHOLE = frozenset({"rouge1", "rougeL", "chrf", "chrf++", "exact_match"})
+"""Metrics that score any text they can read above 0 against itself."""
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
+    **dict.fromkeys(("accuracy_dimension_mean", "overall_table4"), _SHARE),
+    **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
+    "cider": (0.0, 10.0),
+    "signed_delay": (-math.inf, math.inf),
+}
+
+TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
+"""Metrics of when a stream was answered: the times in the records limit what can be reached."""
+
+
+class Range(NamedTuple):
+    """Least and greatest score; ``stated`` is False if 0 to 1 is only assumed."""
+
+    low: float
+    high: float
+    stated: bool
+
+    def holds(self, value: float) -> bool:
+        """Whether ``value`` is within the range, up to rounding."""
+        slack = _TOLERANCE * max(1.0, abs(value))
+        return self.low - slack <= value <= self.high + slack
+
+
+def range_of(metric: Metric) -> Range:
+    """The range of ``metric``: ours by name, another package's by its attribute ``bounds`` (least, greatest)."""
+    if metric.name in _RANGES:
+        return Range(*_RANGES[metric.name], True)
+    if isinstance(metric, JudgedMean):
+        return Range(0.0, metric.limits[1][0], True)
+    bounds: Any = getattr(metric, "bounds", None)
+    if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
+        return Range(float(bounds[0]), float(bounds[1]), True)
+    return Range(*_SHARE, False)
+
+
+def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
+    """The score of answers equal to their targets; None if pairs of texts do not determine it.
+
+    Some metrics stay below their greatest score even then: METEOR, BLEU of a few words.
+    """
+    if metric.name in _REACHED:
+        return _REACHED[metric.name]
+    try:
+        rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
+        found = float(aggregate(metric, rows).overall.score)
+    except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
+        return None
+    return found if math.isfinite(found) else None
+
+
+def unreadable(metric: Metric, documents: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Documents whose answer, compared with itself, scores 0.
+
+    Metrics of whole texts must read every answer; others need several words, and are reported if they read none.
+    """
+    if not metric.higher_is_better:
+        return []
+    blind = []
+    for document in documents:
+        try:
+            row = metric.statistics(str(document["target"]), str(document["target"]))
+            score = float(metric.score(np.asarray(row, dtype=np.float64)))
+        except Exception:  # scored elsewhere, or unavailable
+            return []
+        if score == 0 or math.isnan(score):
+            blind.append(document)
+    return blind if metric.name in _WHOLE or len(blind) == len(documents) else []
+
+
+def reaches(metric: Metric, value: float, other: float) -> bool:
+    """Whether ``value`` is at least as good as ``other``, up to rounding."""
+    slack = _TOLERANCE * max(1.0, abs(other))
+    return value >= other - slack if metric.higher_is_better else value <= other + slack
