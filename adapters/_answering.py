@@ -11,8 +11,7 @@ from loguru import logger
 from medtasks.errors import first_line
 
 from ._budget import Budget, default_tokens, is_out_of_memory
-from ._decoding import Answer, Decoder
-from ._generation import GenerationSettings
+from ._decoding import Answer, Decoder, GenerationSettings
 from ._messages import Conversation
 from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, alike, padded

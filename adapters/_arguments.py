@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from medtasks.errors import UsageError
+from medtasks.schema import first_problem
 
 
-def _refuse_flag(value: object) -> object:
+def _not_a_flag(value: object) -> object:
     if isinstance(value, bool):  # which pydantic would take for 0 or 1
-        raise ValueError("expected a number")
+        raise PydanticCustomError("expected", "a number")
     return value
 
 
-_Number = BeforeValidator(_refuse_flag)
+_Number = BeforeValidator(_not_a_flag)
 Count = Annotated[int, _Number, Field(ge=1)]
 Natural = Annotated[int, _Number, Field(ge=0)]
 NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
@@ -26,7 +27,7 @@ S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Settings that users write; ``source`` is what messages call the place where they stand."""
+    """Settings that users write; ``source`` is the option or key that holds them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: ClassVar[str] = "generation_kwargs"
@@ -41,18 +42,7 @@ class Settings(BaseModel):
         try:
             return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
         except ValidationError as error:
-            raise UsageError(f"{cls.source}: {cls._sentence(error.errors()[0])}.") from error
-
-    @classmethod
-    def _sentence(cls, error: Any) -> str:
-        name = ".".join(map(str, error["loc"]))
-        if error["type"] == "missing":
-            return f"{name} is missing"
-        if error["type"] == "extra_forbidden":
-            known = (field for field, info in cls.model_fields.items() if info.annotation is not Any)
-            return f"unknown argument {name}; known are {', '.join(known)}"
-        expected = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-        return f"{name} is {error['input']!r}, {re.sub('expected (?=greater|less)', 'expected a number ', expected)}"
+            raise UsageError(f"{cls.source}: {first_problem(error, cls)}.") from error
 
 
 class Arguments(Settings):

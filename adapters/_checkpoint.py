@@ -14,10 +14,10 @@ from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from medtasks.errors import MedtasksError
+from medtasks.harness.identity import fingerprint_of
 
 from ._arguments import Arguments
-from ._fingerprint import fingerprint_of
-from ._generation import forget_sampling
+from ._decoding import forget_sampling
 from ._messages import PixelLimits
 from .tiny import progress_bars, tiny_checkpoint
 

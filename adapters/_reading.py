@@ -15,20 +15,7 @@ from jinja2 import TemplateError
 from medtasks.errors import DataError
 
 from ._messages import Conversation, video_inputs
-from ._pictures import OncePerPicture, digest
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Media that the vision tower sees at once: one picture, or all media of a prompt.
-
-    ``inputs`` are its pixels as the model takes them, ``identity`` is a digest of what it shows, ``count`` the number
-    of pictures and videos.
-    """
-
-    identity: bytes
-    inputs: Mapping[str, Any]
-    count: int
+from ._pictures import OncePerPicture, Unit, digest
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, UsageError
 from medtasks.exits import exit_with_sentence
+from medtasks.schema import first_problem
 
 from ._arguments import Arguments
 from ._base import MedtasksAdapter, Response
@@ -147,10 +148,7 @@ def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]
         try:
             row = _Row.model_validate(source.row)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise DataError(
-                f"{source.where}: field `{first['loc'][0]}`: {first['msg'].removeprefix('Value error, ')}."
-            ) from error
+            raise DataError(f"{source.where}: {first_problem(error)}.") from error
         key = (row.task, row.sample_id)
         earlier = first_line.setdefault(key, source.where.line)
         if responses.setdefault(key, row.response) != row.response:

@@ -12,8 +12,8 @@ from ._answering import Answering
 from ._arguments import Count
 from ._base import Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
+from ._decoding import sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
-from ._generation import sample_seed
 from ._messages import Conversation
 from ._reading import Prompt
 from ._requests import Batch, ChatRequest

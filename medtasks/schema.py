@@ -17,12 +17,16 @@ Text = Annotated[str, StringConstraints(pattern=r"\S")]
 """A text that is not blank."""
 
 _EXPECTED = {
+    "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "finite_number": "a finite number",
+    "float_parsing": "a number",
     "float_type": "a number",
     "greater_than": "a number above {gt:g}",
     "greater_than_equal": "a number from {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "int_type": "a whole number",
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number up to {le:g}",

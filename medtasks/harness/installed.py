@@ -1,16 +1,63 @@
-"""Whether a back-end of the harness can be imported, and what to install if not."""
+"""What is installed of the harness: names of its tasks, and whether a back-end can be imported."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.packages import LeftOut, task_packages
+
+_KEY = re.compile(
+    r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
+)
+
+
+@functools.cache
+def harness_names() -> frozenset[str]:
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
+
+    A task file of that name in another package is never run: ``--tasks NAME`` takes the harness's.
+    """
+    spec = find_spec("lmms_eval")
+    folders = (spec.submodule_search_locations or []) if spec is not None else []
+    files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
+    texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
+    return frozenset(name for text in texts for name in _names_in(text))
+
+
+def taken_names() -> list[LeftOut]:
+    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    others = [package for package in task_packages() if not package.ours]
+    return [
+        LeftOut(
+            package.owner,
+            f"task {path.stem}",
+            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
+            str(path),
+        )
+        for package in others
+        for path in package.task_files()
+        if path.stem in harness_names()
+    ]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    for key, value, items in _KEY.findall(text):
+        listed = value.strip().strip("[]").split(",") if value.strip() else []
+        if not listed and key != "task":  # a list under `task` holds a group's members
+            listed = [line.strip().lstrip("-") for line in items.splitlines()]
+        yield from (name for one in listed if (name := one.strip().strip("\"'")))
+
 
 COMMON = (
     "medtasks_vlm",

@@ -131,7 +131,7 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
 
 
 def _refuse_taken(benchmark: str) -> None:
-    from medtasks.harness.names import harness_names
+    from medtasks.harness.installed import harness_names
     from medtasks.packages import task_packages
     from medtasks.registry import plugin_of
 

@@ -12,6 +12,7 @@ from typing import Any
 from medtasks.benchmarks.documents import messages, pictures, task_documents
 from medtasks.data.media import read_index
 from medtasks.data.media.windows import exact
+from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError
@@ -19,7 +20,6 @@ from medtasks.prompts import isolated_rendering
 from medtasks.registry import get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 from medtasks.validation.findings import Finding, found
-from medtasks.validation.tasks import Progress
 
 _NUMBER = re.compile(r"\d[\d.]*")
 
@@ -114,7 +114,11 @@ def is_window(document: Mapping[str, Any]) -> bool:
 
 
 class WindowCheck:
-    """Checks documents one by one; holds the true frame times of the videos met so far."""
+    """Checks documents one by one; holds the true frame times of the videos met so far.
+
+    It does not trust the prepared data: it reads the time stamps from the video again, and takes the frames from the
+    messages that an adapter would get.
+    """
 
     def __init__(self, prepared: Prepared, template: str, *, decode: bool) -> None:
         self._prepared = prepared

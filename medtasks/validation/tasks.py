@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.guard import raised_at
-from medtasks.harness.names import harness_names
+from medtasks.harness.installed import harness_names
 from medtasks.prompts import isolated_rendering, template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
@@ -33,9 +34,6 @@ from medtasks.validation.prepared import WindowCheck, is_window
 from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_giveaways, check_judged, check_prompts
 from medtasks.validation.report import failed
 from medtasks.validation.templates import Template, check_variables, read_template
-
-Progress = Callable[[int, int], None]
-"""Called with how many are done, of how many."""
 
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
 
