@@ -7,7 +7,7 @@ task's own filter, ``process_results`` and metrics.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
@@ -32,7 +32,7 @@ from medtasks.validation.trials import (
     shuffled,
     trivial_answers,
 )
-from medtasks.validation.values import TIMED, ValueCheck, best_score, reaches, unreadable
+from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
 
 FEW = 5
 """Items below which a trivial answer may match a correct one by chance, and is not reported."""
@@ -100,7 +100,7 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
         trivial = trivial_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
         message = f"no answers can be made of its documents ({sentence(error)}); fix what the other findings say."
-        report.say("MT500", "", message)
+        report.about("MT500", "", message)
         return report.findings()
     _Behaviour(Trials(spec, benchmark, documents, report), report).check(perfect, trivial)
     return report.findings()
@@ -161,37 +161,34 @@ class _Behaviour:
                 why = "it reads letters a to z and digits alone" if latin else "it finds nothing to compare"
                 message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
                 fix = "name one that reads these answers, such as chrf, or bring one of your own"
-                self._report.tally.add("MT511", document, message, fix, name, self._report.metric_place(name))
+                self._report.add("MT511", document, message, fix, name, self._report.metric_place(name))
 
     def _top(self, oracle: Trial, best: Mapping[str, float]) -> None:
         targets = [str(document["target"]) for document in self._trials.documents]
         for name, value in best.items():
             metric = oracle.metrics.get(name)
             top = None if metric is None or name in SIGNED else best_score(metric, targets)
-            if metric is None or top is None or reaches(metric, value, top) or self._report.tally.has("MT511", name):
+            if metric is None or top is None or reaches(metric, value, top) or self._report.has("MT511", name):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
             # the records' own times may make an answer late or early, whatever the scoring
             severity: Severity | None = "warning" if name in TIMED else None
-            self._report.say("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
+            self._report.about("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
 
     def _compare(self, oracle: Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        faulty = {name for name in known if self._report.has("MT501", name) or self._report.tally.has("MT511", name)}
+        faulty = {name for name in known if self._report.has("MT501", name) or self._report.has("MT511", name)}
         telling = [name for name in known if name not in faulty and _items(oracle, name) >= FEW]
-        for policy in ("constant", "commonest", "abstain", "empty"):
+        for policy, (code, what, fix) in _TRIVIAL.items():
             if policy in others and self._as_good(telling, best, others[policy]):
-                message = f"answering {_SAID[policy]} scores as high as the reference answers do"
-                self._report.say("MT502", "", f"{message} ({_listed(telling, best)}); check metric and answers.")
-        if "shuffled" in others and self._as_good(telling, best, others["shuffled"]):
-            message = "the reference answers of other documents score as high as the right ones do"
-            self._report.say("MT503", "", f"{message} ({_listed(telling, best)}); check `process_results`.")
+                message = f"answering {what} scores as high as the reference answers ({_listed(telling, best)})"
+                self._report.about(code, "", f"{message}; {fix}.")
         if self._report.has("MT502") or self._report.has("MT503"):
             return
         for name in sorted(set(telling) - TIMED):
             if others and all(self._as_good([name], best, one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
-                self._report.say("MT502", name, f"{message}; leave the metric out, or fix it.", "warning")
+                self._report.about("MT502", name, f"{message}; leave the metric out, or fix it.", "warning")
 
     def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
         compared = [name for name in names if name in other]
@@ -205,20 +202,18 @@ class _Behaviour:
         for one, other in zip(oracle.samples, again.samples, strict=True):
             if one.model_dump_json() != other.model_dump_json():
                 message = "its score changes when the documents come in the opposite order"
-                report.tally.add(
-                    "MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state"
-                )
+                report.add("MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state")
         for one, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != one.filtered:
                 message = f"it is filtered to {shown(text)} among others and to {shown(one.filtered)} alone"
                 fix, place = "let the filter look at one response", self._trials.filter_place()
-                report.tally.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
+                report.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
         backwards = Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
         scores = [self._trials.scores(one, breakdowns=True) for one in (oracle, backwards)]
         dumped = [None if one is None else one.model_dump_json() for one in scores]
         if None not in dumped and dumped[0] != dumped[1]:
             message = "the scores differ when the samples come in the opposite order; let `join` and metrics sort them."
-            report.say("MT506", "", message)
+            report.about("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
         """The filtered responses when the filter gets all at once, as from the harness."""
@@ -229,7 +224,7 @@ class _Behaviour:
             if len(made) == len(answers):
                 return [one if isinstance(one, str) else next(iter(one), "") for one in made]
             message = f"the filter returns {len(made)} of {len(answers)} responses; return one for each document."
-            self._report.say("MT507", "", message)
+            self._report.about("MT507", "", message)
         return []
 
     def _messy(self) -> None:
@@ -241,12 +236,14 @@ class _Behaviour:
                 except (Exception, SystemExit) as error:
                     message = self._trials.raised(document, response, error)
                     fix = "let it give a status instead"
-                    self._report.tally.add("MT509", document, message, fix, kind, error_place(error))
+                    self._report.add("MT509", document, message, fix, kind, error_place(error))
                     self._unbearable.add(kind)
                     continue
-                for fault in _faults(sample.statistics, self._metrics):
-                    message = f"the response {shown(response)} gives {fault}"
-                    self._report.tally.add("MT509", document, message, "fix the metric", kind)
+                for name, row in sample.statistics.items():
+                    fault = fault_of(self._metrics[name], row) if name in self._metrics else None
+                    if fault is not None:
+                        message = f"with the response {shown(response)} {fault} ({name})"
+                        self._report.add("MT509", document, message, "fix the metric", kind)
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
                         self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")
@@ -254,12 +251,14 @@ class _Behaviour:
 
 _OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
 
-_SAID = {
-    "constant": "the same to every question",
-    "commonest": "every question with the commonest answer",
-    "abstain": "that it cannot be told",
-    "empty": "nothing",
+_TRIVIAL = {
+    "constant": ("MT502", "the same to every question", "check metric and answers"),
+    "commonest": ("MT502", "every question with the commonest answer", "check metric and answers"),
+    "abstain": ("MT502", "that it cannot be told", "check metric and answers"),
+    "empty": ("MT502", "nothing", "check metric and answers"),
+    "shuffled": ("MT503", "with the reference answers of other documents", "check `process_results`"),
 }
+"""Answers that must score less than the right ones: code of the finding, what they are, and the fix."""
 
 
 def _items(trial: Trial, name: str) -> int:
@@ -280,11 +279,3 @@ def _first_below(trial: Trial, metric: Metric, top: float) -> str:
             said = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
             return f"; in sample {shown(sample.sample_id)} {said}"
     return ""
-
-
-def _faults(statistics: Mapping[str, Sequence[float]], metrics: Mapping[str, Metric]) -> Iterator[str]:
-    for name, row in statistics.items():
-        if name in metrics and len(row) != metrics[name].width:
-            yield f"{len(row)} statistics of {name}, expected {metrics[name].width}"
-        elif any(one != one or one in (float("inf"), float("-inf")) for one in row):
-            yield f"statistics of {name} that are not finite"

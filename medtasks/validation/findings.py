@@ -184,14 +184,14 @@ class _Entry:
 
 
 class Tally:
-    """Counts what is wrong with the documents of one task."""
+    """Collects what is wrong with one task: counts of documents, and statements about a field or all documents."""
 
     def __init__(self, task: str, total: int, place: Place | None = None) -> None:
         self._task = task
         self._total = total
         self._place = place
         self._entries: dict[tuple[str, str], _Entry] = {}
-        self._whole: list[Finding] = []
+        self._whole: dict[tuple[str, str], Finding] = {}
 
     def add(
         self,
@@ -209,22 +209,26 @@ class Tally:
             entry.count += 1
         entry.last = name
 
-    def say(self, code: str, message: str) -> None:
-        """Something about all documents together."""
-        self._whole.append(found(code, self._task, message, self._place))
+    def say(
+        self, code: str, message: str, field: str = "", place: Place | None = None, severity: Severity | None = None
+    ) -> None:
+        """State something about ``field`` in all documents; of several statements under one code, keep the first."""
+        one = found(code, self._task, message, place or self._place, field, severity)
+        self._whole.setdefault((code, field), one)
 
-    def has(self, code: str, field: str) -> bool:
-        """Whether some document breaks the rule."""
-        return (code, field) in self._entries
+    def has(self, code: str, field: str = "") -> bool:
+        """Whether the field breaks the rule."""
+        return (code, field) in self._entries or (code, field) in self._whole
 
     def withdraw(self, code: str, field: str) -> None:
         """Forget what was counted, because another rule covers it better."""
         self._entries.pop((code, field), None)
 
-    def findings(self) -> Iterator[Finding]:
-        """One finding per rule and field, in the order of the codes, then those about all documents together."""
-        for (code, field), entry in sorted(self._entries.items()):
+    def findings(self) -> list[Finding]:
+        """One finding per rule and field, in the order of the codes."""
+        counted = []
+        for (code, field), entry in self._entries.items():
             counts = f"{entry.count:,} of {self._total:,} documents, first {entry.first!r}"
             message = f"{counts}: {entry.message.rstrip('.;')}; {entry.fix}."
-            yield found(code, self._task, message, entry.place or self._place, field)
-        yield from self._whole
+            counted.append(found(code, self._task, message, entry.place or self._place, field))
+        return sorted([*counted, *self._whole.values()], key=lambda one: (one.code, one.field))

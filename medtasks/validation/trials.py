@@ -25,7 +25,7 @@ from medtasks.results.scoring import Scores, score_samples
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
 from medtasks.task_source import Place, read_task
-from medtasks.validation.findings import Finding, Severity, Tally, found
+from medtasks.validation.findings import Severity, Tally
 
 _RESAMPLES = 20
 _FIX = "fix the code that scores it"
@@ -33,30 +33,22 @@ _OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
 """Codes of faults of a metric itself, rather than of the task that names it."""
 
 
-class BehaviourReport:
-    """The findings about one task; each code once per metric."""
+class BehaviourReport(Tally):
+    """The findings about one task, each with the line of code or of the task file that causes it."""
 
     def __init__(self, spec: TaskSpec, documents: int) -> None:
-        self._task = read_task(spec.path)
-        self.tally = Tally(spec.name, documents, self._task.place("process_results"))
-        self._name = spec.name
-        self._said: dict[tuple[str, str], Finding] = {}
+        self._file = read_task(spec.path)
+        super().__init__(spec.name, documents, self._file.place("process_results"))
 
-    def say(
-        self,
-        code: str,
-        metric: str,
-        message: str,
-        severity: Severity | None = None,
-        error: BaseException | None = None,
+    def about(
+        self, code: str, metric: str, message: str, severity: Severity | None = None, error: BaseException | None = None
     ) -> None:
         """Report something about a metric, or about the whole task if ``metric`` is empty.
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
         own = class_place(get_metric(metric)) if code in _OF_METRICS else None
-        place = error_place(error) or own or self.metric_place(metric)
-        self._said.setdefault((code, metric), found(code, self._name, message, place, metric, severity))
+        self.say(code, message, metric, error_place(error) or own or self.metric_place(metric), severity)
 
     @contextmanager
     def failures(self, what: str, metric: str = "", fix: str = "fix it") -> Iterator[None]:
@@ -64,20 +56,14 @@ class BehaviourReport:
         try:
             yield
         except (Exception, SystemExit) as error:
-            self.say("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
+            self.about("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
 
     def metric_place(self, metric: str) -> Place:
-        """Where the task file names a metric; if it is not listed, the function that gives it."""
-        listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
-        return self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
-
-    def has(self, code: str, metric: str = "") -> bool:
-        """Whether that was reported about the metric."""
-        return (code, metric) in self._said
-
-    def findings(self) -> list[Finding]:
-        """In the order of the codes."""
-        return sorted([*self.tally.findings(), *self._said.values()], key=lambda one: (one.code, one.field))
+        """Where the task file names a metric; if it does not, the function that gives it."""
+        for number, one in self._file.entries("metric_list"):
+            if isinstance(one, Mapping) and one.get("metric") == metric:
+                return self._file.place("metric_list", number)
+        return self._file.place("process_results")
 
 
 def error_place(error: BaseException | None) -> Place | None:
@@ -90,10 +76,6 @@ def class_place(part: Any) -> Place | None:
     """Where the class of another package's metric or filter is defined; None for ours."""
     file, line = place_of(part)
     return Place(Path(file), line) if file and line else None
-
-
-def _is_of(entry: Any, metric: str) -> bool:
-    return isinstance(entry, Mapping) and entry.get("metric") == metric
 
 
 @dataclass(frozen=True)
@@ -136,7 +118,7 @@ class Trials:
             lacking = [metric for metric in self.spec.metrics if metric not in metrics]
             for metric in lacking:
                 message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
-                self._report.say("MT507", metric, f"{message}; add it, or remove it from the list.")
+                self._report.about("MT507", metric, f"{message}; add it, or remove it from the list.")
             return None if lacking else Trial(name, judged, items, metrics)
         return None
 
@@ -174,7 +156,7 @@ class Trials:
             return self.sample(document, response)
         except (Exception, SystemExit) as error:
             message = f"{name}: {self.raised(document, response, error)}"
-            self._report.tally.add("MT507", document, message, _FIX, place=error_place(error))
+            self._report.add("MT507", document, message, _FIX, place=error_place(error))
             return None
 
 

@@ -29,28 +29,26 @@ class ValueCheck:
         self._unavailable: dict[str, str | None] = {}
 
     def sound(self, trial: Trial) -> bool:
-        """Whether every sample's and item's statistics can be scored at all."""
-        answers = [self._scores_hold(trial)]
-        for item in trial.items:
-            for name, metric in trial.metrics.items():
-                value = item.values.get(name)
-                if value is not None:
-                    answers.append(self._value_holds(f"{trial.name}, sample {item.item_id}", metric, value))
-        return all(answers)
-
-    def _scores_hold(self, trial: Trial) -> bool:
-        return all(
+        """Whether the statistics of every sample and item can be scored."""
+        held = [
             self.holds(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
             for sample in trial.samples
             for name, score in sample.scores.items()
             if score is not None
-        )
+        ]
+        held += [
+            self._value_holds(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
+            for item in trial.items
+            for name, value in item.values.items()
+            if name in trial.metrics
+        ]
+        return all(held)
 
     def _value_holds(self, where: str, metric: Metric, value: Value) -> bool:
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
         if not rows and self._reason(metric) is None:
             message = f"{where}: there are no statistics, expected {metric.width}; return them from `process_results`."
-            self._report.say("MT508", metric.name, message)
+            self._report.about("MT508", metric.name, message)
             return False
         return all(self._row_holds(where, metric, row) for row in rows)
 
@@ -60,13 +58,11 @@ class ValueCheck:
         return self._unavailable[metric.name]
 
     def _row_holds(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
-        if len(row) != metric.width:
-            message = f"{where}: there are {len(row)} statistics, expected {metric.width}, the metric's width"
-            self._report.say("MT508", metric.name, f"{message}; correct `width` or `statistics`.")
-            return False
-        if not all(math.isfinite(number) for number in row):
-            message = f"{where}: the statistics are {list(row)[:6]}, expected finite numbers; fix `statistics`."
-            self._report.say("MT504", metric.name, message)
+        fault = fault_of(metric, row)
+        if fault is not None:
+            fix = "fix `statistics`" if len(row) == metric.width else "correct `width` or `statistics`"
+            code = "MT504" if len(row) == metric.width else "MT508"
+            self._report.about(code, metric.name, f"{where}: {fault}; {fix}.")
             return False
         if metric.width == 2 and row[1] == 0:  # it does not apply to this one
             return True
@@ -81,13 +77,13 @@ class ValueCheck:
         known = range_of(metric)
         if not math.isfinite(value):
             message = f"{what} is {value}, expected a finite number; fix the metric."
-            self._report.say("MT504", metric.name, message)
+            self._report.about("MT504", metric.name, message)
             return False
         if not known.holds(value):
             expected = f"expected {known.low:g} to {known.high:g}"
             rest = "fix the metric" if known.stated else "give it `bounds`, its least and greatest value, or fix it"
             severity: Severity | None = None if known.stated else "warning"
-            self._report.say("MT504", metric.name, f"{what} is {value:g}, {expected}; {rest}.", severity)
+            self._report.about("MT504", metric.name, f"{what} is {value:g}, {expected}; {rest}.", severity)
         return True
 
     def corpus(self, trial: Trial, scores: Scores) -> None:
@@ -123,7 +119,7 @@ class ValueCheck:
         together = np.asarray(_score(metric, [totals, totals]))
         if together.shape != (2,):
             message = f"`score` gives {together.shape} of sums of shape (2, {metric.width}), expected (2,)"
-            self._report.say("MT505", metric.name, f"{message}; let it work on the last axis.")
+            self._report.about("MT505", metric.name, f"{message}; let it work on the last axis.")
             return
         for one in together.tolist():
             self._same(metric, value, one, f"{where}: several sums scored at once, as for intervals,")
@@ -163,7 +159,15 @@ class ValueCheck:
         if not abs(value - other) <= _TOLERANCE * max(1.0, abs(value)):
             message = f"{what} gives {other:.12g}, expected {value:.12g}, the reported score"
             fix = "let scores follow from summed statistics alone"
-            self._report.say("MT505", metric.name, f"{message}; {fix}.")
+            self._report.about("MT505", metric.name, f"{message}; {fix}.")
+
+
+def fault_of(metric: Metric, row: Sequence[float]) -> str | None:
+    """Why statistics cannot be scored; None if they can."""
+    if len(row) != metric.width:
+        return f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
+    finite = all(map(math.isfinite, row))
+    return None if finite else f"the statistics are {list(row)[:6]}, expected finite numbers"
 
 
 def _score(metric: Metric, totals: Any) -> Any:
