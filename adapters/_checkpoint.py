@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from medtasks.errors import MedtasksError
 from medtasks.harness.identity import fingerprint_of
 
-from ._arguments import Arguments
+from ._base import Arguments
 from ._decoding import forget_sampling
 from ._messages import PixelLimits
 from .tiny import progress_bars, tiny_checkpoint

@@ -13,8 +13,7 @@ import torch
 from lmms_eval.api.instance import TokenCounts
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from ._arguments import Count, Natural, NonNegative, Settings, Share
-from ._base import Response
+from ._base import Count, Natural, NonNegative, Response, Settings, Share
 
 DEFAULT_MAX_NEW_TOKENS = 512
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")

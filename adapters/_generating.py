@@ -11,8 +11,7 @@ from lmms_eval.api.instance import TokenCounts
 from loguru import logger
 from tqdm import tqdm
 
-from ._arguments import Arguments, Count, Natural, Share
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
 from ._messages import Conversation, PixelLimits, read_messages, without_media
 from ._requests import Batch, ChatRequest, plan_batches, read_requests
 

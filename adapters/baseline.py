@@ -7,8 +7,7 @@ from typing import Any
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 
-from ._arguments import Arguments, Natural, Share
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 

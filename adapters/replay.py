@@ -15,8 +15,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.exits import exit_with_sentence
 from medtasks.schema import first_problem
 
-from ._arguments import Arguments
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter, Response
 from ._requests import ChatRequest, light_rows, read_requests
 
 

@@ -13,8 +13,7 @@ from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.identity import fingerprint_of
 
-from ._arguments import Count
-from ._base import Response
+from ._base import Count, Response
 from ._decoding import GenerationSettings, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
 from ._messages import Conversation

@@ -9,8 +9,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.exits import exit_with_sentence
 
 from ._answering import Answering
-from ._arguments import Count
-from ._base import Response
+from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments

@@ -17,13 +17,15 @@ from medtasks.filters.answerability import (
     is_unanswerable,
 )
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.last_stage import LastStageOptionFilter, join_stages, read_stages
 from medtasks.filters.option_letter import (
     Extraction,
+    LastStageOptionFilter,
     OptionLetterFilter,
     extract_option,
+    join_stages,
     option_status,
     parse_filtered,
+    read_stages,
 )
 from medtasks.filters.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status
 from medtasks.filters.thinking import strip_thinking
