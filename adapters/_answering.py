@@ -58,7 +58,7 @@ class Budget:
                 if len(rows) == 1:
                     raise MedtasksError(
                         f"The device ran out of memory on a single sample of {lengths[start]:,} tokens, its answer "
-                        "included; set max_pixels lower."
+                        "included; lower max_pixels."
                     )
                 self._shrink(len(rows) * max(lengths[row] for row in rows))
                 continue

@@ -1,4 +1,4 @@
-"""Loading an image-text-to-text checkpoint; whatever is wrong with it becomes one sentence."""
+"""Loads an image-text-to-text checkpoint; every problem is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _limit_processor(processor: Any, limits: PixelLimits) -> None:
     changed = dict(size)
     least = changed["shortest_edge"] if limits.least is None else limits.least
     most = changed["longest_edge"] if limits.most is None else limits.most
-    # One limit alone can cross the checkpoint's other one; the given one wins.
+    # A single limit may contradict the checkpoint's other one; the given one wins.
     if limits.least is None:
         least = min(least, most)
     if limits.most is None:

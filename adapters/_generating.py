@@ -38,7 +38,7 @@ class GeneratingArguments(Arguments):
     """Seeds each sampled answer, together with sample id and repeat."""
 
     blind: bool = False
-    """Every prompt goes without its images and frames: what can be answered from the text alone?"""
+    """Send every prompt without images and frames, to measure what can be answered from the text."""
 
     max_failed: Share | None = None
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""

@@ -99,7 +99,7 @@ def _size(prepared: Mapping[str, Any]) -> int:
 
 
 def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | None:
-    """How values of single pictures are joined, by name; None if a list is not prepared like its pictures alone."""
+    """How values of single pictures are joined, by name; None if lists are prepared differently."""
     pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
     try:
         both, *alone = (inner(images=[part], **settings) for part in (pictures, pictures[:1], pictures[1:]))

@@ -75,7 +75,7 @@ class Reader:
         if self._longest is not None and tokens >= self._longest:
             raise DataError(
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
-                "its answer included; set max_pixels lower"
+                "its answer included; lower max_pixels"
             )
         if conversation.videos:
             return Prompt(inputs, (_whole(conversation, inputs),))
@@ -106,7 +106,7 @@ def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
 
 
 def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Positions of prompts that can share a batch: models disagree about rows with media beside rows without."""
+    """Positions of prompts that can share a batch: models do not agree on batches with and without media."""
 
     def kind(number: int) -> list[str]:
         return sorted(prompts[number].inputs)

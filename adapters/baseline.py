@@ -1,4 +1,4 @@
-"""``medtasks_baseline``: answers made from the documents alone, as floors and ceilings for every task."""
+"""``medtasks_baseline``: answers made from the documents, as lower and upper bounds for every task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BaselineArguments(Arguments):
     rounds' times (see ``policies``)."""
 
     seed: Natural = 0
-    """For uniform and noisy_oracle; each sample has its own draw, whatever the order or number of processes."""
+    """For uniform and noisy_oracle; each sample's draw is independent of order and number of processes."""
 
     accuracy: Share | None = None
     """Probability of the reference answer under noisy_oracle (by default 0.7)."""

@@ -76,7 +76,7 @@ def train_tokenizer(vocabulary: int) -> Any:
     Training has no randomness: the same versions of ``tokenizers`` and ``transformers`` give the same files.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import Qwen2TokenizerFast  # transformers 4 takes no other kind beside Qwen2.5-VL's processor
+    from transformers import Qwen2TokenizerFast  # the only kind that transformers 4 accepts in Qwen2.5-VL's processor
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -292,7 +292,7 @@ def tiny_checkpoint() -> Path:
     with temporary_beside(target) as partial:
         build_tiny_vlm(partial)
         if not (partial / "config.json").is_file():
-            # with several processes transformers writes on the first one of the machine alone
+            # with several processes, transformers writes only in the first one of each machine
             return _written_by_another(target)
         try:
             partial.rename(target)

@@ -45,7 +45,7 @@ _EXPECTED = {
     "too_short": "at least {min_length}",
     "tuple_type": "a list",
 }
-"""What was expected, by pydantic's type of error; for the others its own message says it."""
+"""The expected value in words, by pydantic's type of error; for other types pydantic's message is used."""
 
 
 class Problem(NamedTuple):
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
 
 def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
-    """A validator for what no type describes: ``fits`` tells whether a value is what ``words`` say."""
+    """A validator for values that no type describes: ``fits`` accepts them, ``words`` describe them."""
 
     def check(value: Any) -> Any:
         if not fits(value):

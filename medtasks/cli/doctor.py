@@ -75,8 +75,8 @@ def _packages() -> list[Check]:
         needed = _needed(name)
         fits = needed.specifier.contains(found, prereleases=True)
         fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
-        told = found if fits else f"{found}, expected {needed.specifier}"
-        checks.append(Check(name, "ok" if fits else "broken", told, fix))
+        text = found if fits else f"{found}, expected {needed.specifier}"
+        checks.append(Check(name, "ok" if fits else "broken", text, fix))
     return checks
 
 

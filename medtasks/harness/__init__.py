@@ -40,7 +40,7 @@ def check_version(found: str) -> None:
     """Refuse an lmms-eval whose internals may differ.
 
     Raises:
-        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message tells what to install.
+        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs what is missing.
     """
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion

@@ -111,7 +111,7 @@ class Evaluation:
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
         except KeyboardInterrupt as error:
-            if self._asked.get("cli_args") is None:  # called by a program, which may go on
+            if self._asked.get("cli_args") is None:  # called by a program, which may continue
                 raise
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
             raise stopped(f"the same command continues{kept}") from error

@@ -147,7 +147,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
     Raises:
         UsageError: ``--num_fewshot`` was given, an argument that the back-end needs was not, or it is unknown.
-        MedtasksError: the back-end cannot be imported; the message tells what to install.
+        MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
     """
     if asked.get("num_fewshot"):
         raise UsageError(_instead_of_shots(asked["num_fewshot"], ours))

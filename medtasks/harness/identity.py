@@ -67,8 +67,8 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         model_args: what it was created with, secrets redacted.
     """
     if hasattr(lm, "describe"):
-        told: dict[str, Any] = lm.describe()
-        return told
+        own: dict[str, Any] = lm.describe()
+        return own
     try:
         given = {name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE}
     except ValueError:
@@ -76,11 +76,11 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     arguments = {**dict(_default_checkpoints(type(lm))), **given}
     checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
     arranged = presentation(lm)
-    told_elsewhere = {*_CHECKPOINT, *arranged}
+    named_elsewhere = {*_CHECKPOINT, *arranged}
     return {
         "model": backend_name(lm),
         **({} if checkpoint is None else {"checkpoint": checkpoint, **_weights(checkpoint)}),
-        **{name: value for name, value in sorted(given.items()) if name not in told_elsewhere},
+        **{name: value for name, value in sorted(given.items()) if name not in named_elsewhere},
         **({"presentation": arranged} if arranged else {}),
     }
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
-import json
+import multiprocessing
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def taken_names() -> list[LeftOut]:
         LeftOut(
             package.owner,
             f"task {path.stem}",
-            "lmms-eval has one of that name, which --tasks runs in its place; rename it.",
+            "lmms-eval has a task of that name, and --tasks runs that one; rename yours.",
             str(path),
         )
         for package in others
@@ -83,12 +82,6 @@ _AT_USE = {
 }
 """Modules that a back-end needs to run, although it can be imported without them."""
 _EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
-_AS_HERE = """
-import json, runpy, sys
-sys.path[:] = json.loads(sys.argv.pop(1))
-runpy.run_module("medtasks.harness.installed", run_name="__main__")
-"""
-"""Runs this module with the caller's import path; by default Python puts the working directory first."""
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
@@ -123,18 +116,32 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
-    """What each of ``models`` lacks, found in a subprocess: imports may print, or end the process.
+    """What each of ``models`` lacks, found in a process of its own: imports may print, or end the process.
 
     Raises:
         MedtasksError: that process ended without an answer.
     """
-    command = [sys.executable, "-c", _AS_HERE, json.dumps(sys.path), *models]
-    done = subprocess.run(command, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MedtasksError(f"importing {', '.join(models)} ended with exit code {done.returncode}: {said}")
-    return {model: None if found is None else Lack(**found) for model, found in json.loads(lines[-1]).items()}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _silence) as pool:
+        try:
+            return pool.submit(_all_lacks, models).result()
+        except (BrokenExecutor, SystemExit) as error:
+            raise MedtasksError(f"importing {', '.join(models)} ended the process; try them one by one.") from error
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _all_lacks(models: Sequence[str]) -> dict[str, Lack | None]:
+    found: dict[str, Lack | None] = {}
+    for model in models:
+        try:
+            found[model] = lack_of(model)
+        except UsageError as error:
+            found[model] = Lack(str(error))
+    return found
 
 
 def _without(module: str, model: str) -> Lack:
@@ -155,20 +162,3 @@ def _close_to(model: str) -> str:
 
     close = get_close_matches(model, list_available_models(include_aliases=True), n=3)
     return f"; close are {', '.join(close)}" if close else ""
-
-
-def _report(models: Sequence[str]) -> dict[str, dict[str, str] | None]:
-    found: dict[str, dict[str, str] | None] = {}
-    for model in models:
-        try:
-            lack = lack_of(model)
-        except UsageError as error:
-            lack = Lack(str(error))
-        found[model] = None if lack is None else asdict(lack)
-    return found
-
-
-if __name__ == "__main__":
-    with contextlib.redirect_stdout(sys.stderr):
-        report = json.dumps(_report(sys.argv[1:]))
-    print(report)

@@ -84,10 +84,10 @@ def _of_task(name: str, most: int | None) -> list[Finding]:
         spec = load_spec(name)
         documents = task_documents(name)[:most]
         benchmark = get_benchmark(spec.metadata.benchmark)
-    except (NotPreparedError, NoRowsError):  # a note of the other checks says so
+    except (NotPreparedError, NoRowsError):  # reported by the static checks
         return []
     except (Exception, SystemExit) as error:  # loaders may be another package's
-        message = f"its documents cannot be made ({sentence(error)}); fix what the other findings say."
+        message = f"its documents cannot be made ({sentence(error)}); fix the other findings first."
         return [found("MT500", name, message)]
     return behaviour_findings(spec, benchmark, documents)
 
@@ -99,7 +99,7 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
         perfect = perfect_answers(documents)
         trivial = trivial_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
-        message = f"no answers can be made of its documents ({sentence(error)}); fix what the other findings say."
+        message = f"no answers can be made of its documents ({sentence(error)}); fix the other findings first."
         report.about("MT500", "", message)
         return report.findings()
     _Behaviour(Trials(spec, benchmark, documents, report), report).check(perfect, trivial)
@@ -158,9 +158,9 @@ class _Behaviour:
             for document in blind:
                 target = str(document["target"])
                 latin = name.startswith("rouge") and _OTHER_SCRIPT.fullmatch(target)
-                why = "it reads letters a to z and digits alone" if latin else "it finds nothing to compare"
+                why = "it reads only the letters a to z and digits" if latin else "it finds nothing to compare"
                 message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
-                fix = "name one that reads these answers, such as chrf, or bring one of your own"
+                fix = "use one that reads these answers, such as chrf, or register your own"
                 self._report.add("MT511", document, message, fix, name, self._report.metric_place(name))
 
     def _top(self, oracle: Trial, best: Mapping[str, float]) -> None:
@@ -196,17 +196,17 @@ class _Behaviour:
 
     def _order(self, oracle: Trial, perfect: Sequence[str]) -> None:
         """Make and score the same samples from the last to the first."""
-        report, again = self._report, self._trials.trial("oracle, asked backwards", perfect, backwards=True)
+        report, again = self._report, self._trials.trial("oracle, in reverse order", perfect, backwards=True)
         if again is None:
             return
         for one, other in zip(oracle.samples, again.samples, strict=True):
             if one.model_dump_json() != other.model_dump_json():
                 message = "its score changes when the documents come in the opposite order"
-                report.add("MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state")
+                report.add("MT506", {"sample_id": one.sample_id}, message, "filters and metrics must keep no state")
         for one, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != one.filtered:
-                message = f"it is filtered to {shown(text)} among others and to {shown(one.filtered)} alone"
-                fix, place = "let the filter look at one response", self._trials.filter_place()
+                message = f"it is filtered to {shown(text)} in a batch and to {shown(one.filtered)} on its own"
+                fix, place = "make the filter read each response on its own", self._trials.filter_place()
                 report.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
         backwards = Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
         scores = [self._trials.scores(one, breakdowns=True) for one in (oracle, backwards)]
@@ -235,7 +235,7 @@ class _Behaviour:
                     sample = self._trials.sample(document, response)
                 except (Exception, SystemExit) as error:
                     message = self._trials.raised(document, response, error)
-                    fix = "let it give a status instead"
+                    fix = "return a status instead"
                     self._report.add("MT509", document, message, fix, kind, error_place(error))
                     self._unbearable.add(kind)
                     continue
@@ -254,7 +254,7 @@ _OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
 _TRIVIAL = {
     "constant": ("MT502", "the same to every question", "check metric and answers"),
     "commonest": ("MT502", "every question with the commonest answer", "check metric and answers"),
-    "abstain": ("MT502", "that it cannot be told", "check metric and answers"),
+    "abstain": ("MT502", "that the question cannot be answered", "check metric and answers"),
     "empty": ("MT502", "nothing", "check metric and answers"),
     "shuffled": ("MT503", "with the reference answers of other documents", "check `process_results`"),
 }

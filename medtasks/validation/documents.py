@@ -49,10 +49,10 @@ def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> 
     for field, words in _COMMON.items():
         code, value = "MT309" if field == "cluster" else "MT304", document.get(field)
         if field not in document:
-            tally.add(code, document, f"`{field}` is missing, expected {words}", "let `documents` add it", field)
+            tally.add(code, document, f"`{field}` is missing, expected {words}", "add it in `documents`", field)
         elif not (_is_texts(value) if field == "media" else isinstance(value, str)):
             message = f"`{field}` is {shown(value)}, expected {words}"
-            tally.add(code, document, message, "let `documents` make it one", field)
+            tally.add(code, document, message, "convert it in `documents`", field)
     if document.get("benchmark") != benchmark.name:
         message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
         tally.add("MT320", document, message, "use the rows of the task's benchmark", "benchmark")
@@ -134,7 +134,7 @@ def _types(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
             known, named = first.setdefault(field, (kind, str(document.get("sample_id"))))
             if known != kind:
                 message = f"`{field}` is a {kind}, but a {known} in {shown(named)}, expected one type"
-                tally.add("MT322", document, message, "let `documents` make them alike", field)
+                tally.add("MT322", document, message, "use one type in `documents`", field)
 
 
 def _kind(value: Any) -> str | None:

@@ -13,7 +13,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """What a code stands for."""
+    """The meaning of a code."""
 
     code: str
     severity: Severity
@@ -30,7 +30,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT106", "error", "name differs from the file's"),
     Rule("MT107", "error", "unknown key"),
     Rule("MT108", "error", "unknown metadata key"),
-    Rule("MT109", "error", "value is of a wrong type or out of range"),
+    Rule("MT109", "error", "value has the wrong type or is out of range"),
     Rule("MT110", "error", "required key is missing"),
     Rule("MT111", "error", "required metadata is missing"),
     Rule("MT112", "error", "value is not allowed"),
@@ -88,7 +88,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT301", "error", "documents cannot be made"),
     Rule("MT302", "note", "documents not checked: rows are a plain function"),
     Rule("MT303", "error", "task has no documents"),
-    Rule("MT304", "error", "document lacks a field, or has it of a wrong type"),
+    Rule("MT304", "error", "document field is missing or has the wrong type"),
     Rule("MT305", "error", "duplicate sample id"),
     Rule("MT306", "warning", "duplicate record"),
     Rule("MT307", "error", "answer is not among the options"),

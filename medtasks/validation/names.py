@@ -178,10 +178,10 @@ def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Findin
 
 
 def imported(name: str) -> Any:
-    """What the dotted ``name`` stands for.
+    """The object that the dotted ``name`` refers to.
 
     Raises:
-        LookupError: it cannot be imported; says why.
+        LookupError: it cannot be imported; the message has the reason.
     """
     module, _, attribute = name.rpartition(".")
     if not module or not attribute or name.startswith("."):

@@ -124,8 +124,8 @@ def _plain(text: str) -> str:
 def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
     """Count in ``tally`` the documents that hold the gold answer in one of ``fields``, which their prompt shows.
 
-    A field is reported if it holds the document's own answer nearly always, and another answer hardly ever: as its
-    words, or by its letter. The list of options holds all answers, and is left out.
+    A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
+    or as a letter. The list of options contains all answers and is left out.
     """
     answers = list(_answers(documents))
     for field in sorted(fields - _OPTIONS):
@@ -209,7 +209,7 @@ def _of_rubric(
             lacking = [field for field in rubric.sees if field not in fields]
             for field in lacking:
                 message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
-                fix = "let `documents` add it, or remove it from the rubric"
+                fix = "add it in `documents`, or remove it from the rubric"
                 tally.add("MT217", document, message, fix, field, places.get(field))
             if asked and not lacking:
                 judge_prompt(rubric, fields, _RESPONSE)

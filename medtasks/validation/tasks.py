@@ -100,7 +100,7 @@ def _files_at(path: Path) -> list[Path]:
     else:
         files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
     if not files:
-        raise UsageError(f"{path}: holds no task file; name the directory of the benchmark's YAML files.")
+        raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
 
 

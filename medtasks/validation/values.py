@@ -81,7 +81,7 @@ class ValueCheck:
             return False
         if not known.holds(value):
             expected = f"expected {known.low:g} to {known.high:g}"
-            rest = "fix the metric" if known.stated else "give it `bounds`, its least and greatest value, or fix it"
+            rest = "fix the metric" if known.stated else "add `bounds` (minimum and maximum), or fix it"
             severity: Severity | None = None if known.stated else "warning"
             self._report.about("MT504", metric.name, f"{what} is {value:g}, {expected}; {rest}.", severity)
         return True
@@ -119,7 +119,7 @@ class ValueCheck:
         together = np.asarray(_score(metric, [totals, totals]))
         if together.shape != (2,):
             message = f"`score` gives {together.shape} of sums of shape (2, {metric.width}), expected (2,)"
-            self._report.about("MT505", metric.name, f"{message}; let it work on the last axis.")
+            self._report.about("MT505", metric.name, f"{message}; make it work on the last axis.")
             return
         for one in together.tolist():
             self._same(metric, value, one, f"{where}: several sums scored at once, as for intervals,")
@@ -132,13 +132,13 @@ class ValueCheck:
             self._same(metric, value, mean, f"{trial.name}: the mean of the samples' own scores")
 
     def _by_harness(self, trial: Trial, scores: Scores) -> None:
-        """Compare with the numbers that the harness alone would print."""
+        """Compare with the numbers that the harness computes by itself."""
         listed = self._trials.spec.resolved.get("metric_list") or ()
         aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
         if not aggregations:
             return
         values: list[Mapping[str, Any]] = []
-        with self._report.failures("`process_results` fails when it is called again", fix="let it keep no state"):
+        with self._report.failures("`process_results` fails when it is called again", fix="it must keep no state"):
             values = self._returned(trial)
         for name, aggregation in aggregations.items():
             score = scores.metrics.get(name, MetricScore(value=None, interval=None, samples=0, signature=""))
@@ -158,7 +158,7 @@ class ValueCheck:
     def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
         if not abs(value - other) <= _TOLERANCE * max(1.0, abs(value)):
             message = f"{what} gives {other:.12g}, expected {value:.12g}, the reported score"
-            fix = "let scores follow from summed statistics alone"
+            fix = "scores must follow from the summed statistics"
             self._report.about("MT505", metric.name, f"{message}; {fix}.")
 
 
@@ -201,7 +201,7 @@ TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate",
 
 
 class Range(NamedTuple):
-    """Least and greatest score; ``stated`` is False if 0 to 1 is only assumed."""
+    """Minimum and maximum score; ``stated`` is False if 0 to 1 is only assumed."""
 
     low: float
     high: float
@@ -214,7 +214,7 @@ class Range(NamedTuple):
 
 
 def range_of(metric: Metric) -> Range:
-    """The range of ``metric``: ours by name, another package's by its attribute ``bounds`` (least, greatest)."""
+    """The range of ``metric``: ours by name, another package's by its attribute ``bounds``."""
     if metric.name in _RANGES:
         return Range(*_RANGES[metric.name], True)
     if isinstance(metric, JudgedMean):
@@ -228,7 +228,7 @@ def range_of(metric: Metric) -> Range:
 def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
     """The score of answers equal to their targets; None if pairs of texts do not determine it.
 
-    Some metrics stay below their greatest score even then: METEOR, BLEU of a few words.
+    Some metrics do not reach their maximum even then, such as METEOR, or BLEU of a few words.
     """
     if metric.name in _REACHED:
         return _REACHED[metric.name]
