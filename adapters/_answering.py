@@ -45,10 +45,8 @@ class Budget:
 
         If memory runs out, the batch is halved, and so are the next ones.
 
-        Raises
-        ------
-        MedtasksError
-            A single row does not fit.
+        Raises:
+            MedtasksError: a single row does not fit.
         """
         start = 0
         while start < len(lengths):
@@ -180,10 +178,8 @@ class Answering:
     ) -> list[Answer]:
         """One answer per prompt; ``talks`` are their conversations, ``seed`` that of a sampled answer.
 
-        Raises
-        ------
-        MedtasksError
-            A single prompt does not fit into memory.
+        Raises:
+            MedtasksError: a single prompt does not fit into memory.
         """
         lengths = [prompt.tokens + settings.max_new_tokens for prompt in prompts]
 

@@ -115,10 +115,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
         The harness passes ``--batch_size 1`` by default, so that value sets no limit here.
 
-        Raises
-        ------
-        UsageError
-            ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
+        Raises:
+            UsageError: ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
         """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
@@ -137,10 +135,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         ``device`` is ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
         processes each takes its own GPU, so ``cuda:N`` is refused.
 
-        Raises
-        ------
-        UsageError
-            The device is unknown, not on this machine, or contradicts how the processes were launched.
+        Raises:
+            UsageError: the device is unknown, not on this machine, or contradicts how the processes were launched.
         """
         replicas = int(os.environ.get("WORLD_SIZE", "1"))
         kind = _checked_kind(device, replicas)

@@ -59,10 +59,8 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load model and processor onto ``device``.
 
-    Raises
-    ------
-    MedtasksError
-        The checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
+    Raises:
+        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
     """
     source = _locate(given.pretrained)
     common: dict[str, Any] = {"trust_remote_code": given.trust_remote_code}

@@ -145,11 +145,6 @@ class Decoder:
         self._model = model
         self._tokenizer = tokenizer
 
-    @property
-    def exact(self) -> bool:
-        """Whether sums are precise enough that only ties depend on the order of summation."""
-        return bool(self._model.dtype == torch.float32)
-
     def decode(self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
         """One answer per row of ``inputs``; ``seed`` is used for sampling."""
         length = inputs["input_ids"].shape[1]
@@ -158,7 +153,8 @@ class Decoder:
             stop = StopAtText(self._tokenizer, length, settings.until)
             extra["stopping_criteria"] = StoppingCriteriaList([stop])
         margins = _Margins()
-        if self.exact and not settings.sampling and settings.num_beams == 1:
+        exact = self._model.dtype == torch.float32  # only ties depend on the order of summation
+        if exact and not settings.sampling and settings.num_beams == 1:
             extra["logits_processor"] = LogitsProcessorList([margins])
         device = self._model.device
         with torch.inference_mode(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

@@ -101,12 +101,10 @@ class GeneratingAdapter(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; a padding request is answered with an empty text, unread.
 
-        Raises
-        ------
-        UsageError
-            A setting is out of range, or the back-end does not have it.
-        MedtasksError
-            Media cannot be read, the model does not take an input, or a sample is too large for the device.
+        Raises:
+            UsageError: a setting is out of range, or the back-end does not have it.
+            MedtasksError: media cannot be read, the model does not take an input, or a sample is too large for the
+                device.
         """
         read = read_requests(requests, self.task_dict)
         answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]

@@ -60,10 +60,8 @@ class Reader:
     def prompt(self, conversation: Conversation) -> Prompt:
         """The conversation as the processor encodes it.
 
-        Raises
-        ------
-        DataError
-            The processor refuses the input, or it is longer than the model can read.
+        Raises:
+            DataError: the processor refuses the input, or it is longer than the model can read.
         """
         try:
             with self._lock:

@@ -70,10 +70,8 @@ class MedtasksBaseline(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer.
 
-        Raises
-        ------
-        UsageError
-            A document lacks a field.
+        Raises:
+            UsageError: a document lacks a field.
         """
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []

@@ -70,10 +70,8 @@ class MedtasksReplay(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order, after looking up all of them.
 
-        Raises
-        ------
-        UsageError
-            A sample has no row and ``missing=error``.
+        Raises:
+            UsageError: a sample has no row and ``missing=error``.
         """
         read = read_requests(requests, self.task_dict)
         if self._unmatched is None:
@@ -135,10 +133,8 @@ class _Row(BaseModel):
 def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]:
     """Responses by (task or None, sample id), and the number of rows.
 
-    Raises
-    ------
-    DataError
-        The file or a row of it cannot be read, or a sample has two different responses; names file and line.
+    Raises:
+        DataError: the file or a row of it cannot be read, or a sample has two different responses; names file and line.
     """
     responses: dict[tuple[str | None, str], str] = {}
     first_line: dict[tuple[str | None, str], int] = {}

@@ -63,28 +63,9 @@ _CALLED = (
     "doc_to_choice",
     "process_results",
 )
-
 GOLD_FIELDS = frozenset(
-    {
-        "abstention",
-        "answer",
-        "answers",
-        "evidence",
-        "expected",
-        "expected_output",
-        "explanation",
-        "gold",
-        "guesses",
-        "ideal_response",
-        "judge_rubric",
-        "positive_response",
-        "rationale",
-        "reference",
-        "reference_answer",
-        "solution",
-        "target",
-        "visual_description",
-    }
+    "abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric "
+    "positive_response rationale reference reference_answer solution target visual_description".split()
 )
 """Document fields that hold, or give away, what should be answered."""
 
