@@ -64,8 +64,26 @@ _CALLED = (
     "process_results",
 )
 GOLD_FIELDS = frozenset(
-    "abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric "
-    "positive_response rationale reference reference_answer solution target visual_description".split()
+    {
+        "abstention",
+        "answer",
+        "answers",
+        "evidence",
+        "expected",
+        "expected_output",
+        "explanation",
+        "gold",
+        "guesses",
+        "ideal_response",
+        "judge_rubric",
+        "positive_response",
+        "rationale",
+        "reference",
+        "reference_answer",
+        "solution",
+        "target",
+        "visual_description",
+    }
 )
 """Document fields that hold, or give away, what should be answered."""
 
