@@ -119,23 +119,11 @@ TIE = 2e-5
 single precision the size of a batch changes scores by some 1e-6 of the largest."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One generated answer; ``finish`` is ``stop`` or, if the token limit cut it off, ``length``.
+@dataclass
+class Answer(Response):
+    """One generated answer; ``tied``: at some token another summation order could have chosen the second best."""
 
-    ``tied``: at some token the second best was so close that another summation order could have chosen it.
-    """
-
-    text: str
-    input_tokens: int
-    output_tokens: int
-    finish: str
     tied: bool = False
-
-    def response(self) -> Response:
-        """The answer as the harness takes it."""
-        counts = TokenCounts(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
-        return Response(self.text, counts, finish=self.finish)
 
 
 class Decoder:
@@ -194,7 +182,8 @@ class Decoder:
         full = self._tokenizer.decode(row, skip_special_tokens=True)
         text = cut_at_stop(full, settings.until)
         finish = "stop" if end is not None or text != full else "length"
-        return Answer(text, int(prompt_tokens), len(row), finish, any(ties[: len(row)]))
+        counts = TokenCounts(input_tokens=int(prompt_tokens), output_tokens=len(row))
+        return Answer(text, counts, finish=finish, tied=any(ties[: len(row)]))
 
 
 class _Margins(LogitsProcessor):  # type: ignore[misc]

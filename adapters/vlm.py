@@ -88,8 +88,7 @@ class MedtasksVLM(GeneratingAdapter):
         settings, requests = batch
         read = self._read_ahead(batch)
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        answers = self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
-        return [answer.response() for answer in answers]
+        return self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
 
     def _read_ahead(self, batch: Batch) -> Read:
         """``batch`` read; a thread reads the next planned batch while the device works on this one."""

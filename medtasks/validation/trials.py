@@ -13,7 +13,8 @@ from typing import Any
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.errors import MedtasksError
-from medtasks.filters import filter_class, join_stages
+from medtasks.filters import filter_class
+from medtasks.filters.option_letter import join_stages
 from medtasks.guard import raised_at
 from medtasks.metrics import Metric, get_metric
 from medtasks.plugin_check import place_of
