@@ -86,7 +86,7 @@ def _gives_away(document: Mapping[str, Any], question: str, target: str) -> bool
     """Whether an open question contains its answer; an abstention does not count."""
     if len(target.strip()) < LONG or target == document.get("abstention") or any(True for _ in options_of(document)):
         return False
-    return " ".join(target.split()).casefold().rstrip(".") in " ".join(question.split()).casefold()
+    return folded(target).rstrip(".") in folded(question)
 
 
 def _writable(document: Mapping[str, Any], tally: Tally) -> None:
@@ -173,7 +173,7 @@ def options_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: Tally) -> None:
     """Count in ``tally`` what is wrong with one document's options; ``letters`` are the benchmark's."""
     options = list(options_of(document))
-    texts = [_plain(text) for _, text in options]
+    texts = [folded(text) for _, text in options]
     if (isinstance(document.get("choices"), Mapping) and len(options) < 2) or len(options) == 1:
         tally.add("MT311", document, f"{len(options)} option, expected at least two", "fix the record")
     if not options:
@@ -231,9 +231,9 @@ def _answer(
     if isinstance(document.get("choices"), Mapping):
         right = target in document["choices"]
     else:
-        allowed = {*texts, *map(_plain, _strings(document.get("guesses"))), _plain(str(document.get("abstention", "")))}
+        allowed = {*texts, *map(folded, _strings(document.get("guesses"))), folded(str(document.get("abstention", "")))}
         parts = target.split("; ")
-        right = _plain(target) in allowed or all(_plain(part) in allowed for part in parts)
+        right = folded(target) in allowed or all(folded(part) in allowed for part in parts)
     if not right:
         lettered = isinstance(document.get("choices"), Mapping)
         names = ", ".join(name for name, _ in options) if lettered else "the options"
@@ -274,8 +274,8 @@ def _right(document: Mapping[str, Any]) -> int | None:
     target = document.get("target")
     options = list(options_of(document))
     by_letter = isinstance(document.get("choices"), Mapping)
-    names = [name if by_letter else _plain(text) for name, text in options]
-    wanted = target if by_letter else _plain(str(target))
+    names = [name if by_letter else folded(text) for name, text in options]
+    wanted = target if by_letter else folded(str(target))
     return names.index(wanted) if wanted in names else None
 
 
@@ -288,7 +288,8 @@ def _strings(value: Any) -> list[str]:
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
-def _plain(text: str) -> str:
+def folded(text: str) -> str:
+    """``text`` in lower case, with single spaces."""
     return " ".join(text.split()).casefold()
 
 

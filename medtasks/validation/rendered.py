@@ -15,7 +15,7 @@ from medtasks.prompts import render, template_path
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
 from medtasks.task_source import Place, TaskSource
-from medtasks.validation.documents import options_of
+from medtasks.validation.documents import folded, options_of
 from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.templates import read_template
 
@@ -72,12 +72,12 @@ def check_prompts(
 
 def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
     """Whether question and options are in the prompt."""
-    plain = _plain(prompt)
+    plain = folded(prompt)
     question = document.get("question")
-    if "question" in visible and isinstance(question, str) and _plain(question) not in plain:
+    if "question" in visible and isinstance(question, str) and folded(question) not in plain:
         tally.add("MT216", document, "the prompt does not contain the question", "show `question` as it is")
     for name, text in options_of(document) if visible & _OPTIONS else ():
-        if _plain(text) not in plain:
+        if folded(text) not in plain:
             message = f"option {name} ({text[:60]!r}) is not in the prompt"
             tally.add("MT214", document, message, "show every option as it is")
             return
@@ -85,11 +85,11 @@ def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
     """Fields of a document that its prompt must not show but does, each with the text that it shows."""
-    prompt = _plain(prompt)
-    shown_texts = [_plain(text) for key in visible & set(document) for text in texts_in(document[key])]
+    prompt = folded(prompt)
+    shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not any(True for _ in options_of(document))
     for field in sorted(set(document) - visible - _HARMLESS):
-        for text in (_plain(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
+        for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
                 leaked = text in prompt
@@ -115,10 +115,6 @@ def _pieces(text: str) -> Iterator[str]:
     sentences = _SENTENCE_ENDS.split(text)
     if len(sentences) > 1:
         yield from (one for one in sentences if len(one) >= 2 * LONG)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
