@@ -72,7 +72,6 @@ class Evaluation:
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
-
         self._refuse_early()
         directory = self._directory()
         if self._rank == 0 and directory is not None:
@@ -120,7 +119,6 @@ class Evaluation:
         self._report(run, store.folder)
         if not run.unscored and not any(facts.failed for facts in run.facts.values()):
             store.remove()
-
         replace_numbers(results, run)
         replace_samples(results, run, keep=self._log_samples)
         results[KEY] = {"folder": str(folder) if folder else None, "intervals": run.intervals()}
