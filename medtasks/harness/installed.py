@@ -41,7 +41,7 @@ def taken_names() -> list[LeftOut]:
         LeftOut(
             package.owner,
             f"task {path.stem}",
-            "lmms-eval has a task of that name, and --tasks runs that one; rename yours.",
+            "lmms-eval has a task of that name, which --tasks runs instead; rename yours.",
             str(path),
         )
         for package in others
