@@ -1,11 +1,12 @@
-"""What all back-ends share: how they are created, which requests they refuse, which replica they are."""
+"""What all back-ends share: arguments, how they are created, which requests they refuse, which replica they are."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -13,10 +14,61 @@ from lmms_eval import utils
 from lmms_eval.api.instance import GenerationResult
 from lmms_eval.api.model import lmms
 from loguru import logger
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import in_rounds, is_padding, reply_of
+from medtasks.schema import first_problem
+
+
+def _not_a_flag(value: object) -> object:
+    if isinstance(value, bool):  # which pydantic would take for 0 or 1
+        raise PydanticCustomError("expected", "a number")
+    return value
+
+
+_Number = BeforeValidator(_not_a_flag)
+Count = Annotated[int, _Number, Field(ge=1)]
+Natural = Annotated[int, _Number, Field(ge=0)]
+NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, _Number, Field(ge=0, le=1)]
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(BaseModel):
+    """Settings that users write; ``source`` is the option or key that holds them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: ClassVar[str] = "generation_kwargs"
+
+    @classmethod
+    def read(cls: type[S], given: Mapping[str, Any]) -> S:
+        """``given`` checked; None and empty text leave a setting at its default.
+
+        Raises:
+            UsageError: a setting is missing, unknown or out of range; names it, what was found and what is expected.
+        """
+        try:
+            return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
+        except ValidationError as error:
+            raise UsageError(f"{cls.source}: {first_problem(error, cls)}.") from error
+
+
+class Arguments(Settings):
+    """``--model_args`` of a back-end; the harness turns ``revision=12`` into a number.
+
+    The harness also passes the three fields to every back-end; those that use one declare it again.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+    source: ClassVar[str] = "model_args"
+
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None
+
 
 _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
 
@@ -63,10 +115,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
         The harness passes ``--batch_size 1`` by default, so that value sets no limit here.
 
-        Raises
-        ------
-        UsageError
-            ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
+        Raises:
+            UsageError: ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
         """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
@@ -85,10 +135,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         ``device`` is ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
         processes each takes its own GPU, so ``cuda:N`` is refused.
 
-        Raises
-        ------
-        UsageError
-            The device is unknown, not on this machine, or contradicts how the processes were launched.
+        Raises:
+            UsageError: the device is unknown, not on this machine, or contradicts how the processes were launched.
         """
         replicas = int(os.environ.get("WORLD_SIZE", "1"))
         kind = _checked_kind(device, replicas)

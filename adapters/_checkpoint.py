@@ -1,4 +1,4 @@
-"""Loading an image-text-to-text checkpoint; whatever is wrong with it becomes one sentence."""
+"""Loads an image-text-to-text checkpoint; every problem is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from medtasks.errors import MedtasksError
+from medtasks.harness.identity import fingerprint_of
 
-from ._arguments import Arguments
-from ._fingerprint import fingerprint_of
-from ._generation import forget_sampling
+from ._base import Arguments
+from ._decoding import forget_sampling
 from ._messages import PixelLimits
 from .tiny import progress_bars, tiny_checkpoint
 
@@ -59,10 +59,8 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load model and processor onto ``device``.
 
-    Raises
-    ------
-    MedtasksError
-        The checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
+    Raises:
+        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
     """
     source = _locate(given.pretrained)
     common: dict[str, Any] = {"trust_remote_code": given.trust_remote_code}
@@ -172,7 +170,7 @@ def _limit_processor(processor: Any, limits: PixelLimits) -> None:
     changed = dict(size)
     least = changed["shortest_edge"] if limits.least is None else limits.least
     most = changed["longest_edge"] if limits.most is None else limits.most
-    # One limit alone can cross the checkpoint's other one; the given one wins.
+    # A single limit may contradict the checkpoint's other one; the given one wins.
     if limits.least is None:
         least = min(least, most)
     if limits.most is None:

@@ -11,8 +11,7 @@ from lmms_eval.api.instance import TokenCounts
 from loguru import logger
 from tqdm import tqdm
 
-from ._arguments import Arguments, Count, Natural, Share
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
 from ._messages import Conversation, PixelLimits, read_messages, without_media
 from ._requests import Batch, ChatRequest, plan_batches, read_requests
 
@@ -39,7 +38,7 @@ class GeneratingArguments(Arguments):
     """Seeds each sampled answer, together with sample id and repeat."""
 
     blind: bool = False
-    """Every prompt goes without its images and frames: what can be answered from the text alone?"""
+    """Send every prompt without images and frames, to measure what can be answered from the text."""
 
     max_failed: Share | None = None
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
@@ -102,12 +101,10 @@ class GeneratingAdapter(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; a padding request is answered with an empty text, unread.
 
-        Raises
-        ------
-        UsageError
-            A setting is out of range, or the back-end does not have it.
-        MedtasksError
-            Media cannot be read, the model does not take an input, or a sample is too large for the device.
+        Raises:
+            UsageError: a setting is out of range, or the back-end does not have it.
+            MedtasksError: media cannot be read, the model does not take an input, or a sample is too large for the
+                device.
         """
         read = read_requests(requests, self.task_dict)
         answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]

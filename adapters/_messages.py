@@ -75,12 +75,9 @@ def read_messages(
     replaces the task's own system message. With ``native_video``, neighbouring image parts with a ``time`` become one
     video; a lone one stays an image.
 
-    Raises
-    ------
-    DataError
-        A part has another type; a video must be given as frames.
-    MediaError
-        An image is missing, cannot be decoded, or has more than 8 bits per channel.
+    Raises:
+        DataError: a part has another type; a video must be given as frames.
+        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
     """
     messages: list[dict[str, Any]] = []
     images: list[Image.Image] = []

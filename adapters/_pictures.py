@@ -1,17 +1,19 @@
-"""Preparing pixels once: a picture shown in many prompts is resized and normalised for the first of them."""
+"""Pictures are prepared and encoded once: one shown in many prompts is processed for the first of them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from PIL import Image
 
+from medtasks.cache import RecentlyUsed
+
 KEPT_BYTES = 512 * 2**20
-"""Prepared pixels that are kept, beside those of the current prompt."""
+"""Prepared pixels that are kept, and features on the device, beside those of the current prompts."""
 
 Join = Callable[[list[Any]], Any]
 """Joins the values of single pictures to the value of one prompt."""
@@ -24,6 +26,19 @@ def digest(images: Sequence[Image.Image]) -> bytes:
         total.update(f"{image.mode} {image.size}\0".encode())
         total.update(image.tobytes())
     return total.digest()
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Media that the vision tower sees at once: one picture, or all media of a prompt.
+
+    ``inputs`` are its pixels as the model takes them, ``identity`` is a digest of what it shows, ``count`` the number
+    of pictures and videos.
+    """
+
+    identity: bytes
+    inputs: Mapping[str, Any]
+    count: int
 
 
 class OncePerPicture:
@@ -41,7 +56,7 @@ class OncePerPicture:
         self._inner = inner
         self._joins: dict[str, Join] | None = None
         self._tried = False
-        self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self._kept: RecentlyUsed[bytes, Any] = RecentlyUsed(KEPT_BYTES, _size)
         self.latest: list[tuple[bytes, Any]] = []
         self._joined: tuple[list[bytes], Any] = ([], None)
 
@@ -52,11 +67,11 @@ class OncePerPicture:
         """Prepared pixels as ``image_processor(images)`` returns them."""
         if not self._tried:
             self._joins, self._tried = _independent(self._inner, settings), True
-        pictures = _flat(images)
+        pictures = _pictures_in(images)
         parts = [pictures] if self._joins is None else [[picture] for picture in pictures]
         self.latest = [self._prepare(part, settings) for part in parts]
-        self._forget_oldest()
         shown = [key for key, _ in self.latest]
+        self._kept.trim(shown)
         if shown != self._joined[0]:
             self._joined = (shown, self._join([found for _, found in self.latest]))
         return type(self._joined[1])(dict(self._joined[1]))  # processors take entries out
@@ -68,22 +83,15 @@ class OncePerPicture:
 
     def _prepare(self, pictures: list[Image.Image], settings: Mapping[str, Any]) -> tuple[bytes, Any]:
         key = digest(pictures)
-        if key not in self._kept:
-            self._kept[key] = self._inner(images=[pictures], **settings)
-        self._kept.move_to_end(key)
-        return key, self._kept[key]
-
-    def _forget_oldest(self) -> None:
-        needed = {key for key, _ in self.latest}
-        total = sum(map(_size, self._kept.values()))
-        for key in [key for key in self._kept if key not in needed]:
-            if total <= KEPT_BYTES:
-                break
-            total -= _size(self._kept.pop(key))
+        prepared = self._kept.get(key)
+        if prepared is None:
+            prepared = self._inner(images=[pictures], **settings)
+            self._kept.add(key, prepared)
+        return key, prepared
 
 
-def _flat(images: Any) -> list[Image.Image]:
-    return [one for part in images for one in _flat(part)] if isinstance(images, (list, tuple)) else [images]
+def _pictures_in(images: Any) -> list[Image.Image]:
+    return [one for part in images for one in _pictures_in(part)] if isinstance(images, (list, tuple)) else [images]
 
 
 def _size(prepared: Mapping[str, Any]) -> int:
@@ -91,7 +99,7 @@ def _size(prepared: Mapping[str, Any]) -> int:
 
 
 def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | None:
-    """How values of single pictures are joined, by name; None if a list is not prepared like its pictures alone."""
+    """How values of single pictures are joined, by name; None if lists are prepared differently."""
     pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
     try:
         both, *alone = (inner(images=[part], **settings) for part in (pictures, pictures[:1], pictures[1:]))
@@ -131,3 +139,103 @@ def _listed(values: list[Any]) -> Any:
 
 def _nested(values: list[Any]) -> Any:
     return [[one for value in values for one in value[0]]]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Embeddings of one unit's placeholders, (placeholders, width), as the decoder's embedding layer takes them.
+
+    ``deep`` are those that some models add after their first layers. The model takes them as an object of class
+    ``kind``, as a list of tensors if ``listed``, else as one tensor.
+    """
+
+    pooled: torch.Tensor
+    deep: tuple[torch.Tensor, ...]
+    kind: type
+    listed: bool
+
+    def part(self, start: int, stop: int) -> Features:
+        """Features of the placeholders ``start`` to before ``stop``."""
+        deep = tuple(layer[start:stop] for layer in self.deep)
+        return Features(self.pooled[start:stop], deep, self.kind, self.listed)
+
+
+class Vision:
+    """The vision tower of a model that takes encoded media (``mm_encoder_outputs``).
+
+    ``encoded`` counts the pictures and videos that it encoded, ``reused`` those whose features were kept.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._kept: RecentlyUsed[bytes, dict[str, Features]] = RecentlyUsed(KEPT_BYTES, _features_size)
+        self.encoded = 0
+        self.reused = 0
+
+    def features(self, unit: Unit) -> dict[str, Features]:
+        """Features by modality (``image``, ``video``)."""
+        features = self._kept.get(unit.identity)
+        if features is not None:
+            self.reused += unit.count
+            return features
+        features = self._encode(unit)
+        self.encoded += unit.count
+        self._kept.add(unit.identity, features)
+        return features
+
+    def trim(self, needed: Collection[bytes]) -> None:
+        """Drop the least recently used features if there are too many; those ``needed`` stay."""
+        self._kept.trim(needed)
+
+    def forget(self) -> None:
+        """Drop all features."""
+        self._kept.clear()
+
+    def free(self) -> None:
+        """Release the model, too."""
+        self.forget()
+        del self._model
+
+    def _encode(self, unit: Unit) -> dict[str, Features]:
+        model = self._model
+        moved: dict[str, Any] = {
+            name: value.to(model.device, model.dtype if value.is_floating_point() else None)
+            for name, value in unit.inputs.items()
+            if isinstance(value, torch.Tensor)
+        }
+        outputs = model._prepare_multimodal_encoder_kwargs_for_generation(moved)["mm_encoder_outputs"]
+        return {modality: _features(output) for modality, output in outputs.items()}
+
+
+def _features_size(features: Mapping[str, Features]) -> int:
+    return sum(tensor.nbytes for part in features.values() for tensor in (part.pooled, *part.deep))
+
+
+def _features(output: Any) -> Features:
+    pooled = output["pooler_output"]
+    deep = tuple(_flat(layer) for layer in output.get("deepstack_features") or ())
+    return Features(_flat(pooled), deep, type(output), not isinstance(pooled, torch.Tensor))
+
+
+def _flat(embeddings: Any) -> torch.Tensor:
+    return torch.cat([part.reshape(-1, part.shape[-1]) for part in embeddings])
+
+
+def as_encoder_output(parts: Mapping[str, list[Features]]) -> dict[str, Any]:
+    """Features by modality, in the order of their placeholders, as ``mm_encoder_outputs``."""
+    return {modality: _joined(some) for modality, some in parts.items() if some}
+
+
+def _joined(parts: list[Features]) -> Any:
+    first = parts[0]
+
+    def presented(tensors: list[torch.Tensor]) -> Any:
+        joined = torch.cat(tensors)
+        return [joined] if first.listed else joined[None]
+
+    found = {"pooler_output": presented([part.pooled for part in parts])}
+    if first.deep:
+        found["deepstack_features"] = [
+            presented(list(layer)) for layer in zip(*(part.deep for part in parts), strict=True)
+        ]
+    return first.kind(**found)

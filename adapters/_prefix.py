@@ -16,7 +16,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from ._features import Features, Vision, as_encoder_output
+from ._pictures import Features, Vision, as_encoder_output
 from ._reading import Prompt
 
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
@@ -95,7 +95,7 @@ class SharedPrefix:
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
         rows = [self._row(prompt) for prompt in prompts]
-        self.vision.trim(identity for row in rows for identity in row.media)
+        self.vision.trim({identity for row in rows for identity in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)

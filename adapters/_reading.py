@@ -15,20 +15,7 @@ from jinja2 import TemplateError
 from medtasks.errors import DataError
 
 from ._messages import Conversation, video_inputs
-from ._pictures import OncePerPicture, digest
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Media that the vision tower sees at once: one picture, or all media of a prompt.
-
-    ``inputs`` are its pixels as the model takes them, ``identity`` is a digest of what it shows, ``count`` the number
-    of pictures and videos.
-    """
-
-    identity: bytes
-    inputs: Mapping[str, Any]
-    count: int
+from ._pictures import OncePerPicture, Unit, digest
 
 
 @dataclass(frozen=True)
@@ -73,10 +60,8 @@ class Reader:
     def prompt(self, conversation: Conversation) -> Prompt:
         """The conversation as the processor encodes it.
 
-        Raises
-        ------
-        DataError
-            The processor refuses the input, or it is longer than the model can read.
+        Raises:
+            DataError: the processor refuses the input, or it is longer than the model can read.
         """
         try:
             with self._lock:
@@ -88,7 +73,7 @@ class Reader:
         if self._longest is not None and tokens >= self._longest:
             raise DataError(
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
-                "its answer included; set max_pixels lower"
+                "its answer included; lower max_pixels"
             )
         if conversation.videos:
             return Prompt(inputs, (_whole(conversation, inputs),))
@@ -119,7 +104,7 @@ def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
 
 
 def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Positions of prompts that can share a batch: models disagree about rows with media beside rows without."""
+    """Positions of prompts that can share a batch: models do not agree on batches with and without media."""
 
     def kind(number: int) -> list[str]:
         return sorted(prompts[number].inputs)

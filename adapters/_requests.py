@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.harness.requests import REPEAT, is_padding
 
-from ._generation import GenerationSettings, read_settings
+from ._decoding import GenerationSettings, read_settings
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``medtasks_baseline``: answers made from the documents alone, as floors and ceilings for every task."""
+"""``medtasks_baseline``: answers made from the documents, as lower and upper bounds for every task."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 
-from ._arguments import Arguments, Natural, Share
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests
 from .policies import DEFAULT_ACCURACY, Question, make_policy
 
@@ -35,7 +34,7 @@ class BaselineArguments(Arguments):
     rounds' times (see ``policies``)."""
 
     seed: Natural = 0
-    """For uniform and noisy_oracle; each sample has its own draw, whatever the order or number of processes."""
+    """For uniform and noisy_oracle; each sample's draw is independent of order and number of processes."""
 
     accuracy: Share | None = None
     """Probability of the reference answer under noisy_oracle (by default 0.7)."""
@@ -71,10 +70,8 @@ class MedtasksBaseline(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer.
 
-        Raises
-        ------
-        UsageError
-            A document lacks a field.
+        Raises:
+            UsageError: a document lacks a field.
         """
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []

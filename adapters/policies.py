@@ -98,10 +98,8 @@ def uniform(question: Question, seed: int = 0) -> str:
 def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
     """The reference answer with probability ``accuracy``, else a wrong one, all equally likely.
 
-    Raises
-    ------
-    DataError
-        The task has no wrong answer.
+    Raises:
+        DataError: the task has no wrong answer.
     """
     if _draw(seed, question, "correct") < int(accuracy * 2**256):
         return oracle(question)
@@ -149,10 +147,8 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 def make_policy(name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None) -> Policy:
     """The policy called ``name`` with its settings bound; None leaves a setting at its default.
 
-    Raises
-    ------
-    UsageError
-        The policy is unknown or does not have a given setting.
+    Raises:
+        UsageError: the policy is unknown or does not have a given setting.
     """
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")

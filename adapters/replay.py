@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, UsageError
 from medtasks.exits import exit_with_sentence
+from medtasks.schema import first_problem
 
-from ._arguments import Arguments
-from ._base import MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter, Response
 from ._requests import ChatRequest, light_rows, read_requests
 
 
@@ -70,10 +70,8 @@ class MedtasksReplay(MedtasksAdapter):
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in their order, after looking up all of them.
 
-        Raises
-        ------
-        UsageError
-            A sample has no row and ``missing=error``.
+        Raises:
+            UsageError: a sample has no row and ``missing=error``.
         """
         read = read_requests(requests, self.task_dict)
         if self._unmatched is None:
@@ -135,10 +133,8 @@ class _Row(BaseModel):
 def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]:
     """Responses by (task or None, sample id), and the number of rows.
 
-    Raises
-    ------
-    DataError
-        The file or a row of it cannot be read, or a sample has two different responses; names file and line.
+    Raises:
+        DataError: the file or a row of it cannot be read, or a sample has two different responses; names file and line.
     """
     responses: dict[tuple[str | None, str], str] = {}
     first_line: dict[tuple[str | None, str], int] = {}
@@ -147,10 +143,7 @@ def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]
         try:
             row = _Row.model_validate(source.row)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise DataError(
-                f"{source.where}: field `{first['loc'][0]}`: {first['msg'].removeprefix('Value error, ')}."
-            ) from error
+            raise DataError(f"{source.where}: {first_problem(error)}.") from error
         key = (row.task, row.sample_id)
         earlier = first_line.setdefault(key, source.where.line)
         if responses.setdefault(key, row.response) != row.response:

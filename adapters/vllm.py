@@ -11,12 +11,11 @@ from pydantic import ConfigDict
 
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
+from medtasks.harness.identity import fingerprint_of
 
-from ._arguments import Count
-from ._base import Response
-from ._fingerprint import fingerprint_of
+from ._base import Count, Response
+from ._decoding import GenerationSettings, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
-from ._generation import GenerationSettings, sample_seed
 from ._messages import Conversation
 from ._pictures import digest
 from ._requests import Batch, ChatRequest

@@ -9,11 +9,10 @@ from medtasks.errors import DataError, UsageError
 from medtasks.exits import exit_with_sentence
 
 from ._answering import Answering
-from ._arguments import Count
-from ._base import Response
+from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
+from ._decoding import sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
-from ._generation import sample_seed
 from ._messages import Conversation
 from ._reading import Prompt
 from ._requests import Batch, ChatRequest
@@ -89,8 +88,7 @@ class MedtasksVLM(GeneratingAdapter):
         settings, requests = batch
         read = self._read_ahead(batch)
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        answers = self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
-        return [answer.response() for answer in answers]
+        return self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
 
     def _read_ahead(self, batch: Batch) -> Read:
         """``batch`` read; a thread reads the next planned batch while the device works on this one."""

@@ -12,8 +12,7 @@ from typing import Any
 
 from medtasks.results.answers import SUFFIX as UNFINISHED
 from medtasks.spec import load_specs
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, Severity
 
 from .check_rules import MOST, problem
 from .check_run import Asked

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
-from medtasks.validation.codes import Rule, Severity
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, Rule, Severity
 
 from .digest import Digest
 

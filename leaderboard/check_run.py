@@ -9,8 +9,7 @@ from itertools import islice
 from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
 from .check_rules import MOST, Submission, problem

@@ -27,7 +27,9 @@ from medtasks.data.records import Record, Where
 from medtasks.data.records.base import build, text_field, texts_by_key, wrong
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter, option_status, strip_thinking
+from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter
+from medtasks.filters.option_letter import option_status
+from medtasks.filters.thinking import strip_thinking
 from medtasks.judge.scales import Aspect, Rubric
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.plugin import FilterInfo, Plugin

@@ -1,9 +1,14 @@
-"""The cache directory."""
+"""The cache directory, and caches in memory."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def cache_root() -> Path:
@@ -12,3 +17,45 @@ def cache_root() -> Path:
 
     named = os.environ.get("MEDTASKS_CACHE")
     return Path(named).expanduser() if named else user_cache_path("medtasks")
+
+
+class RecentlyUsed(Generic[K, V]):
+    """Values in the order of their last use, of which :meth:`trim` keeps the latest; not thread-safe.
+
+    Args:
+        most: bytes that they may take together.
+        size: bytes of a value.
+    """
+
+    def __init__(self, most: int, size: Callable[[V], int]) -> None:
+        self._most = most
+        self._size = size
+        self._held: dict[K, V] = {}
+        self.nbytes = 0
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._held
+
+    def get(self, key: K) -> V | None:
+        """The value of ``key``, now the latest; None if it is not held."""
+        if key not in self._held:
+            return None
+        value = self._held[key] = self._held.pop(key)
+        return value
+
+    def add(self, key: K, value: V) -> None:
+        """Hold a value whose key is not held."""
+        self._held[key] = value
+        self.nbytes += self._size(value)
+
+    def trim(self, needed: Collection[K]) -> None:
+        """Drop the values that were not used for longest until the rest fits; those ``needed`` stay."""
+        for key in [key for key in self._held if key not in needed]:
+            if self.nbytes <= self._most:
+                break
+            self.nbytes -= self._size(self._held.pop(key))
+
+    def clear(self) -> None:
+        """Drop all values."""
+        self._held.clear()
+        self.nbytes = 0

@@ -28,7 +28,7 @@ class MediaError(DataError):
 
 
 class NotPreparedError(MedtasksError):
-    """A task was run before ``medtasks prepare`` made its data; the message contains the command."""
+    """A task was run before ``medtasks prepare`` made its data; the message has the command."""
 
 
 class HarnessError(MedtasksError):

@@ -44,6 +44,13 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
+def stopped(kept: str) -> SystemExit:
+    """The end of an interrupted command, reported once for all processes."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
+    return SystemExit(INTERRUPTED)
+
+
 @contextlib.contextmanager
 def interrupts_arrive() -> Iterator[None]:
     """Send SIGINT again if Python only printed its KeyboardInterrupt because it was raised within a destructor.

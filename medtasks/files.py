@@ -46,7 +46,7 @@ def check_regular(path: Path) -> int:
     """The size in bytes of the regular file ``path``; links are followed.
 
     Raises:
-        OSError: there is none, or it is something else; ``strerror`` says what.
+        OSError: there is none, or it is something else; ``strerror`` has the reason.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -59,7 +59,7 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
     """The content of the regular file ``path``, which has at most ``most`` bytes.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` says why.
+        OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` has the reason.
     """
     size = check_regular(path)
     if size > most:
@@ -176,7 +176,7 @@ def _made(target: Path) -> tuple[Path, int]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             ours = False
-        except OSError:  # no locks here, so nobody removes it either
+        except OSError:  # no locks here, so no other process removes it
             pass
         if ours and folder.is_dir():
             return folder, handle

@@ -30,8 +30,7 @@ VARIABLE = "MEDTASKS_IMPORT_SECONDS"
 """Environment variable: seconds after which the import of a package is stopped."""
 
 LONGEST = 60.0
-PATIENCE = 10.0
-"""Seconds after which a package that is still being imported is reported."""
+"""Seconds, unless :data:`VARIABLE` sets others."""
 
 
 class Guarded(NamedTuple):
@@ -102,7 +101,7 @@ def _guarded(owner: str, execute: Callable[[ModuleType], None], module: ModuleTy
     seconds = _limit()
     _BUSY.busy = True
     try:
-        with _output_named(owner), _named_when_slow(owner, seconds), _ended_after(seconds), _interrupts() as pressed:
+        with _output_named(owner), _ended_after(seconds), _interrupts() as pressed:
             try:
                 execute(module)
             except BaseException as error:
@@ -194,21 +193,6 @@ def _interrupts() -> Iterator[list[int]]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-@contextlib.contextmanager
-def _named_when_slow(owner: str, seconds: float) -> Iterator[None]:
-    def name() -> None:
-        text = f"{owner} is still being imported after {PATIENCE:g} s (limit {seconds:g} s, set by {VARIABLE})"
-        print(f"medtasks: {text}", file=sys.stderr, flush=True)
-
-    timer = threading.Timer(PATIENCE, name)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @contextlib.contextmanager

@@ -13,8 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import TimeoutError as TimedOut
 from contextvars import ContextVar
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,7 @@ class Worker:
 
     def __init__(self, render: Renderer) -> None:
         self._render = render
-        self._process: Any = None
-        self._connection: Connection[Any, Any] | None = None
+        self._pool: ProcessPoolExecutor | None = None
         self._hopeless: dict[str, str] = {}
         self._taken: dict[str, tuple[int, float]] = {}
 
@@ -185,74 +185,55 @@ class Worker:
         if template in self._hopeless:
             raise HopelessError(self._hopeless[template])
         start = time.monotonic()
-        kind, text = self._asked(template, variables)
-        if kind == "ended":
+        try:
+            return self._started().submit(self._render, template, dict(variables)).result(SECONDS)
+        except TimedOut as error:
             self.end()
-        if kind in ("ended", "hopeless"):
-            self._hopeless[template] = text
-            raise HopelessError(text)
-        if not self._is_bearable(template, time.monotonic() - start):
-            self._hopeless[template] = f"{_named(template)}: it is too slow for many prompts."
-        if kind == "error":
-            raise MedtasksError(text)
-        return text
+            raise self._given_up(template, f"it takes more than {SECONDS:g} s.") from error
+        except BrokenExecutor as error:
+            self.end()
+            raise self._given_up(template, "its process ended (too much memory, or too deep a recursion).") from error
+        except HopelessError as error:
+            self._hopeless[template] = str(error)
+            raise
+        except MedtasksError:
+            raise
+        except Exception as error:
+            raise MedtasksError(f"{_named(template)}: {type(error).__name__}: {error}.") from error
+        finally:
+            if template not in self._hopeless and self._is_too_slow(template, time.monotonic() - start):
+                self._given_up(template, "it is too slow for many prompts.")
 
-    def _is_bearable(self, template: str, seconds: float) -> bool:
-        """Whether a template may go on after a prompt that took ``seconds``."""
+    def _given_up(self, template: str, why: str) -> HopelessError:
+        self._hopeless[template] = f"{_named(template)}: {why}"
+        return HopelessError(self._hopeless[template])
+
+    def _is_too_slow(self, template: str, seconds: float) -> bool:
+        """Whether a template takes too much time altogether, after a prompt that took ``seconds``."""
         prompts, total = self._taken.get(template, (0, 0.0))
         self._taken[template] = prompts, total = prompts + 1, total + seconds
-        return total <= SECONDS_IN_ALL or total / prompts <= SECONDS_A_PROMPT
+        return total > SECONDS_IN_ALL and total / prompts > SECONDS_A_PROMPT
 
-    def _asked(self, template: str, variables: Mapping[str, Any]) -> tuple[str, str]:
-        connection = self._connection or self._begin()
-        try:
-            connection.send((template, dict(variables)))
-            if not connection.poll(SECONDS):
-                return "ended", f"{_named(template)}: it takes more than {SECONDS:g} s."
-            answer: tuple[str, str] = connection.recv()
-        except (EOFError, OSError):
-            return "ended", f"{_named(template)}: it crashed its process (too much memory, or too deep a recursion)."
-        return answer
-
-    def _begin(self) -> Connection[Any, Any]:
-        # forking is fast and shares what is loaded; on other systems it is not safe
-        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        ours: Connection[Any, Any]
-        ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._render), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._connection = ours
-        return ours
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # forking is fast and shares what is loaded; on other systems it is not safe
+            context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+            self._pool = ProcessPoolExecutor(1, context, _prepare_process)
+        return self._pool
 
     def end(self) -> None:
         """Kill the process."""
-        if self._connection is not None:
-            self._connection.close()
-            self._process.kill()
-            self._process.join()
-            self._process = self._connection = None
+        if self._pool is not None:
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
+            self._pool.shutdown()
+            self._pool = None
 
 
-def _serve(connection: Connection[Any, Any], render: Renderer) -> None:
-    """Answer requests until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other side's
+def _prepare_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
     _limit_memory()
     _WORKER.set(None)
-    while True:
-        try:
-            template, variables = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = "text", render(template, variables)
-        except HopelessError as error:
-            answer = "hopeless", str(error)
-        except MedtasksError as error:
-            answer = "error", str(error)
-        except Exception as error:
-            answer = "error", f"{_named(template)}: {type(error).__name__}: {error}."
-        connection.send(answer)
 
 
 def _limit_memory() -> None:

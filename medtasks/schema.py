@@ -17,12 +17,16 @@ Text = Annotated[str, StringConstraints(pattern=r"\S")]
 """A text that is not blank."""
 
 _EXPECTED = {
+    "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "finite_number": "a finite number",
+    "float_parsing": "a number",
     "float_type": "a number",
     "greater_than": "a number above {gt:g}",
     "greater_than_equal": "a number from {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "int_type": "a whole number",
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number up to {le:g}",
@@ -41,7 +45,7 @@ _EXPECTED = {
     "too_short": "at least {min_length}",
     "tuple_type": "a list",
 }
-"""What was expected, by pydantic's type of error; for the others its own message says it."""
+"""The expected value in words, by pydantic's type of error; for other types pydantic's message is used."""
 
 
 class Problem(NamedTuple):
@@ -53,7 +57,7 @@ class Problem(NamedTuple):
 
 
 def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
-    """A validator for what no type describes: ``fits`` tells whether a value is what ``words`` say."""
+    """A validator for values that no type describes: ``fits`` accepts them, ``words`` describe them."""
 
     def check(value: Any) -> Any:
         if not fits(value):

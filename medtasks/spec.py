@@ -137,7 +137,7 @@ def load_spec(name: str) -> TaskSpec:
 
 
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """Names of the tasks that ``name`` stands for: itself, or a group's, in order, each once.
+    """Names of the tasks of ``name``: itself, or those of a group, in order and without duplicates.
 
     Raises:
         UsageError: there is none of that name, or a group holds an unknown member, or itself.

@@ -68,9 +68,9 @@ class _Keys(BaseModel):
 
 
 class Metadata(_Keys):
-    """The ``metadata`` block. ``pooled`` are metrics of a group beside those of its tasks, ``learned`` metrics that a
-    model computes over all samples at once, ``rubrics`` those under which a judge may score the responses (the first
-    is always shown), ``compare_with`` the task or group that asks the same questions in the plain way."""
+    """The ``metadata`` block. ``pooled`` are metrics of a group in addition to those of its tasks, ``learned`` metrics
+    that a model computes over all samples at once, ``rubrics`` those under which a judge may score the responses (the
+    first is always shown), ``compare_with`` the task or group that asks the same questions in the plain way."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name

@@ -17,6 +17,7 @@ MOST_VALUES = 100_000
 """Values that a file may hold, aliases expanded: a few bytes of nested aliases can stand for billions."""
 
 _MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
 _PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
@@ -140,33 +141,47 @@ def _included(source: TaskSource, path: Path, include: Any, place: Place, above:
 
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect]]:
     """The values of ``text``, the lines of all keys and items, and what is wrong; the values are None if unreadable."""
-    reader = _Reader(path)
+    nodes, content = _Nodes(path), None
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = None if node is None else reader.value(node, ())
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None:
+            nodes.visit(node, ())
+            content = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        return reader.refused(
-            mark.line + 1 if mark else 1, f"not valid YAML: {_one_line(error.problem)}; fix the line."
+        nodes.refuse(
+            "MT101", f"not valid YAML: {_one_line(error.problem)}; fix the line.", mark.line + 1 if mark else 1
         )
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        return reader.refused(line, f"not valid YAML: {_one_line(error.reason)}; remove the character.")
-    except _UnreadableError as error:
-        return reader.refused(error.line, str(error))
+        nodes.refuse("MT101", f"not valid YAML: {_one_line(error.reason)}; remove the character.", line)
     except RecursionError:
-        return reader.refused(1, "not a task file: nested too deeply; write it flat.")
-    return content, reader.lines, reader.defects
+        nodes.refuse("MT101", "not a task file: nested too deeply; write it flat.", 1)
+    return content, nodes.lines, nodes.defects
 
 
-class _UnreadableError(Exception):
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
+class _Loader(yaml.SafeLoader):
+    """PyYAML's loader with ``!function``; all its errors have a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception as error:  # PyYAML lets through what int(), float() and its own indexing raise
+            raise _unreadable(node, f"{str(node.value)[:80]!r} cannot be read ({error})") from error
 
 
-class _Reader:
-    """Turns nodes into values and notes their lines."""
+_Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
+
+
+def _unreadable(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+
+class _Nodes:
+    """The lines of all values, and what their types do not show: duplicate keys, and keys that are not texts."""
 
     def __init__(self, path: Path) -> None:
         self.lines: dict[Keys, int] = {}
@@ -174,68 +189,49 @@ class _Reader:
         self._path = path
         self._open: set[int] = set()
         self._count = 0
-        self._scalars = yaml.SafeLoader("")
 
-    def refused(self, line: int, message: str) -> tuple[None, dict[Keys, int], list[Defect]]:
-        """The result for a text that cannot be read."""
-        return None, self.lines, [*self.defects, Defect("MT101", message, Place(self._path, line))]
+    def refuse(self, code: str, message: str, line: int, keys: Keys = ()) -> None:
+        """Add a defect."""
+        self.defects.append(Defect(code, message, Place(self._path, line), keys))
 
-    def value(self, node: yaml.Node, keys: Keys) -> Any:
-        line = node.start_mark.line + 1
-        self.lines.setdefault(keys, line)
+    def visit(self, node: yaml.Node, keys: Keys) -> None:
+        """Note the lines of a value and of all in it; keys that are not texts are removed from it."""
+        self.lines.setdefault(keys, node.start_mark.line + 1)
         self._count += 1
         if self._count > MOST_VALUES:
-            raise _UnreadableError(line, f"holds more than {MOST_VALUES:,} values; write fewer aliases.")
+            raise _unreadable(node, f"more than {MOST_VALUES:,} values with aliases expanded")
         if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, line)
+            return
         if node.tag not in _PLAIN:
-            raise _UnreadableError(line, f"the tag {node.tag!r} is not supported; remove it.")
+            raise _unreadable(node, f"the tag {node.tag!r} is not supported")
         if id(node) in self._open:
-            raise _UnreadableError(line, "an alias is inside the value that it repeats; write the value out.")
+            raise _unreadable(node, "an alias is inside the value that it repeats")
         self._open.add(id(node))
-        try:
-            if isinstance(node, yaml.SequenceNode):
-                return [self.value(item, (*keys, number)) for number, item in enumerate(node.value)]
-            return self._mapping(node, keys)
-        finally:
-            self._open.discard(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self.visit(item, (*keys, number))
+        else:
+            self._visit_mapping(node, keys)
+        self._open.discard(id(node))
 
-    def _scalar(self, node: yaml.Node, line: int) -> Any:
-        if node.tag == "!function":
-            return FunctionName(node.value)
-        try:
-            return self._scalars.construct_object(node, deep=True)
-        except Exception as error:  # PyYAML lets through whatever int(), float() and its own indexing raise
-            problem = _one_line(getattr(error, "problem", None) or error)
-            raise _UnreadableError(line, f"{node.value[:80]!r} cannot be read ({problem}); quote it.") from error
-
-    def _mapping(self, node: yaml.Node, keys: Keys) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        content: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            if key_node.tag == _MERGE:
-                merged = {**self._merge(value_node, keys), **merged}
-                continue
-            key = self._scalar(key_node, line) if isinstance(key_node, yaml.ScalarNode) else None
+    def _visit_mapping(self, node: yaml.Node, keys: Keys) -> None:
+        for _, merged in (pair for pair in node.value if pair[0].tag == _MERGE):
+            for part in merged.value if isinstance(merged, yaml.SequenceNode) else [merged]:
+                self.visit(part, keys)
+        own = set[str]()
+        for pair in [pair for pair in node.value if pair[0].tag != _MERGE]:
+            key, line = pair[0].value, pair[0].start_mark.line + 1
             here: Keys = (*keys, str(key))
-            if not isinstance(key, str):
-                message = f"the key {str(getattr(key_node, 'value', ''))[:80]!r} is not a text; quote it."
-                self.defects.append(Defect("MT109", message, Place(self._path, line)))
+            if pair[0].tag != _TEXT:
+                self.refuse("MT109", f"the key {str(key)[:80]!r} is not a text; quote it.", line)
+                node.value.remove(pair)
                 continue
-            if key in content:
+            if key in own:
                 message = f"the key {key!r} is duplicated (lines {self.lines[here]} and {line}); remove one."
-                self.defects.append(Defect("MT103", message, Place(self._path, line), here))
+                self.refuse("MT103", message, line, here)
+            own.add(key)
             self.lines[here] = line
-            content[key] = self.value(value_node, here)
-        return {**merged, **content}
-
-    def _merge(self, node: yaml.Node, keys: Keys) -> dict[str, Any]:
-        value = self.value(node, keys)
-        parts = value if isinstance(value, list) else [value]
-        if not all(isinstance(part, dict) for part in parts):
-            raise _UnreadableError(node.start_mark.line + 1, "`<<` merges something that is not a mapping.")
-        return {key: part[key] for part in reversed(parts) for key in part}
+            self.visit(pair[1], here)
 
 
 def _one_line(text: object) -> str:

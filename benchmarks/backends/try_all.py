@@ -31,7 +31,7 @@ from pathlib import Path
 from medtasks.adapters.tiny import build_tiny_vlm
 from tiny_llava import build_tiny_llava
 
-from medtasks.filters.last_stage import read_stages
+from medtasks.filters.option_letter import read_stages
 from medtasks.results.folder import read_run
 from medtasks.results.samples import Sample
 

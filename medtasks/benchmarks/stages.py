@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.documents import pictures, prompt_text
-from medtasks.filters import join_stages
+from medtasks.filters.option_letter import join_stages
 from medtasks.prompts import render
 
 NextText = tuple[list[Any] | None, str | None, bool, list[str] | None, None]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
 
 from medtasks.cli.console import table, write
+
+if TYPE_CHECKING:
+    from medtasks.packages import LeftOut, TaskPackage
 
 
 class Check(NamedTuple):
@@ -72,22 +75,70 @@ def _packages() -> list[Check]:
         needed = _needed(name)
         fits = needed.specifier.contains(found, prereleases=True)
         fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
-        told = found if fits else f"{found}, expected {needed.specifier}"
-        checks.append(Check(name, "ok" if fits else "broken", told, fix))
+        text = found if fits else f"{found}, expected {needed.specifier}"
+        checks.append(Check(name, "ok" if fits else "broken", text, fix))
     return checks
 
 
 def _task_packages() -> list[Check]:
-    """Other packages with tasks: what each has, and what of it is left out."""
-    from medtasks.package_report import package_report
+    """Other packages with tasks: what each provides, and what of it is left out."""
+    from medtasks.harness.installed import taken_names
+    from medtasks.packages import task_packages
+    from medtasks.registry import everything_left_out
 
+    packages = {one.owner: one for one in task_packages() if not one.ours}
+    left_out = [*everything_left_out(), *taken_names()]
+    for package in packages.values():
+        left_out += _broken_files(package)
     checks = []
-    for report in package_report():
-        whole = [one.why for one in report.left_out if not one.part]
-        state = "left out" if whole else "partly" if report.left_out else "ok"
-        checks.append(Check(report.owner, state, whole[0] if whole else report.brings))
-        checks += [Check(f"  {one.part}", "left out", one.why, one.place) for one in report.left_out if one.part]
+    for owner in sorted({*packages, *(one.owner for one in left_out)}):
+        own = [one for one in left_out if one.owner == owner]
+        whole = [one.why for one in own if not one.part]
+        used = _brings(packages[owner]) if owner in packages else ""
+        state = "left out" if whole else "partly" if own else "ok"
+        checks.append(Check(owner, state, whole[0] if whole else used))
+        checks += [Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part]
     return checks
+
+
+def _brings(package: TaskPackage) -> str:
+    """What is used of a package."""
+    from medtasks.registry import plugin_of
+
+    plugin = plugin_of(package)
+    files = list(package.task_files())
+    groups = sum(path.parent.name == "groups" for path in files)
+    counts = {
+        "benchmark": len(plugin.benchmarks),
+        "task": len(files) - groups,
+        "group": groups,
+        "filter": len(plugin.filters),
+        "metric": len(plugin.metrics),
+        "rubric": len(list(package.rubric_files())),
+        "card": len(plugin.cards),
+    }
+    return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
+
+
+def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
+    """Task files and rubrics that cannot be read."""
+    from medtasks.errors import MedtasksError
+    from medtasks.judge.rubric import load_rubric
+    from medtasks.packages import LeftOut
+    from medtasks.registry import code_left_out
+    from medtasks.spec import load_spec
+
+    if code_left_out(package) is not None:
+        return
+    for word, load, paths in (
+        ("task", load_spec, package.task_files()),
+        ("rubric", load_rubric, package.rubric_files()),
+    ):
+        for path in paths:
+            try:
+                load(path.stem)
+            except MedtasksError as error:
+                yield LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path))
 
 
 def _needed(name: str) -> Requirement:

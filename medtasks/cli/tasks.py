@@ -19,13 +19,13 @@ def path() -> None:
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List every task and group with its package; what is left out, and why, is printed to standard error."""
-    from medtasks.package_report import names_of_the_harness
+    from medtasks.harness.installed import taken_names
     from medtasks.registry import everything_left_out
     from medtasks.spec import load_specs
     from medtasks.task_files import owner_of
 
     everything_left_out()  # imports all packages and warns about what is not used
-    for one in names_of_the_harness():
+    for one in taken_names():
         one.warn()
     specs = load_specs().values()
     if as_json:

@@ -157,7 +157,7 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
 def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
     """Findings about packages, task files with their documents, and how scores behave."""
     from medtasks.validation.behaviour import validate_behaviour
-    from medtasks.validation.packages import validate_packages
+    from medtasks.validation.names import validate_packages
     from medtasks.validation.processes import validate_processes
     from medtasks.validation.tasks import validate_tasks
 

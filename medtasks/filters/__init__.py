@@ -7,25 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MedtasksError
-from medtasks.filters.alert_state import AlertResponse, AlertStateFilter, alert_status, is_alert, parse_alert
+from medtasks.filters.alert_state import AlertStateFilter
 from medtasks.filters.answer_text import AnswerTextFilter
-from medtasks.filters.answerability import (
-    UNANSWERABLE,
-    AnswerabilityFilter,
-    answer_or_unanswerable,
-    answerability_status,
-    is_unanswerable,
-)
+from medtasks.filters.answerability import AnswerabilityFilter
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.last_stage import LastStageOptionFilter, join_stages, read_stages
-from medtasks.filters.option_letter import (
-    Extraction,
-    OptionLetterFilter,
-    extract_option,
-    option_status,
-    parse_filtered,
-)
-from medtasks.filters.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status
+from medtasks.filters.option_letter import LastStageOptionFilter, OptionLetterFilter
+from medtasks.filters.reasoned_answer import ReasonedAnswerFilter
 from medtasks.filters.thinking import strip_thinking
 
 if TYPE_CHECKING:
@@ -33,29 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILTER_VERSIONS",
-    "UNANSWERABLE",
-    "AlertResponse",
     "AlertStateFilter",
     "AnswerTextFilter",
     "AnswerabilityFilter",
-    "Extraction",
     "LastStageOptionFilter",
     "OptionLetterFilter",
     "ReasonedAnswerFilter",
-    "alert_status",
-    "answer_or_unanswerable",
-    "answerability_status",
-    "extract_option",
     "filter_class",
-    "final_answer",
-    "is_alert",
-    "is_unanswerable",
-    "join_stages",
-    "option_status",
-    "parse_alert",
-    "parse_filtered",
-    "read_stages",
-    "reasoned_status",
     "status_of",
     "strip_thinking",
     "version_of",

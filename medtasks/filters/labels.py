@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from medtasks.filters.claims import Claim, is_discredited
-from medtasks.filters.course import follows_sentence, has_ended, is_cut_off, is_last, is_unfinished
+from medtasks.filters.claims import (
+    Claim,
+    follows_sentence,
+    has_ended,
+    is_cut_off,
+    is_discredited,
+    is_last,
+    is_unfinished,
+)
 from medtasks.filters.cues import Rank
 from medtasks.filters.mentions import DENIED, MARK, Marked
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from medtasks.filters.claims import Claim, claims
-from medtasks.filters.course import has_ended, is_cut_off, is_reopened, retractions, sentence_of
+from medtasks.filters.claims import Claim, claims, has_ended, is_cut_off, is_reopened, retractions, sentence_of
 from medtasks.filters.cues import Rank
 from medtasks.filters.labels import label_letters, lone_claims
 from medtasks.filters.mentions import letters_alone, mark_letters

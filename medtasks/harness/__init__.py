@@ -40,7 +40,7 @@ def check_version(found: str) -> None:
     """Refuse an lmms-eval whose internals may differ.
 
     Raises:
-        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message tells what to install.
+        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs what is missing.
     """
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion
@@ -187,7 +187,7 @@ def _wrap_evaluator() -> None:
     if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
         return
     if not getattr(evaluator.simple_evaluate, _MARK, False):
-        from medtasks.harness.evaluation import noting_arguments, with_our_scores
+        from medtasks.harness.hooks import noting_arguments, with_our_scores
         from medtasks.harness.response_cache import opened
 
         evaluator.evaluate = with_our_scores(evaluator.evaluate)

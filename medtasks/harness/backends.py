@@ -1,4 +1,4 @@
-"""Particulars of the harness's back-ends: how they present a prompt, and what they need to answer every request.
+"""Peculiarities of the harness's back-ends: how they present a prompt, and what they need to answer every request.
 
 Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
 

@@ -11,119 +11,59 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtasks.benchmarks.documents import is_blind
+from medtasks.cache import cache_root
+from medtasks.data.media.windows import frame_cap
+from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.exits import INTERRUPTED, exit_with_sentence, interrupts_arrive
+from medtasks.exits import stopped
+from medtasks.files import remove_abandoned
+from medtasks.judge.config import configured_judges
+from medtasks.judge.rubric import load_rubric
+from medtasks.registry import get_benchmark
+from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key, read_answers
+from medtasks.results.asking import Asker
+from medtasks.results.judge_report import PlainProgress, report_lines
+from medtasks.results.judging import judge_all, model_names
+from medtasks.results.live import LiveJudging
+from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
+from medtasks.results.replies import Reply
+from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
+from medtasks.results.scored import Answered
+from medtasks.results.summary import summary
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
-from .backends import load_what_generates, take_no_media
+from .backends import presentation, take_no_media
 from .identity import described, model_facts, run_arguments, settings
-from .refusals import refuse, task_named_like_a_directory, tasks_of_ours
+from .numbers import KEY, replace_numbers, replace_samples
+from .requests import Requests
+from .response_cache import fit_to_data
 
-if TYPE_CHECKING:
-    from medtasks.results.answers import Plan, Slot
-    from medtasks.results.replies import Reply
-    from medtasks.results.run import CollectedRun
-    from medtasks.spec import TaskSpec
-
-KEY = "medtasks"
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
 MAX_FAILED = 0.01
 """Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` sets another."""
 
-_ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
-"""The arguments of ``simple_evaluate``, because ``evaluate`` does not get those that choose the model."""
 
-
-def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``simple_evaluate`` with our checks; its arguments are kept for :func:`with_our_scores`."""
-
-    @exit_with_sentence
-    @functools.wraps(original)
-    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.apply_defaults()
-        hidden = task_named_like_a_directory(call.arguments)
-        if hidden is not None:
-            call.arguments["tasks"] = [hidden]
-        ours = tasks_of_ours(call.arguments)
-        noted = _ARGUMENTS.set(call.arguments)
-        try:
-            with interrupts_arrive():
-                if ours:
-                    refuse(call.arguments, ours)
-                    if isinstance(call.arguments["model"], str):
-                        load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
-                return original(*call.args, **call.kwargs)
-        except Exception as error:
-            if isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
-                raise
-            cause = _medtasks_cause(error)
-            if cause is None and not ours:
-                raise
-            ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
-            raise MedtasksError(str(cause or ended)) from error
-        except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
-            if not ours or call.arguments["cli_args"] is None:
-                raise
-            raise _stopped("run the same command again") from error
-        finally:
-            _ARGUMENTS.reset(noted)
-
-    return simple_evaluate
-
-
-def _stopped(kept: str) -> SystemExit:
-    """The end of an interrupted command, reported once for all processes."""
-    if os.environ.get("RANK", "0") == "0":
-        print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
-    return SystemExit(INTERRUPTED)
-
-
-def _medtasks_cause(error: BaseException) -> MedtasksError | None:
-    """The `MedtasksError` that caused an error of the harness, for example about a package that fails to import."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None and not isinstance(cause, MedtasksError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
-
-
-def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
-
-    @exit_with_sentence
-    @functools.wraps(original)
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.apply_defaults()
-        entries = list(_our_entries(call.arguments["task_dict"]))
-        ours = {name: (spec, task) for name, spec, task in entries if task is not None}
-        if not ours:
-            return original(*args, **kwargs)
-        groups = dict.fromkeys(name for name, _, task in entries if task is None)
-        return _Evaluation(call, ours, list(groups)).run(original)
-
-    return evaluate
-
-
-class _Evaluation:
+class Evaluation:
     """One call of ``evaluate`` with tasks of ours."""
 
     def __init__(
-        self, call: inspect.BoundArguments, ours: Mapping[str, tuple[TaskSpec, Any]], groups: Sequence[str]
+        self,
+        call: inspect.BoundArguments,
+        ours: Mapping[str, tuple[TaskSpec, Any]],
+        groups: Sequence[str],
+        asked: Mapping[str, Any],
     ) -> None:
-        from medtasks.judge.config import configured_judges
-
         self._call = call
         self._ours = ours
         self._lm = call.arguments["lm"]
         take_no_media(self._lm)
-        self._asked = _ARGUMENTS.get()
+        self._asked = asked
         self._rank = int(os.environ.get("RANK", "0"))
         self._groups = groups
         self._settings = settings(self._asked, self._lm)
@@ -132,13 +72,6 @@ class _Evaluation:
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
-        from medtasks.files import remove_abandoned
-        from medtasks.results.answers import AnswerStore, read_answers
-        from medtasks.results.asking import Asker
-
-        from .requests import Requests
-        from .response_cache import fit_to_data
-
         self._refuse_early()
         directory = self._directory()
         if self._rank == 0 and directory is not None:
@@ -177,17 +110,15 @@ class _Evaluation:
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
         except KeyboardInterrupt as error:
-            if self._asked.get("cli_args") is None:  # called by a program, which may go on
+            if self._asked.get("cli_args") is None:  # called by a program, which may continue
                 raise
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
-            raise _stopped(f"the same command continues{kept}") from error
+            raise stopped(f"the same command continues{kept}") from error
         finally:
             store.close()
         self._report(run, store.folder)
         if not run.unscored and not any(facts.failed for facts in run.facts.values()):
             store.remove()
-        from .numbers import replace_numbers, replace_samples
-
         replace_numbers(results, run)
         replace_samples(results, run, keep=self._log_samples)
         results[KEY] = {"folder": str(folder) if folder else None, "intervals": run.intervals()}
@@ -195,9 +126,6 @@ class _Evaluation:
 
     def _refuse_early(self) -> None:
         """Refuse what cannot work before the model is asked."""
-        from medtasks.judge.rubric import load_rubric
-        from medtasks.registry import get_benchmark
-
         _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
@@ -217,9 +145,6 @@ class _Evaluation:
 
     def _checkpoint(self) -> Path:
         """The directory of this command's replies: the same for the same command, whatever the number of processes."""
-        from medtasks.cache import cache_root
-        from medtasks.results.answers import SUFFIX, folder_key
-
         kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
                 "repeats", "torch_seed")  # fmt: skip
         identity = {
@@ -234,10 +159,6 @@ class _Evaluation:
         return root / f"{folder_key(identity)}{SUFFIX}"
 
     def _facts(self, name: str) -> Any:
-        from medtasks.benchmarks.documents import is_blind
-        from medtasks.results.manifest import task_facts
-
-        from .backends import presentation
 
         spec, task = self._ours[name]
         return task_facts(
@@ -251,10 +172,6 @@ class _Evaluation:
 
     def _plan(self) -> Plan:
         """Everything needed to score the replies without this process."""
-        from medtasks.results.answers import Plan
-        from medtasks.results.manifest import RunManifest, now, versions
-        from medtasks.results.run import data_facts
-
         benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
         manifest = RunManifest(
             created=now(),
@@ -270,14 +187,11 @@ class _Evaluation:
         return Plan(manifest=manifest, documents=documents)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
-        from medtasks.spec import leaf_tasks
-
         return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
 
     def _live_judging(self) -> Any:
         if self._judges is None:
             return None
-        from medtasks.results.live import LiveJudging
 
         return LiveJudging(self._judges, share=int(os.environ.get("WORLD_SIZE", "1")))
 
@@ -289,9 +203,6 @@ class _Evaluation:
         return take
 
     def _collect(self, answered: Mapping[str, list[Any]], model: dict[str, Any], live: Any) -> CollectedRun:
-        from medtasks.results.run import AskedTask, collect_run
-        from medtasks.results.scored import Answered
-
         tasks = []
         for name, (spec, task) in self._ours.items():
             entries = sorted(answered[name], key=lambda entry: entry[0])
@@ -309,10 +220,6 @@ class _Evaluation:
 
     def _write(self, run: CollectedRun) -> Path | None:
         """Write the result directory and print the scores."""
-        from medtasks.results.manifest import local_stamp, now
-        from medtasks.results.run import finish_run
-        from medtasks.results.summary import summary
-
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
         folder = None if directory is None else _unused(directory, local_stamp())
@@ -362,26 +269,6 @@ def _failure_limit(lm: Any) -> float:
     return limit
 
 
-def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
-    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
-    from medtasks.spec import load_specs
-
-    specs = load_specs()
-    for key, value in task_dict.items():
-        name = getattr(key, "group_name", key)
-        if isinstance(value, Mapping):
-            if name in specs:
-                yield name, specs[name], None
-            yield from _our_entries(value)
-        elif name in specs and _is_ours(value):
-            yield name, specs[name], value
-
-
-def _is_ours(task: Any) -> bool:
-    metadata = getattr(getattr(task, "config", None), "metadata", None)
-    return isinstance(metadata, dict) and "benchmark" in metadata
-
-
 def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
     """Let the harness log responses without filtering or scoring them: a failure there would lose them all."""
     from lmms_eval.api.filter import FilterEnsemble
@@ -400,9 +287,6 @@ class _FirstResponse:
 
 def _data_state(spec: TaskSpec) -> str:
     """What determines the pixels of a task's documents: prepared data, limit on frames, blind or not."""
-    from medtasks.benchmarks.documents import is_blind
-    from medtasks.data.media.windows import frame_cap
-    from medtasks.data.store import open_prepared
 
     fingerprint = open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16]
     return f"{fingerprint}-{frame_cap() or 'all'}{'-blind' if is_blind() else ''}"
@@ -434,11 +318,6 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
     """Verdicts for a run's samples."""
-    from medtasks.results.judge_report import PlainProgress, report_lines
-    from medtasks.results.judging import judge_all, model_names
-    from medtasks.results.run import data_facts
-    from medtasks.spec import load_spec
-
     if not any(load_spec(name).metadata.rubrics for name in samples):
         return samples, {}
     benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,8 +67,8 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         model_args: what it was created with, secrets redacted.
     """
     if hasattr(lm, "describe"):
-        told: dict[str, Any] = lm.describe()
-        return told
+        own: dict[str, Any] = lm.describe()
+        return own
     try:
         given = {name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE}
     except ValueError:
@@ -75,11 +76,11 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     arguments = {**dict(_default_checkpoints(type(lm))), **given}
     checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
     arranged = presentation(lm)
-    told_elsewhere = {*_CHECKPOINT, *arranged}
+    named_elsewhere = {*_CHECKPOINT, *arranged}
     return {
         "model": backend_name(lm),
         **({} if checkpoint is None else {"checkpoint": checkpoint, **_weights(checkpoint)}),
-        **{name: value for name, value in sorted(given.items()) if name not in told_elsewhere},
+        **{name: value for name, value in sorted(given.items()) if name not in named_elsewhere},
         **({"presentation": arranged} if arranged else {}),
     }
 
@@ -124,6 +125,42 @@ def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
 @functools.cache
 def _weights(checkpoint: str) -> dict[str, str]:
     """The fingerprint of a local checkpoint, as in our own back-ends; empty for others."""
-    from medtasks.adapters._fingerprint import fingerprint_of
-
     return fingerprint_of(checkpoint) if (Path(checkpoint).expanduser() / "config.json").is_file() else {}
+
+
+_PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
+_WHOLE = 64 * 2**20
+_ENDS = 2**20
+METHOD = (
+    "sha256 over name, size and bytes of configuration, tokenizer and weight files; "
+    "of files over 64 MiB the first and last MiB stand for the bytes"
+)
+
+
+def fingerprint_of(checkpoint: str) -> dict[str, str]:
+    """``fingerprint`` and ``fingerprint_method`` of a checkpoint in a local directory; empty for any other."""
+    directory = Path(checkpoint).expanduser()
+    if not directory.is_dir():
+        return {}
+    return {"fingerprint": fingerprint_directory(directory), "fingerprint_method": METHOD}
+
+
+def fingerprint_directory(directory: Path) -> str:
+    """SHA-256 (hex) over the files of a checkpoint, see :data:`METHOD`; README and the like do not count."""
+    total = hashlib.sha256()
+    files = {path for pattern in _PATTERNS for path in directory.glob(pattern) if path.is_file()}
+    for path in sorted(files, key=lambda path: path.name):
+        size = path.stat().st_size
+        total.update(f"{path.name}\0{size}\0{_hash(path, size)}\n".encode())
+    return total.hexdigest()
+
+
+def _hash(path: Path, size: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        if size > _WHOLE:
+            digest.update(file.read(_ENDS))
+            file.seek(size - _ENDS)
+        while block := file.read(_ENDS):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,16 +1,62 @@
-"""Whether a back-end of the harness can be imported, and what to install if not."""
+"""What is installed of the harness: names of its tasks, and whether a back-end can be imported."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib.util
-import json
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import multiprocessing
+import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.packages import LeftOut, task_packages
+
+_KEY = re.compile(
+    r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
+)
+
+
+@functools.cache
+def harness_names() -> frozenset[str]:
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
+
+    A task file of that name in another package is never run: ``--tasks NAME`` takes the harness's.
+    """
+    spec = find_spec("lmms_eval")
+    folders = (spec.submodule_search_locations or []) if spec is not None else []
+    files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
+    texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
+    return frozenset(name for text in texts for name in _names_in(text))
+
+
+def taken_names() -> list[LeftOut]:
+    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    others = [package for package in task_packages() if not package.ours]
+    return [
+        LeftOut(
+            package.owner,
+            f"task {path.stem}",
+            "lmms-eval has a task of that name, which --tasks runs instead; rename yours.",
+            str(path),
+        )
+        for package in others
+        for path in package.task_files()
+        if path.stem in harness_names()
+    ]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    for key, value, items in _KEY.findall(text):
+        listed = value.strip().strip("[]").split(",") if value.strip() else []
+        if not listed and key != "task":  # a list under `task` holds a group's members
+            listed = [line.strip().lstrip("-") for line in items.splitlines()]
+        yield from (name for one in listed if (name := one.strip().strip("\"'")))
+
 
 COMMON = (
     "medtasks_vlm",
@@ -36,12 +82,6 @@ _AT_USE = {
 }
 """Modules that a back-end needs to run, although it can be imported without them."""
 _EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
-_AS_HERE = """
-import json, runpy, sys
-sys.path[:] = json.loads(sys.argv.pop(1))
-runpy.run_module("medtasks.harness.installed", run_name="__main__")
-"""
-"""Runs this module with the caller's import path; by default Python puts the working directory first."""
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
@@ -76,18 +116,32 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
-    """What each of ``models`` lacks, found in a subprocess: imports may print, or end the process.
+    """What each of ``models`` lacks, found in a process of its own: imports may print, or end the process.
 
     Raises:
         MedtasksError: that process ended without an answer.
     """
-    command = [sys.executable, "-c", _AS_HERE, json.dumps(sys.path), *models]
-    done = subprocess.run(command, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MedtasksError(f"importing {', '.join(models)} ended with exit code {done.returncode}: {said}")
-    return {model: None if found is None else Lack(**found) for model, found in json.loads(lines[-1]).items()}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _silence) as pool:
+        try:
+            return pool.submit(_all_lacks, models).result()
+        except (BrokenExecutor, SystemExit) as error:
+            raise MedtasksError(f"importing {', '.join(models)} ended the process; try them one by one.") from error
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _all_lacks(models: Sequence[str]) -> dict[str, Lack | None]:
+    found: dict[str, Lack | None] = {}
+    for model in models:
+        try:
+            found[model] = lack_of(model)
+        except UsageError as error:
+            found[model] = Lack(str(error))
+    return found
 
 
 def _without(module: str, model: str) -> Lack:
@@ -108,20 +162,3 @@ def _close_to(model: str) -> str:
 
     close = get_close_matches(model, list_available_models(include_aliases=True), n=3)
     return f"; close are {', '.join(close)}" if close else ""
-
-
-def _report(models: Sequence[str]) -> dict[str, dict[str, str] | None]:
-    found: dict[str, dict[str, str] | None] = {}
-    for model in models:
-        try:
-            lack = lack_of(model)
-        except UsageError as error:
-            lack = Lack(str(error))
-        found[model] = None if lack is None else asdict(lack)
-    return found
-
-
-if __name__ == "__main__":
-    with contextlib.redirect_stdout(sys.stderr):
-        report = json.dumps(_report(sys.argv[1:]))
-    print(report)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.filters import strip_thinking
+from medtasks.filters.thinking import strip_thinking
 from medtasks.judge.rubric import aspects_of
 from medtasks.judge.scales import Aspect, Rubric
 

@@ -10,7 +10,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -69,13 +69,7 @@ def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
         keep_trailing_newline=True,
         autoescape=False,  # source files, not HTML
     )
-    values = {
-        "package": names.package,
-        "module": names.module,
-        "benchmark": names.benchmark,
-        "title": names.title,
-        "variant": variant,
-    }
+    values = {**asdict(names), "title": names.title, "variant": variant}
     for part in ("common", variant):
         root = Path(__file__).parent / "files" / part
         for source in sorted(root.rglob("*.j2")):
@@ -131,7 +125,7 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
 
 
 def _refuse_taken(benchmark: str) -> None:
-    from medtasks.harness.names import harness_names
+    from medtasks.harness.installed import harness_names
     from medtasks.packages import task_packages
     from medtasks.registry import plugin_of
 

@@ -1,13 +1,13 @@
 """The behaviour half of ``medtasks validate``: do a task's scores separate correct answers from others, in any order?
 
-No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.answers`) and scored by the
+No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.trials`) and scored by the
 task's own filter, ``process_results`` and metrics.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
@@ -20,12 +20,19 @@ from medtasks.metrics.item_metrics import SIGNED
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
-from medtasks.validation.answers import MESSY, perfect_answers, shuffled, trivial_answers
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding, found
-from medtasks.validation.ranges import TIMED, best_score, reaches, unreadable
-from medtasks.validation.trials import BehaviourReport, Trial, Trials, error_place, sentence
-from medtasks.validation.values import ValueCheck
+from medtasks.validation.findings import Finding, Severity, found
+from medtasks.validation.trials import (
+    MESSY,
+    BehaviourReport,
+    Trial,
+    Trials,
+    error_place,
+    perfect_answers,
+    sentence,
+    shuffled,
+    trivial_answers,
+)
+from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
 
 FEW = 5
 """Items below which a trivial answer may match a correct one by chance, and is not reported."""
@@ -77,10 +84,10 @@ def _of_task(name: str, most: int | None) -> list[Finding]:
         spec = load_spec(name)
         documents = task_documents(name)[:most]
         benchmark = get_benchmark(spec.metadata.benchmark)
-    except (NotPreparedError, NoRowsError):  # a note of the other checks says so
+    except (NotPreparedError, NoRowsError):  # reported by the static checks
         return []
     except (Exception, SystemExit) as error:  # loaders may be another package's
-        message = f"its documents cannot be made ({sentence(error)}); fix what the other findings say."
+        message = f"its documents cannot be made ({sentence(error)}); fix the other findings first."
         return [found("MT500", name, message)]
     return behaviour_findings(spec, benchmark, documents)
 
@@ -92,8 +99,8 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
         perfect = perfect_answers(documents)
         trivial = trivial_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
-        message = f"no answers can be made of its documents ({sentence(error)}); fix what the other findings say."
-        report.say("MT500", "", message)
+        message = f"no answers can be made of its documents ({sentence(error)}); fix the other findings first."
+        report.about("MT500", "", message)
         return report.findings()
     _Behaviour(Trials(spec, benchmark, documents, report), report).check(perfect, trivial)
     return report.findings()
@@ -151,40 +158,37 @@ class _Behaviour:
             for document in blind:
                 target = str(document["target"])
                 latin = name.startswith("rouge") and _OTHER_SCRIPT.fullmatch(target)
-                why = "it reads letters a to z and digits alone" if latin else "it finds nothing to compare"
+                why = "it reads only the letters a to z and digits" if latin else "it finds nothing to compare"
                 message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
-                fix = "name one that reads these answers, such as chrf, or bring one of your own"
-                self._report.tally.add("MT511", document, message, fix, name, self._report.metric_place(name))
+                fix = "use one that reads these answers, such as chrf, or register your own"
+                self._report.add("MT511", document, message, fix, name, self._report.metric_place(name))
 
     def _top(self, oracle: Trial, best: Mapping[str, float]) -> None:
         targets = [str(document["target"]) for document in self._trials.documents]
         for name, value in best.items():
             metric = oracle.metrics.get(name)
             top = None if metric is None or name in SIGNED else best_score(metric, targets)
-            if metric is None or top is None or reaches(metric, value, top) or self._report.tally.has("MT511", name):
+            if metric is None or top is None or reaches(metric, value, top) or self._report.has("MT511", name):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
             # the records' own times may make an answer late or early, whatever the scoring
             severity: Severity | None = "warning" if name in TIMED else None
-            self._report.say("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
+            self._report.about("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
 
     def _compare(self, oracle: Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        faulty = {name for name in known if self._report.has("MT501", name) or self._report.tally.has("MT511", name)}
+        faulty = {name for name in known if self._report.has("MT501", name) or self._report.has("MT511", name)}
         telling = [name for name in known if name not in faulty and _items(oracle, name) >= FEW]
-        for policy in ("constant", "commonest", "abstain", "empty"):
+        for policy, (code, what, fix) in _TRIVIAL.items():
             if policy in others and self._as_good(telling, best, others[policy]):
-                message = f"answering {_SAID[policy]} scores as high as the reference answers do"
-                self._report.say("MT502", "", f"{message} ({_listed(telling, best)}); check metric and answers.")
-        if "shuffled" in others and self._as_good(telling, best, others["shuffled"]):
-            message = "the reference answers of other documents score as high as the right ones do"
-            self._report.say("MT503", "", f"{message} ({_listed(telling, best)}); check `process_results`.")
+                message = f"answering {what} scores as high as the reference answers ({_listed(telling, best)})"
+                self._report.about(code, "", f"{message}; {fix}.")
         if self._report.has("MT502") or self._report.has("MT503"):
             return
         for name in sorted(set(telling) - TIMED):
             if others and all(self._as_good([name], best, one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
-                self._report.say("MT502", name, f"{message}; leave the metric out, or fix it.", "warning")
+                self._report.about("MT502", name, f"{message}; leave the metric out, or fix it.", "warning")
 
     def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
         compared = [name for name in names if name in other]
@@ -192,26 +196,24 @@ class _Behaviour:
 
     def _order(self, oracle: Trial, perfect: Sequence[str]) -> None:
         """Make and score the same samples from the last to the first."""
-        report, again = self._report, self._trials.trial("oracle, asked backwards", perfect, backwards=True)
+        report, again = self._report, self._trials.trial("oracle, in reverse order", perfect, backwards=True)
         if again is None:
             return
         for one, other in zip(oracle.samples, again.samples, strict=True):
             if one.model_dump_json() != other.model_dump_json():
                 message = "its score changes when the documents come in the opposite order"
-                report.tally.add(
-                    "MT506", {"sample_id": one.sample_id}, message, "let filters and metrics keep no state"
-                )
+                report.add("MT506", {"sample_id": one.sample_id}, message, "filters and metrics must keep no state")
         for one, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != one.filtered:
-                message = f"it is filtered to {shown(text)} among others and to {shown(one.filtered)} alone"
-                fix, place = "let the filter look at one response", self._trials.filter_place()
-                report.tally.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
+                message = f"it is filtered to {shown(text)} in a batch and to {shown(one.filtered)} on its own"
+                fix, place = "make the filter read each response on its own", self._trials.filter_place()
+                report.add("MT506", {"sample_id": one.sample_id}, message, fix, place=place)
         backwards = Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
         scores = [self._trials.scores(one, breakdowns=True) for one in (oracle, backwards)]
         dumped = [None if one is None else one.model_dump_json() for one in scores]
         if None not in dumped and dumped[0] != dumped[1]:
             message = "the scores differ when the samples come in the opposite order; let `join` and metrics sort them."
-            report.say("MT506", "", message)
+            report.about("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
         """The filtered responses when the filter gets all at once, as from the harness."""
@@ -222,7 +224,7 @@ class _Behaviour:
             if len(made) == len(answers):
                 return [one if isinstance(one, str) else next(iter(one), "") for one in made]
             message = f"the filter returns {len(made)} of {len(answers)} responses; return one for each document."
-            self._report.say("MT507", "", message)
+            self._report.about("MT507", "", message)
         return []
 
     def _messy(self) -> None:
@@ -233,13 +235,15 @@ class _Behaviour:
                     sample = self._trials.sample(document, response)
                 except (Exception, SystemExit) as error:
                     message = self._trials.raised(document, response, error)
-                    fix = "let it give a status instead"
-                    self._report.tally.add("MT509", document, message, fix, kind, error_place(error))
+                    fix = "return a status instead"
+                    self._report.add("MT509", document, message, fix, kind, error_place(error))
                     self._unbearable.add(kind)
                     continue
-                for fault in _faults(sample.statistics, self._metrics):
-                    message = f"the response {shown(response)} gives {fault}"
-                    self._report.tally.add("MT509", document, message, "fix the metric", kind)
+                for name, row in sample.statistics.items():
+                    fault = fault_of(self._metrics[name], row) if name in self._metrics else None
+                    if fault is not None:
+                        message = f"with the response {shown(response)} {fault} ({name})"
+                        self._report.add("MT509", document, message, "fix the metric", kind)
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
                         self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")
@@ -247,12 +251,14 @@ class _Behaviour:
 
 _OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
 
-_SAID = {
-    "constant": "the same to every question",
-    "commonest": "every question with the commonest answer",
-    "abstain": "that it cannot be told",
-    "empty": "nothing",
+_TRIVIAL = {
+    "constant": ("MT502", "the same to every question", "check metric and answers"),
+    "commonest": ("MT502", "every question with the commonest answer", "check metric and answers"),
+    "abstain": ("MT502", "that the question cannot be answered", "check metric and answers"),
+    "empty": ("MT502", "nothing", "check metric and answers"),
+    "shuffled": ("MT503", "with the reference answers of other documents", "check `process_results`"),
 }
+"""Answers that must score less than the right ones: code of the finding, what they are, and the fix."""
 
 
 def _items(trial: Trial, name: str) -> int:
@@ -273,11 +279,3 @@ def _first_below(trial: Trial, metric: Metric, top: float) -> str:
             said = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
             return f"; in sample {shown(sample.sample_id)} {said}"
     return ""
-
-
-def _faults(statistics: Mapping[str, Sequence[float]], metrics: Mapping[str, Metric]) -> Iterator[str]:
-    for name, row in statistics.items():
-        if name in metrics and len(row) != metrics[name].width:
-            yield f"{len(row)} statistics of {name}, expected {metrics[name].width}"
-        elif any(one != one or one in (float("inf"), float("-inf")) for one in row):
-            yield f"statistics of {name} that are not finite"

@@ -1,15 +1,15 @@
-"""Checks of a task's documents: complete, of one type, distinct, and fit to be scored."""
+"""Checks of a task's documents and their options: complete, of one type, distinct, and no hint at the answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.schema import shown
 from medtasks.validation.findings import Tally
-from medtasks.validation.options import check_bias, check_options, options_of
 
 LONG = 12
 """Characters from which an answer inside its question is no coincidence."""
@@ -49,10 +49,10 @@ def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> 
     for field, words in _COMMON.items():
         code, value = "MT309" if field == "cluster" else "MT304", document.get(field)
         if field not in document:
-            tally.add(code, document, f"`{field}` is missing, expected {words}", "let `documents` add it", field)
+            tally.add(code, document, f"`{field}` is missing, expected {words}", "add it in `documents`", field)
         elif not (_is_texts(value) if field == "media" else isinstance(value, str)):
             message = f"`{field}` is {shown(value)}, expected {words}"
-            tally.add(code, document, message, "let `documents` make it one", field)
+            tally.add(code, document, message, "convert it in `documents`", field)
     if document.get("benchmark") != benchmark.name:
         message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
         tally.add("MT320", document, message, "use the rows of the task's benchmark", "benchmark")
@@ -86,7 +86,7 @@ def _gives_away(document: Mapping[str, Any], question: str, target: str) -> bool
     """Whether an open question contains its answer; an abstention does not count."""
     if len(target.strip()) < LONG or target == document.get("abstention") or any(True for _ in options_of(document)):
         return False
-    return " ".join(target.split()).casefold().rstrip(".") in " ".join(question.split()).casefold()
+    return folded(target).rstrip(".") in folded(question)
 
 
 def _writable(document: Mapping[str, Any], tally: Tally) -> None:
@@ -134,7 +134,7 @@ def _types(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
             known, named = first.setdefault(field, (kind, str(document.get("sample_id"))))
             if known != kind:
                 message = f"`{field}` is a {kind}, but a {known} in {shown(named)}, expected one type"
-                tally.add("MT322", document, message, "let `documents` make them alike", field)
+                tally.add("MT322", document, message, "use one type in `documents`", field)
 
 
 def _kind(value: Any) -> str | None:
@@ -146,3 +146,153 @@ def _kind(value: Any) -> str | None:
         return "number"
     kinds = ((str, "text"), (Mapping, "mapping"), ((list, tuple), "list"))
     return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+SIMILAR = 0.95
+"""Share of characters in common from which two options are nearly equal."""
+
+ENOUGH = 50
+"""Questions from which a bias of the correct answers is looked for."""
+
+UNLIKELY = 0.001
+"""p value below which an uneven spread of the correct positions is reported."""
+
+LONGEST_SHARE = 0.6
+"""Share of questions whose correct answer is the longest, above which length gives it away."""
+
+
+def options_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and text of each option: by letter (``choices``) or by number (``options``); none for open questions."""
+    choices, options = document.get("choices"), document.get("options")
+    if isinstance(choices, Mapping):
+        yield from ((str(key), str(text)) for key, text in choices.items() if text is not None)
+    elif isinstance(options, Sequence) and not isinstance(options, str):
+        yield from ((str(number), str(text)) for number, text in enumerate(options, start=1))
+
+
+def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: Tally) -> None:
+    """Count in ``tally`` what is wrong with one document's options; ``letters`` are the benchmark's."""
+    options = list(options_of(document))
+    texts = [folded(text) for _, text in options]
+    if (isinstance(document.get("choices"), Mapping) and len(options) < 2) or len(options) == 1:
+        tally.add("MT311", document, f"{len(options)} option, expected at least two", "fix the record")
+    if not options:
+        return
+    empty = [name for name, text in zip(options, texts, strict=True) if not text]
+    if empty:
+        tally.add("MT316", document, f"option {empty[0][0]} is empty, expected a text", "fix the record")
+    elif len(options) > 1 and len(set(texts)) == 1:
+        tally.add("MT312", document, f"all options are {texts[0][:60]!r}, expected different ones", "fix the record")
+    else:
+        _near(document, options, texts, tally)
+    given = document.get("choices")
+    if isinstance(given, Mapping) and letters and not set(given) <= set(letters):
+        odd = ", ".join(sorted(set(map(str, given)) - set(letters)))
+        tally.add("MT318", document, f"options are called {odd}, expected {', '.join(letters)}", "rename them")
+    _answer(document, options, texts, tally)
+
+
+def _near(document: Mapping[str, Any], options: Sequence[tuple[str, str]], texts: Sequence[str], tally: Tally) -> None:
+    for first in range(len(texts)):
+        for second in range(first + 1, len(texts)):
+            if _similar(texts[first], texts[second]):
+                names = f"{options[first][0]} and {options[second][0]}"
+                message = f"options {names} are nearly equal ({texts[first][:60]!r})"
+                tally.add("MT313", document, message, "check that only one is correct")
+                return
+
+
+def _similar(first: str, second: str) -> bool:
+    if _without_marks(first) == _without_marks(second):
+        return True
+    match = SequenceMatcher(None, first, second, autojunk=False)
+    if match.real_quick_ratio() < SIMILAR or match.quick_ratio() < SIMILAR or match.ratio() < SIMILAR:
+        return False
+    return _misspelt(first.split(), second.split())
+
+
+def _misspelt(first: list[str], second: list[str]) -> bool:
+    """Whether words differ as misspellings do; another number or word makes another option."""
+    if len(first) != len(second):
+        return False
+    pairs = [(one, two) for one, two in zip(first, second, strict=True) if one != two]
+    return all(
+        not any(map(str.isdigit, one + two)) and SequenceMatcher(None, one, two, autojunk=False).ratio() >= 0.9
+        for one, two in pairs
+    )
+
+
+def _answer(
+    document: Mapping[str, Any], options: Sequence[tuple[str, str]], texts: Sequence[str], tally: Tally
+) -> None:
+    target = document.get("target")
+    if not isinstance(target, str) or not target.strip():
+        return
+    if isinstance(document.get("choices"), Mapping):
+        right = target in document["choices"]
+    else:
+        allowed = {*texts, *map(folded, _strings(document.get("guesses"))), folded(str(document.get("abstention", "")))}
+        parts = target.split("; ")
+        right = folded(target) in allowed or all(folded(part) in allowed for part in parts)
+    if not right:
+        lettered = isinstance(document.get("choices"), Mapping)
+        names = ", ".join(name for name, _ in options) if lettered else "the options"
+        tally.add("MT307", document, f"the answer is {target[:60]!r}, expected one of {names}", "fix the record")
+
+
+def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
+    """Count in ``tally`` whether position or length of the correct options gives them away.
+
+    Uniform positions are tested with Pearson's chi-square; a streaming item counts once.
+    """
+    from scipy.stats import chisquare
+
+    once: dict[str, tuple[list[tuple[str, str]], int]] = {}
+    for document in documents:
+        options, right = list(options_of(document)), _right(document)
+        if len(options) > 1 and right is not None:
+            once.setdefault(str(document.get("item_id", document.get("sample_id"))), (options, right))
+    rows = list(once.values())
+    if len(rows) < ENOUGH:
+        return
+    positions = range(max(len(options) for options, _ in rows))
+    counts = [sum(right == position for _, right in rows) for position in positions]
+    expected = [sum(1 / len(options) for options, _ in rows if position < len(options)) for position in positions]
+    probability = float(chisquare(counts, expected).pvalue)
+    if probability < UNLIKELY:
+        said = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
+        message = f"correct answers of {len(rows):,} questions are {said}, p = {probability:.1g} for an even spread"
+        tally.say("MT314", f"{message}; shuffle the options, or report it.")
+    longest = sum(_is_longest(options, right) for options, right in rows)
+    if longest > LONGEST_SHARE * len(rows):
+        message = f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
+        tally.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}; make options equally long.")
+
+
+def _right(document: Mapping[str, Any]) -> int | None:
+    """Position of the correct option, from 0; None without exactly one."""
+    target = document.get("target")
+    options = list(options_of(document))
+    by_letter = isinstance(document.get("choices"), Mapping)
+    names = [name if by_letter else folded(text) for name, text in options]
+    wanted = target if by_letter else folded(str(target))
+    return names.index(wanted) if wanted in names else None
+
+
+def _is_longest(options: Sequence[tuple[str, str]], right: int) -> bool:
+    lengths = [len(text) for _, text in options]
+    return lengths[right] == max(lengths) and lengths.count(max(lengths)) == 1
+
+
+def _strings(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+
+
+def folded(text: str) -> str:
+    """``text`` in lower case, with single spaces."""
+    return " ".join(text.split()).casefold()
+
+
+def _without_marks(text: str) -> str:
+    kept = "".join(letter if letter.isalnum() or letter in "+-<>=/%" else " " for letter in text)
+    return " ".join(kept.split())

@@ -15,13 +15,43 @@ from medtasks.judge.rubric import load_rubric, rubric_names
 from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import get_metric
-from medtasks.registry import all_benchmarks
+from medtasks.packages import TaskPackage
+from medtasks.registry import all_benchmarks, code_left_out, everything_left_out
 from medtasks.schema import Keys, shown, suggestion
 from medtasks.spec import filter_name
+from medtasks.task_files import owner_of
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
-from medtasks.task_source import FunctionName, TaskSource, kind_of, read_task
-from medtasks.validation.findings import Finding, in_task
-from medtasks.validation.packages import is_reported, of_broken_package
+from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
+from medtasks.validation.findings import Finding, found, in_task
+
+
+def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
+    """Findings about what of ``packages`` is left out."""
+    owners = {package.owner for package in packages}
+    return [
+        found(
+            "MT150",
+            one.owner,
+            f"{one.part or 'the package'} is left out: {one.why}",
+            Place(Path(one.file), one.line or 1) if one.file else None,
+        )
+        for one in everything_left_out()
+        if one.owner in owners
+    ]
+
+
+def is_reported(task: Path, part: str) -> bool:
+    """Whether :func:`validate_packages` reports why ``part`` of the package of a task file is not there."""
+    package = owner_of(task)
+    reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
+    return not package.ours and reported
+
+
+def of_broken_package(task: Path) -> bool:
+    """Whether no code of a task file's package can be used, which :func:`validate_packages` reports."""
+    package = owner_of(task)
+    return not package.ours and code_left_out(package) is not None
+
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
 _CALLED = (
@@ -33,7 +63,6 @@ _CALLED = (
     "doc_to_choice",
     "process_results",
 )
-
 GOLD_FIELDS = frozenset(
     {
         "abstention",
@@ -148,10 +177,10 @@ def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Findin
 
 
 def imported(name: str) -> Any:
-    """What the dotted ``name`` stands for.
+    """The object that the dotted ``name`` refers to.
 
     Raises:
-        LookupError: it cannot be imported; says why.
+        LookupError: it cannot be imported; the message has the reason.
     """
     module, _, attribute = name.rpartition(".")
     if not module or not attribute or name.startswith("."):
@@ -166,7 +195,7 @@ def imported(name: str) -> Any:
 def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
     """Findings about every ``!function`` of a task file, its filters and its metrics.
 
-    None for a package whose code cannot be used at all, which is reported once (:mod:`medtasks.validation.packages`).
+    None for a package whose code cannot be used at all, which is reported once (:mod:`medtasks.validation.names`).
     """
     if of_broken_package(task.path):
         return

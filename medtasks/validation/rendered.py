@@ -1,4 +1,4 @@
-"""Checks of rendered prompts: nothing hidden in them, nothing missing, and no field that gives the gold answer away."""
+"""Checks of rendered prompts, those of judges included: nothing hidden in them, nothing missing, no gold answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import prompt_text
+from medtasks.errors import MedtasksError, first_line
+from medtasks.judge.rubric import judge_prompt, load_rubric, rubric_names
+from medtasks.judge.scales import Rubric
 from medtasks.prompts import render, template_path
-from medtasks.schema import shown
-from medtasks.task_source import Place
-from medtasks.validation.findings import Tally
-from medtasks.validation.options import options_of
+from medtasks.schema import shown, suggestion
+from medtasks.task_model import TaskFile
+from medtasks.task_source import Place, TaskSource
+from medtasks.validation.documents import folded, options_of
+from medtasks.validation.findings import Finding, Tally
+from medtasks.validation.templates import read_template
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
@@ -66,12 +72,12 @@ def check_prompts(
 
 def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
     """Whether question and options are in the prompt."""
-    plain = _plain(prompt)
+    plain = folded(prompt)
     question = document.get("question")
-    if "question" in visible and isinstance(question, str) and _plain(question) not in plain:
+    if "question" in visible and isinstance(question, str) and folded(question) not in plain:
         tally.add("MT216", document, "the prompt does not contain the question", "show `question` as it is")
     for name, text in options_of(document) if visible & _OPTIONS else ():
-        if _plain(text) not in plain:
+        if folded(text) not in plain:
             message = f"option {name} ({text[:60]!r}) is not in the prompt"
             tally.add("MT214", document, message, "show every option as it is")
             return
@@ -79,11 +85,11 @@ def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
     """Fields of a document that its prompt must not show but does, each with the text that it shows."""
-    prompt = _plain(prompt)
-    shown_texts = [_plain(text) for key in visible & set(document) for text in texts_in(document[key])]
+    prompt = folded(prompt)
+    shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not any(True for _ in options_of(document))
     for field in sorted(set(document) - visible - _HARMLESS):
-        for text in (_plain(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
+        for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
                 leaked = text in prompt
@@ -111,15 +117,11 @@ def _pieces(text: str) -> Iterator[str]:
         yield from (one for one in sentences if len(one) >= 2 * LONG)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
 def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
     """Count in ``tally`` the documents that hold the gold answer in one of ``fields``, which their prompt shows.
 
-    A field is reported if it holds the document's own answer nearly always, and another answer hardly ever: as its
-    words, or by its letter. The list of options holds all answers, and is left out.
+    A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
+    or as a letter. The list of options contains all answers and is left out.
     """
     answers = list(_answers(documents))
     for field in sorted(fields - _OPTIONS):
@@ -167,3 +169,46 @@ def _field_words(value: Any) -> str:
 def _words(text: str) -> str:
     """The words of ``text``, with a space before, between and after them."""
     return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "
+
+
+_NOT_SHOWN = frozenset({"cluster", "media"})
+"""Document fields that samples keep separately, where no rubric sees them."""
+
+_RESPONSE = "There is nothing of note."
+
+
+def check_judged(
+    task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
+) -> Iterator[Finding]:
+    """Findings about the rubrics of a task, and the prompts that they make of ``documents``."""
+    for number, name in enumerate(file.metadata.rubrics):
+        try:
+            rubric = load_rubric(name) if name in rubric_names() else None
+        except MedtasksError:  # which the check of the names reports
+            continue
+        if rubric is not None:
+            at = task.place("metadata", "rubrics", number)
+            tally = Tally(task.name, len(documents), at)
+            _of_rubric(rubric, documents, benchmark, tally, at)
+            yield from tally.findings()
+
+
+def _of_rubric(
+    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally, at: Place
+) -> None:
+    places = read_template(rubric.template, at).variables
+    asks = benchmark.to_judge.get(rubric.name)
+    for document in documents:
+        fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
+        try:
+            asked = asks is None or asks(fields, _RESPONSE)
+            lacking = [field for field in rubric.sees if field not in fields]
+            for field in lacking:
+                message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
+                fix = "add it in `documents`, or remove it from the rubric"
+                tally.add("MT217", document, message, fix, field, places.get(field))
+            if asked and not lacking:
+                judge_prompt(rubric, fields, _RESPONSE)
+        except Exception as error:  # `to_judge` and template may be another package's
+            message = f"rubric {rubric.name}: {first_line(error)[:300]}"
+            tally.add("MT218", document, message, "fix rubric, template or document", rubric.name)

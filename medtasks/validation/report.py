@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from medtasks import __version__
 from medtasks.text import one_line
-from medtasks.validation.codes import RULES
-from medtasks.validation.findings import Finding
+from medtasks.validation.findings import RULES, Finding
 
 COLUMNS = ("severity", "code", "where", "place", "message")
 """Headings of :func:`as_rows`."""

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from medtasks.errors import UsageError
-from medtasks.prompts import isolated_rendering
+from medtasks.benchmarks.base import Benchmark
+from medtasks.data.prepare.job import Progress
+from medtasks.data.prepared import is_mini
+from medtasks.data.store import open_prepared
+from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
+from medtasks.guard import raised_at
+from medtasks.harness.installed import harness_names
+from medtasks.prompts import isolated_rendering, template_variables
+from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
-from medtasks.task_source import Place, kind_of, read_task
-from medtasks.validation.findings import Finding, found, of_defects
-from medtasks.validation.one_task import TaskChecker
-
-Progress = Callable[[int, int], None]
-"""Called with how many are done, of how many."""
+from medtasks.task_model import GroupFile, TaskFile, check_task
+from medtasks.task_source import Place, TaskSource, kind_of, read_task
+from medtasks.validation.documents import check_documents, options_of
+from medtasks.validation.findings import Finding, Severity, Tally, found, in_task, of_defects
+from medtasks.validation.names import (
+    GOLD_FIELDS,
+    check_description,
+    check_functions,
+    check_members,
+    check_metadata,
+    task_rows,
+)
+from medtasks.validation.prepared import WindowCheck, is_window
+from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_giveaways, check_judged, check_prompts
+from medtasks.validation.report import failed
+from medtasks.validation.templates import Template, check_variables, read_template
 
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
 
@@ -82,7 +100,7 @@ def _files_at(path: Path) -> list[Path]:
     else:
         files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
     if not files:
-        raise UsageError(f"{path}: holds no task file; name the directory of the benchmark's YAML files.")
+        raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
 
 
@@ -132,3 +150,162 @@ def _shared_parts(given: Sequence[Path], included: set[Path]) -> Iterator[Findin
         yield from of_defects(task, task.defects)
         message = "no task file that was checked includes this shared part; include or remove it."
         yield found("MT118", path.stem, message, Place(path, 1))
+
+
+_OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
+_SETTINGS = "lmms_eval_specific_kwargs"
+_UNCHECKED = {
+    "MT300": "prepare the data to have them checked",
+    "MT302": "make it one to have documents checked",
+}
+
+
+class TaskChecker:
+    """Checks files one by one; ``files`` are all that it read, with those that they include.
+
+    ``known`` are all tasks and groups with their files; windows of the benchmarks in ``prepared`` are checked with
+    their data.
+    """
+
+    def __init__(self, known: Mapping[str, Path], documents: bool, prepared: Collection[str] = ()) -> None:
+        self._known = known
+        self._prepared = prepared
+        self._documents = documents
+        self._described: set[str] = set()
+        self.files: set[Path] = set()
+
+    def findings(self, path: Path) -> Iterator[Finding]:
+        """Findings about the task or group file ``path``; the names in it are checked once the schema accepts it."""
+        task = read_task(path)
+        self.files |= {file.resolve() for file in task.files}
+        file, defects = check_task(task)
+        yield from of_defects(task, defects)
+        if task.name in harness_names():
+            message = f"lmms-eval has {task.name!r} already, which --tasks runs instead of this {task.kind}; rename it."
+            yield in_task(task, "MT138", message, task.kind)
+        if file is None:
+            return
+        yield from check_metadata(task, file, self._known)
+        benchmark = all_benchmarks().get(file.metadata.benchmark)
+        if benchmark is not None and benchmark.name not in self._described:
+            self._described.add(benchmark.name)
+            yield from check_description(task, benchmark)
+        if isinstance(file, GroupFile):
+            yield from check_members(task, file, self._known)
+        else:
+            yield from self._task(task, file, benchmark)
+
+    def _task(self, task: TaskSource, file: TaskFile, benchmark: Benchmark | None) -> Iterator[Finding]:
+        about_functions = list(check_functions(task, file))
+        yield from about_functions
+        if file.cluster_key is None:
+            message = "`cluster_key` is missing, so samples count as independent; add it (`cluster` in our documents)."
+            yield in_task(task, "MT142", message, "cluster_key")
+        settings = file.lmms_eval_specific_kwargs
+        templates = {
+            key: read_template(name, task.place(_SETTINGS, key))
+            for key, name in (("template", settings.template), ("stage1_template", settings.stage1_template))
+            if name is not None
+        }
+        for template in templates.values():
+            yield from template.findings
+        if benchmark is None:
+            return
+        documents: list[dict[str, Any]] = []
+        if self._documents and not any(one.field == "process_docs" for one in about_functions):
+            documents, unmade = self._made(task, file)
+            yield from unmade
+        about_variables = list(_variables(task, file, templates, benchmark, documents))
+        yield from about_variables
+        if documents:
+            # a template with an unknown variable fails on every document for the same reason
+            sound = all(template.sound for template in templates.values()) and not failed(about_variables)
+            names = {key: template.name for key, template in templates.items() if sound}
+            tally = Tally(task.name, len(documents), task.place("process_docs"))
+            windows = benchmark.name not in self._prepared
+            yield from document_findings(documents, benchmark, names, tally, windows=windows)
+            yield from check_judged(task, file, documents, benchmark)
+
+    def _made(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
+        """The documents of a task, or why there are none."""
+        rows = task_rows(file)
+        if rows is None:
+            return [], [_unchecked(task, "MT302", "`process_docs` is not a medtasks.api.Rows")]
+        place = task.place("process_docs")
+        try:
+            made = rows.documents()
+            if not all(isinstance(document, dict) for document in made):
+                raise MedtasksError("`documents` gives something else than mappings; give one mapping per question.")
+        except NotPreparedError as error:
+            return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
+        except NoRowsError as error:  # a release may leave them out, miniature data must not
+            severity: Severity | None = None if is_mini() else "note"
+            return [], [found("MT303", task.name, f"{error}.", place, "process_docs", severity)]
+        except (Exception, SystemExit) as error:  # another package's code may raise anything
+            raised = raised_at(error.__cause__ or error)
+            message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
+            at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place
+            return [], [found("MT301", task.name, message, at, "process_docs")]
+        return made, []
+
+
+def _unchecked(task: TaskSource, code: str, text: str) -> Finding:
+    return in_task(task, code, f"{text}; {_UNCHECKED[code]}.", "process_docs")
+
+
+def _variables(
+    task: TaskSource,
+    file: TaskFile,
+    templates: Mapping[str, Template],
+    benchmark: Benchmark,
+    documents: Sequence[Mapping[str, Any]],
+) -> Iterator[Finding]:
+    fields = {str(field) for document in documents for field in document}
+    hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - benchmark.visible_fields
+    staged = "stage1_template" in templates
+    if staged:
+        everything = hidden | benchmark.visible_fields  # the first stage is asked before the question is known
+        yield from check_variables(templates["stage1_template"], set(), fields, set(), everything)
+    template = templates["template"]
+    said = set(GIVEN_BY_STAGE_1) if staged else set()
+    yield from check_variables(template, benchmark.visible_fields, fields, said, hidden)
+    filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
+    has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
+    if template.trees and has_options and not {"choices", "options"} & set(template.variables):
+        message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
+        yield in_task(task, "MT207", f"{message}multiple-choice task; show them.", _SETTINGS, "template")
+
+
+def document_findings(
+    documents: Sequence[Mapping[str, Any]],
+    benchmark: Benchmark,
+    templates: Mapping[str, str],
+    tally: Tally,
+    *,
+    windows: bool = True,
+) -> Iterator[Finding]:
+    """Findings about the documents of one task, and about the prompts that ``templates`` (by key of the task file) make
+    of them; without a template prompts are not checked. ``windows``: whether no frame is later than its window."""
+    check_documents(documents, benchmark, tally)
+    template = templates.get("template")
+    if template is not None:
+        check_prompts(documents, template, templates.get("stage1_template"), benchmark.visible_fields, tally)
+        check_giveaways(documents, benchmark.visible_fields & template_variables(template), tally)
+        if windows:
+            _windows(documents, benchmark, template, tally)
+    yield from tally.findings()
+
+
+def _windows(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, template: str, tally: Tally) -> None:
+    """The temporal contract of documents that are windows of a stream."""
+    streams = [document for document in documents if is_window(document)]
+    if not streams:
+        return
+    check = WindowCheck(open_prepared(benchmark.name), template, decode=False)
+    for document in streams:
+        try:
+            for one in check(document):
+                tally.add(one.code, document, one.message, "see the protocol card")
+        except Exception as error:
+            text = f"its window cannot be read ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+            tally.add("MT330", document, text, "fix the record")

@@ -87,7 +87,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         template.findings.append(found(code, template.name, message, named_at))
         return
     except Exception as error:  # nested too deeply, say, or a number too long to read
-        message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); write it plainly."
+        message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); simplify it."
         template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
         return
     template.trees[name] = tree

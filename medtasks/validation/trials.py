@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.errors import MedtasksError
-from medtasks.filters import filter_class, join_stages
+from medtasks.filters import filter_class
+from medtasks.filters.option_letter import join_stages
 from medtasks.guard import raised_at
 from medtasks.metrics import Metric, get_metric
 from medtasks.plugin_check import place_of
@@ -22,8 +26,7 @@ from medtasks.results.scoring import Scores, score_samples
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
 from medtasks.task_source import Place, read_task
-from medtasks.validation.codes import Severity
-from medtasks.validation.findings import Finding, Tally, found
+from medtasks.validation.findings import Severity, Tally
 
 _RESAMPLES = 20
 _FIX = "fix the code that scores it"
@@ -31,30 +34,22 @@ _OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
 """Codes of faults of a metric itself, rather than of the task that names it."""
 
 
-class BehaviourReport:
-    """The findings about one task; each code once per metric."""
+class BehaviourReport(Tally):
+    """The findings about one task, each with the line of code or of the task file that causes it."""
 
     def __init__(self, spec: TaskSpec, documents: int) -> None:
-        self._task = read_task(spec.path)
-        self.tally = Tally(spec.name, documents, self._task.place("process_results"))
-        self._name = spec.name
-        self._said: dict[tuple[str, str], Finding] = {}
+        self._file = read_task(spec.path)
+        super().__init__(spec.name, documents, self._file.place("process_results"))
 
-    def say(
-        self,
-        code: str,
-        metric: str,
-        message: str,
-        severity: Severity | None = None,
-        error: BaseException | None = None,
+    def about(
+        self, code: str, metric: str, message: str, severity: Severity | None = None, error: BaseException | None = None
     ) -> None:
         """Report something about a metric, or about the whole task if ``metric`` is empty.
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
         own = class_place(get_metric(metric)) if code in _OF_METRICS else None
-        place = error_place(error) or own or self.metric_place(metric)
-        self._said.setdefault((code, metric), found(code, self._name, message, place, metric, severity))
+        self.say(code, message, metric, error_place(error) or own or self.metric_place(metric), severity)
 
     @contextmanager
     def failures(self, what: str, metric: str = "", fix: str = "fix it") -> Iterator[None]:
@@ -62,20 +57,14 @@ class BehaviourReport:
         try:
             yield
         except (Exception, SystemExit) as error:
-            self.say("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
+            self.about("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
 
     def metric_place(self, metric: str) -> Place:
-        """Where the task file names a metric; if it is not listed, the function that gives it."""
-        listed = [number for number, one in self._task.entries("metric_list") if _is_of(one, metric)]
-        return self._task.place("metric_list", listed[0]) if listed else self._task.place("process_results")
-
-    def has(self, code: str, metric: str = "") -> bool:
-        """Whether that was reported about the metric."""
-        return (code, metric) in self._said
-
-    def findings(self) -> list[Finding]:
-        """In the order of the codes."""
-        return sorted([*self.tally.findings(), *self._said.values()], key=lambda one: (one.code, one.field))
+        """Where the task file names a metric; if it does not, the function that gives it."""
+        for number, one in self._file.entries("metric_list"):
+            if isinstance(one, Mapping) and one.get("metric") == metric:
+                return self._file.place("metric_list", number)
+        return self._file.place("process_results")
 
 
 def error_place(error: BaseException | None) -> Place | None:
@@ -88,10 +77,6 @@ def class_place(part: Any) -> Place | None:
     """Where the class of another package's metric or filter is defined; None for ours."""
     file, line = place_of(part)
     return Place(Path(file), line) if file and line else None
-
-
-def _is_of(entry: Any, metric: str) -> bool:
-    return isinstance(entry, Mapping) and entry.get("metric") == metric
 
 
 @dataclass(frozen=True)
@@ -134,7 +119,7 @@ class Trials:
             lacking = [metric for metric in self.spec.metrics if metric not in metrics]
             for metric in lacking:
                 message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
-                self._report.say("MT507", metric, f"{message}; add it, or remove it from the list.")
+                self._report.about("MT507", metric, f"{message}; add it, or remove it from the list.")
             return None if lacking else Trial(name, judged, items, metrics)
         return None
 
@@ -172,7 +157,7 @@ class Trials:
             return self.sample(document, response)
         except (Exception, SystemExit) as error:
             message = f"{name}: {self.raised(document, response, error)}"
-            self._report.tally.add("MT507", document, message, _FIX, place=error_place(error))
+            self._report.add("MT507", document, message, _FIX, place=error_place(error))
             return None
 
 
@@ -180,3 +165,70 @@ def sentence(error: BaseException) -> str:
     """The message of an exception, on one line."""
     text = " ".join(str(error).split())[:200].rstrip(".")
     return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
+
+
+MESSY: Mapping[str, str] = {
+    "empty": "",
+    "blank": " \n\t ",
+    "long": "The first finding is seen again (B), or it may not be. " * 120,
+    "non-ASCII": "Ответ: ответа нет 🩺 — 所见正常。 Ελ\u0301κος, قرحة \u202eA\u202c e\u0301",
+    "markup": '<think>A or B?</think>\n# Answer\n**<b>C</b>** | `{"answer": ["D"]}` | $\\boxed{E}$ <answer>A</answer>',
+    "unclosed": '<think>I wonder whether {{ target }} {% if %} ${ \\boxed{ ```json {"answer": ',
+    "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
+}
+"""Malformed responses as models sometimes give them, by kind."""
+
+_SEED = 0
+
+
+def perfect_answers(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The reference answer of each document, in the form that the task asks for."""
+    return [oracle(question) for question in _questions(documents)]
+
+
+def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Answers that ignore the question, by name.
+
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
+    (left out if a document lacks one), ``early`` answers streams before there is anything to see.
+    """
+    questions = _questions(documents)
+    perfect = [oracle(question) for question in questions]
+    counts = Counter(perfect)
+    commonest = min(counts, key=lambda answer: (-counts[answer], answer))
+    found = {
+        "constant": [constant(question) for question in questions],
+        "commonest": [commonest for _ in questions],
+        "empty": ["" for _ in questions],
+    }
+    if all(question.abstention is not None for question in questions):
+        found["abstain"] = [abstain(question) for question in questions]
+    if any(question.positive is not None for question in questions):
+        found["early"] = [early(question) for question in questions]
+    return found
+
+
+def shuffled(answers: Sequence[str]) -> list[str] | None:
+    """The same answers assigned to other documents; None if all are equal.
+
+    As many documents as possible get an answer other than their own: all of them, if no answer belongs to more than
+    half.
+    """
+    members: dict[str, list[int]] = {}
+    for position, answer in enumerate(answers):
+        members.setdefault(answer, []).append(position)
+    if len(members) < 2:
+        return None
+    draw = random.Random(_SEED)
+    ordered = [position for _, alike in sorted(members.items()) for position in draw.sample(alike, len(alike))]
+    shift = max(len(alike) for alike in members.values())
+    found = list(answers)
+    for place, position in enumerate(ordered):
+        found[position] = answers[ordered[(place + shift) % len(ordered)]]
+    return found
+
+
+def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
+    """What the policies may know about each document."""
+    answers = sorted(str(document["target"]) for document in documents)
+    return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from medtasks.adapters._tokenizer import END_OF_TURN, PADDING, train_tokenizer
-from medtasks.adapters.tiny import build_tiny_vlm
+from medtasks.adapters.tiny import END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
 
 __all__ = ["ARCHITECTURES", "build"]
 

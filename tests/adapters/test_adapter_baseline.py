@@ -113,9 +113,9 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
     ("arguments", "expected"),
     [
         ("policy=magic", "policy is 'magic', expected one of oracle"),
-        ("policy=noisy_oracle,accuracy=1.5", "accuracy is 1.5, expected a number less than or equal to 1"),
-        ("policy=oracle,temperature=1", "unknown argument temperature"),
-        ("policy=uniform,seed=x", "seed is 'x', expected a valid integer"),
+        ("policy=noisy_oracle,accuracy=1.5", "`accuracy` is 1.5, expected a number up to 1"),
+        ("policy=oracle,temperature=1", "field `temperature` is unknown"),
+        ("policy=uniform,seed=x", "`seed` is 'x', expected a whole number"),
     ],
 )
 def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:

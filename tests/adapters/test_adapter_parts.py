@@ -8,7 +8,7 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._generation import GenerationSettings, cut_at_stop, read_settings, sample_seed
+from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, read_settings, sample_seed
 from medtasks.adapters._messages import PixelLimits, fit_pixels
 from medtasks.adapters._requests import plan_batches, read_requests
 from PIL import Image

@@ -9,7 +9,7 @@ from typing import Any
 import architectures
 import pytest
 from adapter_bench import Bench, questions, texts
-from medtasks.adapters._budget import Budget
+from medtasks.adapters._answering import Budget
 from medtasks.adapters.vlm import MedtasksVLM
 
 from medtasks.errors import MedtasksError

@@ -111,11 +111,11 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
     [
         (b'{"sample_id": "s0", "response": "x"}\n{"sample_id": "s1", ', "p.jsonl, line 2, column 21: not JSON"),
         (b'["s0", "x"]', "line 1: found list, expected a JSON object"),
-        (b'{"sample_id": "s0"}', "line 1: field `response`: Field required"),
-        (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id`: Input should be a valid string"),
-        (b'{"sample_id": "s0", "response": null}', "line 1: field `response`: Input should be a valid string"),
-        (b'{"sample_id": "s0", "response": "\\ud800"}', "line 1: field `response`: 'utf-8' codec"),
-        (b'{"sample_id": "s0", "response": "x", "task": 1}', "line 1: field `task`: Input should be a valid string"),
+        (b'{"sample_id": "s0"}', "line 1: field `response` is missing"),
+        (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a text"),
+        (b'{"sample_id": "s0", "response": null}', "line 1: field `response` is missing, expected a text"),
+        (b'{"sample_id": "s0", "response": "\\ud800"}', "'utf-8' codec"),
+        (b'{"sample_id": "s0", "response": "x", "task": 1}', "line 1: field `task` is 1, expected a text"),
         (b'{"sample_id": "s0", "response": "\xff"}', "which is not UTF-8"),
         (b"[" * 100_000, "line 1: not JSON that can be read"),
         (b"\n\n", "the file is empty"),
@@ -142,10 +142,10 @@ def test_a_broken_file_ends_in_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({}, "path is missing"),
+        ({}, "field `path` is missing"),
         ({"path": "nowhere.jsonl"}, "nowhere.jsonl: cannot be read (No such file"),
-        ({"path": "x", "missing": "skip"}, "missing is 'skip', expected 'error' or 'failed'"),
-        ({"path": "x", "mising": "empty"}, "unknown argument mising"),
+        ({"path": "x", "missing": "skip"}, "`missing` is 'skip', expected 'error' or 'failed'"),
+        ({"path": "x", "mising": "empty"}, "field `mising` is unknown (did you mean 'missing'?)"),
     ],
 )
 def test_wrong_arguments_end_in_one_sentence(

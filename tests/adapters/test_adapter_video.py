@@ -71,4 +71,4 @@ def test_an_unknown_way_of_showing_video_is_refused(vlm: Create) -> None:
     with pytest.raises(SystemExit) as stopped:
         vlm(video="film")
     assert isinstance(stopped.value.__cause__, UsageError)
-    assert "video is 'film', expected 'images' or 'native'" in str(stopped.value.__cause__)
+    assert "`video` is 'film', expected 'images' or 'native'" in str(stopped.value.__cause__)

@@ -33,19 +33,19 @@ def sentence(capsys: pytest.CaptureFixture[str], failing: Callable[[], Any]) -> 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"pretrained": None}, "pretrained is missing"),
+        ({"pretrained": None}, "field `pretrained` is missing"),
         ({"pretrained": "./nowhere"}, "./nowhere: neither a checkpoint directory nor a hub id"),
         ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the configuration cannot be loaded"),
-        ({"dtype": "int8"}, "model_args: dtype is 'int8', expected 'auto', 'float32'"),
+        ({"dtype": "int8"}, "model_args: field `dtype` is 'int8', expected 'auto', 'float32'"),
         ({"device": "tpu"}, "device is 'tpu', expected auto, cpu, cuda or cuda:N"),
-        ({"batch_size": "auto"}, "batch_size is 'auto', expected a valid integer"),
-        ({"batch_size": 0}, "batch_size is 0, expected a number greater than or equal to 1"),
-        ({"batch_size": True}, "batch_size is True, expected a number"),
+        ({"batch_size": "auto"}, "`batch_size` is 'auto', expected a whole number"),
+        ({"batch_size": 0}, "`batch_size` is 0, expected a number from 1"),
+        ({"batch_size": True}, "`batch_size` is True, expected a number"),
         ({"max_pixels": 100, "min_pixels": 200}, "min_pixels is 200, which is more than max_pixels (100)"),
-        ({"trust_remote_code": "maybe"}, "trust_remote_code is 'maybe', expected a valid boolean"),
+        ({"trust_remote_code": "maybe"}, "`trust_remote_code` is 'maybe', expected true or false"),
         ({"peft": "./nowhere"}, "./nowhere: no such PEFT adapter directory"),
         ({"attn_implementation": "telepathy"}, "the model cannot be loaded"),
-        ({"pretraind": "x"}, "unknown argument pretraind; known are batch_size, device, pretrained"),
+        ({"pretraind": "x"}, "field `pretraind` is unknown (did you mean 'pretrained'?), expected one of batch_size, "),
     ],
 )
 def test_wrong_arguments(
@@ -135,10 +135,10 @@ def test_an_image_that_the_processor_refuses(bench: Bench, vlm: Create) -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"temperature": -1}, "temperature is -1"),
-        ({"top_p": 2}, "generation_kwargs: top_p is 2, expected a number less than or equal to 1"),
-        ({"num_beams": 1.5}, "num_beams is 1.5"),
-        ({"until": [3]}, "until.0 is 3, expected a valid string"),
+        ({"temperature": -1}, "`temperature` is -1"),
+        ({"top_p": 2}, "generation_kwargs: field `top_p` is 2, expected a number up to 1"),
+        ({"num_beams": 1.5}, "`num_beams` is 1.5"),
+        ({"until": [3]}, "`until[0]` is 3, expected a text"),
     ],
 )
 def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, Any], expected: str) -> None:

@@ -17,14 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.filters import (
-    OptionLetterFilter,
-    ReasonedAnswerFilter,
-    answerability_status,
-    extract_option,
-    parse_alert,
-    reasoned_status,
-)
+from medtasks.filters import OptionLetterFilter, ReasonedAnswerFilter
+from medtasks.filters.alert_state import parse_alert
+from medtasks.filters.answerability import answerability_status
+from medtasks.filters.option_letter import extract_option
+from medtasks.filters.reasoned_answer import reasoned_status
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs" / "answer-extraction.md"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import OptionLetterFilter, extract_option, option_status
+from medtasks.filters import OptionLetterFilter
+from medtasks.filters.option_letter import extract_option, option_status
 
 SELECTED = {
     "B": "B", "b": "B", " B ": "B", "B.": "B", "(B)": "B", "[B]": "B", "{B}": "B", "**B**": "B", "B)": "B",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.filters import Extraction, OptionLetterFilter, extract_option, parse_filtered
+from medtasks.filters import OptionLetterFilter
+from medtasks.filters.option_letter import Extraction, extract_option, parse_filtered
 
 OUTCOMES: dict[str, list[str]] = {
     "A": [

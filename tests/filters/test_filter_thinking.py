@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import strip_thinking
+from medtasks.filters.thinking import strip_thinking
 
 CASES = {
     "B": "B",

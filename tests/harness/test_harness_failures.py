@@ -19,7 +19,7 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.harness.evaluation import noting_arguments
+from medtasks.harness.hooks import noting_arguments
 from medtasks.results.answers import read_answers
 from medtasks.results.folder import read_run
 from medtasks.spec import leaf_tasks, load_spec

@@ -16,7 +16,8 @@ from runs import Run, baseline
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import stage_messages, stage_text
-from medtasks.filters import LastStageOptionFilter, join_stages, read_stages
+from medtasks.filters import LastStageOptionFilter
+from medtasks.filters.option_letter import join_stages, read_stages
 from medtasks.spec import leaf_tasks, load_spec
 
 TASKS = leaf_tasks("mi_cxr_stagewise")

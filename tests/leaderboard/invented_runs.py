@@ -17,7 +17,7 @@ from typing import Any
 from medtasks.adapters.policies import Question, make_policy
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.filters import join_stages
+from medtasks.filters.option_letter import join_stages
 from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge

@@ -20,8 +20,7 @@ from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
 from medtasks.task_files import task_directory
 from medtasks.validation.findings import Finding, Tally
-from medtasks.validation.one_task import document_findings
-from medtasks.validation.tasks import validate_tasks
+from medtasks.validation.tasks import document_findings, validate_tasks
 
 HERE = "# here"
 """Marks in a planted text the line that the finding must name."""

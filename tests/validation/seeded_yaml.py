@@ -218,7 +218,7 @@ NAMES = [
     _base("function that is a constant", "MT121", "mi_cxr.process_results", "mi_cxr.NULL_OPTION  # here"),
     _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.os  # here"),
     _base("filter with an argument", "MT107", "OptionLetterFilter", "OptionLetterFilter\n        letters: AB  # here"),
-    _base("filter that is a function", "MT121", "OptionLetterFilter", "extract_option  # here"),
+    _base("filter that is a function", "MT121", "OptionLetterFilter", "strip_thinking  # here"),
     _base(
         "filter that nobody registered",
         "MT123",

@@ -17,9 +17,9 @@ from medtasks.benchmarks.base import Joined
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
 from medtasks.spec import load_spec
-from medtasks.validation.answers import shuffled
 from medtasks.validation.behaviour import validate_behaviour
 from medtasks.validation.processes import validate_processes
+from medtasks.validation.trials import shuffled
 
 # --- what a package's process_results may do wrong ---
 

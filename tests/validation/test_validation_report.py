@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.task_source import Place
-from medtasks.validation.codes import RULES
-from medtasks.validation.findings import Finding, found
+from medtasks.validation.findings import RULES, Finding, found
 from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, failed, summary
 
 TEXTS = st.text(max_size=30)

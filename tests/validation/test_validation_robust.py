@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
 def test_what_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         validate_tasks(None, [tmp_path / "nowhere"])
-    with pytest.raises(UsageError, match="holds no task file"):
+    with pytest.raises(UsageError, match="contains no task file"):
         validate_tasks(None, [tmp_path])
     with pytest.raises(UsageError, match="did you mean 'mi_cxr'"):
         validate_tasks(["mi_crx"])

@@ -11,7 +11,7 @@ from seeded_records import DOCUMENT_DEFECTS, RECORD_DEFECTS
 from seeded_templates import TEMPLATE_DEFECTS
 from seeded_yaml import YAML_DEFECTS
 
-from medtasks.validation.codes import RULES
+from medtasks.validation.findings import RULES
 from medtasks.validation.tasks import validate_tasks
 
 DEFECTS: list[Defect] = [*YAML_DEFECTS, *TEMPLATE_DEFECTS, *RECORD_DEFECTS, *DOCUMENT_DEFECTS]

@@ -13,11 +13,10 @@ from medtasks.judge.rubric import load_rubric
 from medtasks.registry import get_benchmark
 from medtasks.task_model import GroupFile, TaskFile
 from medtasks.task_source import read_task
+from medtasks.validation.documents import options_of
 from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.names import check_description
-from medtasks.validation.one_task import document_findings
-from medtasks.validation.options import options_of
-from medtasks.validation.tasks import validate_tasks
+from medtasks.validation.tasks import document_findings, validate_tasks
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.medstreambench.organs import organ_group
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
 from medtasks.data.media.windows import frame_cap, thin
-from medtasks.filters import UNANSWERABLE
+from medtasks.filters.answerability import UNANSWERABLE
 
 ALERT = "alert: "
 

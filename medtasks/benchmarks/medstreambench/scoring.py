@@ -9,7 +9,8 @@ from typing import Any
 from medtasks.benchmarks.base import Item, Joined, SampleView, Value, round_items
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
-from medtasks.filters import alert_status, answerability_status, parse_alert
+from medtasks.filters.alert_state import alert_status, parse_alert
+from medtasks.filters.answerability import answerability_status
 from medtasks.metrics import OVERALL_TABLE4
 from medtasks.metrics.closed_answer import closed_answer_matches
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks.cache import RecentlyUsed
+from medtasks.data.media.images import pixel_bytes
 from medtasks.data.media.video import VideoReader
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ class FrameStore:
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[tuple[Path, int], Image] = OrderedDict()
-        self._bytes = 0
+        self._held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._reader: VideoReader | None = None
         self._decoded_before = 0
         self._lock = threading.Lock()
@@ -38,7 +37,7 @@ class FrameStore:
     @property
     def held_bytes(self) -> int:
         """Bytes of the pixels in the cache."""
-        return self._bytes
+        return self._held.nbytes
 
     def load(
         self, path: Path, keyframes: tuple[int, ...], wanted: Sequence[int], also: Sequence[int] = ()
@@ -55,9 +54,8 @@ class FrameStore:
             MediaError: a frame cannot be decoded.
         """
         with self._lock:
-            found = {pts: self._held[path, pts] for pts in set(wanted) if (path, pts) in self._held}
-            for pts in found:
-                self._held.move_to_end((path, pts))
+            held = {pts: self._held.get((path, pts)) for pts in set(wanted)}
+            found = {pts: picture for pts, picture in held.items() if picture is not None}
             missing = {pts for pts in wanted if pts not in found}
             if missing:
                 first, last = min(missing), max(missing)
@@ -65,7 +63,8 @@ class FrameStore:
                 for pts, picture in self._open(path, keyframes).read(sorted(missing | passed)):
                     if pts in missing:
                         found[pts] = picture
-                    self._keep((path, pts), picture)
+                    self._held.add((path, pts), picture)
+                    self._held.trim([(path, pts)])
             return [found[pts] for pts in wanted]
 
     def close(self) -> None:
@@ -73,7 +72,6 @@ class FrameStore:
         with self._lock:
             self._close_reader()
             self._held.clear()
-            self._bytes = 0
 
     def _open(self, path: Path, keyframes: tuple[int, ...]) -> VideoReader:
         if self._reader is None or self._reader.path != path:
@@ -86,13 +84,6 @@ class FrameStore:
             self._decoded_before += self._reader.decoded
             self._reader.close()
             self._reader = None
-
-    def _keep(self, key: tuple[Path, int], picture: Image) -> None:
-        self._held[key] = picture
-        self._bytes += picture.width * picture.height * 3
-        while self._bytes > self._max_bytes and len(self._held) > 1:
-            _, dropped = self._held.popitem(last=False)
-            self._bytes -= dropped.width * dropped.height * 3
 
 
 _DEFAULT = FrameStore()

@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.cache import RecentlyUsed
 from medtasks.errors import MediaError
 from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 
@@ -165,9 +165,7 @@ class ImageCache:
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[Path, Image] = OrderedDict()
-        self._bytes = 0
+        self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
@@ -179,21 +177,19 @@ class ImageCache:
             MediaError: as :func:`load_image`.
         """
         with self._lock:  # also while decoding, so that two threads never decode one image twice
-            if path in self._held:
+            image = self._held.get(path)
+            if image is not None:
                 self.hits += 1
-                self._held.move_to_end(path)
-                return self._held[path]
+                return image
             self.misses += 1
             image = load_image(path)
-            self._held[path] = image
-            self._bytes += _pixels_bytes(image)
-            while self._bytes > self._max_bytes and len(self._held) > 1:
-                _, dropped = self._held.popitem(last=False)
-                self._bytes -= _pixels_bytes(dropped)
+            self._held.add(path, image)
+            self._held.trim([path])
             return image
 
 
-def _pixels_bytes(image: Image) -> int:
+def pixel_bytes(image: Image) -> int:
+    """Bytes of an RGB image."""
     return image.width * image.height * 3
 
 

@@ -1,0 +1,186 @@
+"""The harness's ``simple_evaluate`` and ``evaluate`` with our part in them: checks before, one sentence at the end.
+
+Imported for every run of the harness, so the evaluation itself is imported when a task of ours is run.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.exits import exit_with_sentence, interrupts_arrive, stopped
+
+from .backends import load_what_generates
+from .installed import lack_of
+
+if TYPE_CHECKING:
+    from medtasks.spec import TaskSpec
+
+_ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
+"""The arguments of ``simple_evaluate``, because ``evaluate`` does not get those that choose the model."""
+
+
+def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``simple_evaluate`` with our checks; its arguments are kept for :func:`with_our_scores`."""
+
+    @exit_with_sentence
+    @functools.wraps(original)
+    def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        hidden = task_named_like_a_directory(call.arguments)
+        if hidden is not None:
+            call.arguments["tasks"] = [hidden]
+        ours = tasks_of_ours(call.arguments)
+        noted = _ARGUMENTS.set(call.arguments)
+        try:
+            with interrupts_arrive():
+                if ours:
+                    refuse(call.arguments, ours)
+                    if isinstance(call.arguments["model"], str):
+                        load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
+                return original(*call.args, **call.kwargs)
+        except Exception as error:
+            if isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
+                raise
+            cause = _medtasks_cause(error)
+            if cause is None and not ours:
+                raise
+            ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
+            raise MedtasksError(str(cause or ended)) from error
+        except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
+            if not ours or call.arguments["cli_args"] is None:
+                raise
+            raise stopped("run the same command again") from error
+        finally:
+            _ARGUMENTS.reset(noted)
+
+    return simple_evaluate
+
+
+def _medtasks_cause(error: BaseException) -> MedtasksError | None:
+    """The `MedtasksError` that caused an error of the harness, for example about a package that fails to import."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None and not isinstance(cause, MedtasksError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
+
+    @exit_with_sentence
+    @functools.wraps(original)
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        entries = list(_our_entries(call.arguments["task_dict"]))
+        ours = {name: (spec, task) for name, spec, task in entries if task is not None}
+        if not ours:
+            return original(*args, **kwargs)
+        from medtasks.harness.evaluation import Evaluation
+
+        groups = dict.fromkeys(name for name, _, task in entries if task is None)
+        return Evaluation(call, ours, list(groups), _ARGUMENTS.get()).run(original)
+
+    return evaluate
+
+
+def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
+    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
+    from medtasks.spec import load_specs
+
+    specs = load_specs()
+    for key, value in task_dict.items():
+        name = getattr(key, "group_name", key)
+        if isinstance(value, Mapping):
+            if name in specs:
+                yield name, specs[name], None
+            yield from _our_entries(value)
+        elif name in specs and _is_ours(value):
+            yield name, specs[name], value
+
+
+def _is_ours(task: Any) -> bool:
+    metadata = getattr(getattr(task, "config", None), "metadata", None)
+    return isinstance(metadata, dict) and "benchmark" in metadata
+
+
+_TWIN = "_1shot"
+_NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
+"""Back-ends whose default is an empty ``device_map``, unless there are several processes."""
+
+
+def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
+    """Our tasks and groups among those that ``simple_evaluate`` will run."""
+    from medtasks.spec import load_specs
+
+    specs = load_specs()
+    return [name for name in asked.get("tasks") or () if isinstance(name, str) and name in specs]
+
+
+def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
+    """Our task given as ``--tasks`` if the working directory has a directory of that name, else None.
+
+    The harness takes such a name for a directory with task files, finds none in it, and runs nothing.
+    """
+    from medtasks.spec import load_specs
+
+    if asked.get("tasks"):
+        return None
+    given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
+    given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
+    return next((name for name in given if Path(name).is_dir() and name in load_specs()), None)
+
+
+def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
+    """Refuse options that our tasks do not support, and a back-end that lacks something.
+
+    Raises:
+        UsageError: ``--num_fewshot`` was given, an argument that the back-end needs was not, or it is unknown.
+        MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
+    """
+    if asked.get("num_fewshot"):
+        raise UsageError(_instead_of_shots(asked["num_fewshot"], ours))
+    model = asked.get("model")
+    if isinstance(model, str):
+        lack = lack_of(model, force_simple=bool(asked.get("force_simple")))
+        if lack is not None:
+            fix = f": {lack.fix}" if lack.fix else ""
+            raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
+        if model in _NEEDS_DEVICE_MAP and not _places_itself(asked.get("model_args")):
+            raise UsageError(
+                f"{model} needs device_map among its --model_args, for example device_map=auto: transformers refuses "
+                "the empty one that it has by default."
+            )
+
+
+def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
+    """One sentence that names for each task the one to run instead."""
+    from medtasks.spec import load_specs
+
+    specs = load_specs()
+    twins = {name: f"{name}{_TWIN}" for name in ours if f"{name}{_TWIN}" in specs}
+    shown = [name for name in ours if name.endswith(_TWIN)]
+    none = [name for name in ours if name not in twins and name not in shown]
+    said = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
+    said += [f"{', '.join(shown)} shows one example without it"] if shown else []
+    said += [f"there is no version of {', '.join(none)} with examples"] if none else []
+    return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(said)}."
+
+
+def _places_itself(model_args: Any) -> bool:
+    return (
+        int(os.environ.get("WORLD_SIZE", "1")) > 1
+        or "device_map=" in str(model_args)
+        or (isinstance(model_args, Mapping) and "device_map" in model_args)
+    )
