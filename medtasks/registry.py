@@ -33,15 +33,19 @@ class _Loaded:
     left_out: tuple[LeftOut, ...] = ()
     broken: bool = False
 
+    @property
+    def owner(self) -> str:
+        """Whom messages name."""
+        return OURS if self.package.ours else self.package.owner
+
 
 @functools.cache
 def _loaded(package: TaskPackage) -> _Loaded:
     """The code of a package; what cannot be used is left out, with one sentence each on standard error."""
     taken = Taken()
     for earlier in _before(package):
-        owner = OURS if earlier.package.ours else earlier.package.owner
-        taken.benchmarks |= {one.name: owner for one in earlier.plugin.benchmarks}
-        taken.metrics |= {one.name: owner for one in earlier.plugin.metrics}
+        taken.benchmarks |= {one.name: earlier.owner for one in earlier.plugin.benchmarks}
+        taken.metrics |= {one.name: earlier.owner for one in earlier.plugin.metrics}
     try:
         plugin, left_out = usable_parts(package, _read(package), taken)
         loaded = _Loaded(package, plugin, left_out)
@@ -141,3 +145,8 @@ def all_filters() -> dict[str, FilterInfo]:
 def all_metrics() -> dict[str, Metric]:
     """The metrics that packages bring, by name."""
     return {one.name: one for loaded in _plugins() for one in loaded.plugin.metrics}
+
+
+def metric_owner(name: str) -> str | None:
+    """The package that brings the metric ``name``; None where no package does."""
+    return next((one.owner for one in _plugins() for metric in one.plugin.metrics if metric.name == name), None)

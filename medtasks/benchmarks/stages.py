@@ -1,4 +1,4 @@
-"""Stage-wise inference: what changed first, then which option, without the images (MI-CXR, section 4.3.2, appendix E).
+"""Stage-wise inference: what changed first, then which option, without the images (arXiv 2605.15574, section 4.3.2).
 
 Stage 1 shows the images and asks what changed in each interval; question and options are withheld. Stage 2 shows the
 question, the options and the text of stage 1, and no image. Both go through the harness's protocol for several rounds:

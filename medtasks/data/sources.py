@@ -89,7 +89,7 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
 def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
     """Objects that stand one after the other, each over as many lines as it likes; ``file`` names them in messages.
 
-    MedStreamBench calls such files ``.jsonl``. A row's line is that of its opening brace.
+    Releases call such files ``.jsonl``, too. A row's line is that of its opening brace.
 
     Raises:
         DataError: the content is empty, not UTF-8, or something in it is not a JSON object.

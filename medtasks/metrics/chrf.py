@@ -23,7 +23,7 @@ class Chrf(BatchMetric):
     serves both. Orders which either side lacks are left out of the average (sacrebleu's effective order);
     where none is left, as for an empty prediction, sacrebleu's score is 0.
 
-    The column "CHRF++" of Kvasir-VQA-x1's table 6 was made with word order 0, hence compares with ``chrf``.
+    The column "CHRF++" of arXiv 2506.09958, table 6, was made with word order 0, hence compares with ``chrf``.
 
     Args:
         name: ``chrf`` or ``chrf++``.

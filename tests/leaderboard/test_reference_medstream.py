@@ -10,8 +10,7 @@ from medtasks.leaderboard.reference import (
     reference_rows,
 )
 from reference_figures import Cell, half_unit, printed, read
-
-from medtasks.metrics.item_metrics import table4_overall
+from table4 import table4_overall
 
 STREAM_ROWS = reference_rows("medstreambench")
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}

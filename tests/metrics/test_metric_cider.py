@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_texts import WORDS, texts
 
+from medtasks.benchmarks.mi_cxr.cider import PUNCTUATION, CiderCorpus, cider_scores, cider_signature, cider_tokens
 from medtasks.errors import UsageError
-from medtasks.metrics.cider import PUNCTUATION, CiderCorpus, cider_scores, cider_signature, cider_tokens
 
 Rows = list[tuple[str, str]]
 

@@ -14,7 +14,13 @@ from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
-from medtasks.benchmarks.med_cmr.scoring import BREAKDOWNS, dimension_mean, process_mcq, process_open
+from medtasks.benchmarks.med_cmr.scoring import (
+    ACCURACY_DIMENSION_MEAN,
+    BREAKDOWNS,
+    dimension_mean,
+    process_mcq,
+    process_open,
+)
 from medtasks.plugin import Plugin
 
 BENCHMARK = Benchmark(
@@ -50,4 +56,4 @@ BENCHMARK = Benchmark(
     demo=Demo(metrics=("accuracy", "accuracy_dimension_mean", "open_total")),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MED_CMR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN,), cards=(MED_CMR,))

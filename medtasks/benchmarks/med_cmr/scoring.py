@@ -7,7 +7,11 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.base import Item, SampleView, Value
-from medtasks.metrics import ACCURACY_DIMENSION_MEAN
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
+from medtasks.metrics import DimensionMean
+
+ACCURACY_DIMENSION_MEAN = DimensionMean("accuracy_dimension_mean", tuple(DIMENSIONS))
+"""The unweighted mean of the seven dimensions' accuracies, beside the pooled accuracy."""
 
 
 def _field(name: str) -> Any:

@@ -24,6 +24,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     table4_value,
     turn_of_sample,
 )
+from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.plugin import Plugin
 
 
@@ -75,4 +76,4 @@ BENCHMARK = Benchmark(
     demo=Demo(metrics=("content", "content_closed", "content_open", "responsiveness", "stability", "overall")),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(),), cards=(MEDSTREAMBENCH,))

@@ -8,9 +8,9 @@ from typing import Any
 
 from medtasks.benchmarks.base import Item, Joined, SampleView, Value, round_items
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
+from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
 from medtasks.filters import alert_status, answerability_status, parse_alert
-from medtasks.metrics import OVERALL_TABLE4
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 
@@ -156,7 +156,7 @@ def table4_value(item: Item) -> Value | None:
     def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if said is None:
             return None
-        return tuple(OVERALL_TABLE4.item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
+        return tuple(OverallTable4().item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
 
     timing = responsiveness or Value()
     return Value(

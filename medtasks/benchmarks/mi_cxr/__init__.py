@@ -9,6 +9,7 @@ from pathlib import Path
 
 from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
+from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.command import run
 from medtasks.benchmarks.mi_cxr.documents import *
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
@@ -52,4 +53,4 @@ BENCHMARK = Benchmark(
     ),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MI_CXR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(),), cards=(MI_CXR,))

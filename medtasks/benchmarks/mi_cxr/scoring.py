@@ -9,9 +9,9 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import responses_of, sample_value
 from medtasks.benchmarks.base import SampleView
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION, report
 from medtasks.data.store import open_prepared
-from medtasks.metrics.cider import CiderCorpus
 
 
 def _null_option(view: SampleView) -> tuple[str, ...]:

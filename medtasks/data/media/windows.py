@@ -1,6 +1,6 @@
 """Which frames a window shows: exact arithmetic on presentation times, no decoding.
 
-MedStreamBench samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
+arXiv 2607.01751 samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
 time is the one that a player shows then: the last whose presentation time is not later. So no frame taken after the
 window's end is ever chosen.
 """
