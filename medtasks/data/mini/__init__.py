@@ -17,7 +17,7 @@ from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
 
 __all__ = ["MINI_VERSION", "prepare_mini"]
 
-MINI_VERSION = "5"
+MINI_VERSION = "6"
 """Changes with the drawing and preparing code that benchmarks share."""
 
 
@@ -30,7 +30,7 @@ def prepare_mini(benchmark: str) -> Path:
         UsageError: there is no miniature of that name.
         MedtasksError: the function that writes it fails; names it with file and line.
     """
-    # the code's hash keeps a directory made by another version of the generators from being taken for this one
+    # the hash keeps apart what different versions of the package made
     target = cache_root() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
@@ -65,9 +65,9 @@ def _make(name: str, source: Path, out: Path) -> None:
 
 @functools.cache
 def _code_hash(module: str) -> str:
-    """Of all of a package's code: whoever writes a loader sees what it does now."""
+    """Of a package's code and rows, so that data are made again after every change of them."""
     folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jsonl")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

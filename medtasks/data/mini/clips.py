@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -173,10 +174,5 @@ def _blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
 
 
 def _check(milliseconds: int) -> int:
-    """CRC-8 (polynomial 0x07) of the three bytes, from 0xA5: neither an all black nor an all white top passes."""
-    register = 0xA5
-    for byte in milliseconds.to_bytes(DATA_BITS // 8, "big"):
-        register ^= byte
-        for _ in range(8):
-            register = (register << 1 ^ 0x07) & 0xFF if register & 0x80 else register << 1
-    return register
+    """Eight check bits, which neither an all black nor an all white top has."""
+    return zlib.crc32(milliseconds.to_bytes(DATA_BITS // 8, "big")) & 0xFF
