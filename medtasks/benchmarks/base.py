@@ -70,6 +70,15 @@ class SampleView:
     """Extraction statuses of the second and later repeats."""
 
 
+def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
+    """A breakdown by a document's field; empty values are one group, ``(not stated)``."""
+
+    def groups(view: SampleView) -> tuple[str, ...]:
+        return (view.document[name] or "(not stated)",)
+
+    return groups
+
+
 @dataclass(frozen=True)
 class Item:
     """What counts as one in a score: a sample, or the rounds of a streaming item together."""

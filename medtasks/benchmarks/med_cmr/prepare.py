@@ -6,7 +6,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
@@ -14,6 +16,7 @@ from medtasks.data.archive import Published, check_published, extract, open_arch
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
+from medtasks.data.prepare.options import Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_json_list
@@ -37,20 +40,24 @@ NAMED = 10
 
 
 def prepare_med_cmr(
-    source: str,
-    out: Path | None = None,
+    source: Annotated[
+        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the folder that holds dataset/.")
+    ],
+    out: Out = None,
     *,
-    allow_other_archive: bool = False,
-    allow_missing_media: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
+    allow_other_archive: Annotated[
+        bool, typer.Option("--allow-other-archive", help="Take an archive that is not the published one.")
+    ] = False,
+    allow_missing_media: Missing = False,
+    references_only: References = False,
+    workers: Workers = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the folder it was unpacked into.
 
-    With ``references_only`` the images are left aside, and no model can be run.
+    With ``references_only`` images are ignored, and no model can be run.
 
     Raises:
         UsageError: there is no such source.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
-from medtasks.benchmarks.base import Item, SampleView, Value
+from medtasks.benchmarks.base import Item, SampleView, Value, by_field
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
 from medtasks.metrics import DimensionMean
 
@@ -14,26 +14,17 @@ ACCURACY_DIMENSION_MEAN = DimensionMean("accuracy_dimension_mean", tuple(DIMENSI
 """The unweighted mean of the seven dimensions' accuracies, beside the pooled accuracy."""
 
 
-def _field(name: str) -> Any:
-    """A breakdown by a descriptive field; rows of which the release does not say it stand under their own name."""
-
-    def keys(view: SampleView) -> tuple[str, ...]:
-        return (view.document[name] or "(not stated)",)
-
-    return keys
-
-
 def _gold_option(view: SampleView) -> tuple[str, ...]:
     return (view.document["target"],) if view.document["format"] == "mcq" else ()
 
 
 BREAKDOWNS = {
-    "format": _field("format"),
-    "dimension": _field("dimension"),
-    "ability": _field("ability"),
-    "modality": _field("modality"),
-    "organ_system": _field("organ_system"),
-    "question_type": _field("question_type"),
+    "format": by_field("format"),
+    "dimension": by_field("dimension"),
+    "ability": by_field("ability"),
+    "modality": by_field("modality"),
+    "organ_system": by_field("organ_system"),
+    "question_type": by_field("question_type"),
     "gold_option": _gold_option,
 }
 

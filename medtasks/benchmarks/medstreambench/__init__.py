@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, Demo
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
-from medtasks.benchmarks.medstreambench.command import run
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
 from medtasks.benchmarks.medstreambench.documents import future, future_streaming, present, proactive, retrospective
 from medtasks.benchmarks.medstreambench.mini import prepare_mini, write_medstream_source
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.benchmarks.medstreambench.scoring import (
     BREAKDOWNS,
@@ -25,6 +25,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     turn_of_sample,
 )
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
 
 
@@ -69,7 +70,9 @@ BENCHMARK = Benchmark(
     coverage=lambda record: None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}"),
     mini=write_medstream_source,
     prepare_mini=prepare_mini,
-    command=PrepareCommand(run, examples=("medtasks prepare medstreambench --source hub --media /data/media",)),
+    command=prepare_command(
+        prepare_medstream, "verifying media", "medtasks prepare medstreambench --source hub --media /data/media"
+    ),
     kinds=_kinds,
     published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
     figures=Path(__file__).with_name("published.yaml"),

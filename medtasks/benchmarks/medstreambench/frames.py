@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -69,23 +69,27 @@ def choose_in_video(
 
 
 def _in_video(record: MedStreamRecord, name: str, index: VideoIndex, times: Sequence[Fraction]) -> ChosenFrames:
+    if index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds):
+        return ChosenFrames("unreadable_media")
+    return _shown(
+        record,
+        times,
+        lambda positions: {"media": (name,), "frames": tuple(index.pts[position] for position in positions)},
+    )
+
+
+def _shown(
+    record: MedStreamRecord, times: Sequence[Fraction], at: Callable[[Sequence[int]], dict[str, object]]
+) -> ChosenFrames:
+    """The rounds with what their windows show; ``at`` gives the fields of a round for positions in ``times``."""
     rounds = []
     for turn in record.rounds:
         start, end = (exact(edge) for edge in turn.window)
-        if index.cut and end > times[-1]:
-            return ChosenFrames("unreadable_media")
         positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
         if not positions:
             return ChosenFrames("window_outside_media")
-        rounds.append(
-            turn.model_copy(
-                update={
-                    "media": (name,),
-                    "frames": tuple(index.pts[position] for position in positions),
-                    "times": tuple(float(times[position]) for position in positions),
-                }
-            )
-        )
+        shown = tuple(float(times[position]) for position in positions)
+        rounds.append(turn.model_copy(update={**at(positions), "times": shown}))
     return ChosenFrames(rounds=tuple(rounds))
 
 
@@ -104,7 +108,7 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
     chosen = {
         record.sample_id: _one_image(record, name)
         if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
-        else _in_images(record, names, times)
+        else _shown(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
         for record in records
     }
     wanted = {picture for one in chosen.values() for picture in one.media}
@@ -122,22 +126,5 @@ def _sequence(root: Path, folder: str) -> tuple[list[str], list[int]]:
 
 
 def _one_image(record: MedStreamRecord, name: str) -> ChosenFrames:
-    update = [{"media": (name,), "times": (turn.window[1],)} for turn in record.rounds]
-    return ChosenFrames(
-        rounds=tuple(turn.model_copy(update=new) for turn, new in zip(record.rounds, update, strict=True))
-    )
-
-
-def _in_images(record: MedStreamRecord, names: Sequence[str], times: Sequence[Fraction]) -> ChosenFrames:
-    rounds = []
-    for turn in record.rounds:
-        start, end = (exact(edge) for edge in turn.window)
-        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
-        if not positions:
-            return ChosenFrames("window_outside_media")
-        update = {
-            "media": tuple(names[position] for position in positions),
-            "times": tuple(float(times[position]) for position in positions),
-        }
-        rounds.append(turn.model_copy(update=update))
+    rounds = (turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds)
     return ChosenFrames(rounds=tuple(rounds))

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
@@ -18,6 +21,7 @@ from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.prepare.job import Progress, distinct
+from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.workplace import Workplace
@@ -28,13 +32,18 @@ HUB = "Venn2024/MedStreamBench"
 
 
 def prepare_medstream(
-    source: str,
-    media: Path | None,
-    out: Path | None = None,
+    source: Annotated[str, typer.Option("--source", help="hub, or the folder of the .jsonl files.")],
+    media: Annotated[
+        Path | None,
+        typer.Option("--media", help="Folder of the upstream media, which holds Stream_Bench/.", show_default=False),
+    ] = None,
+    out: Out = None,
     *,
-    keep_degenerate: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
+    keep_degenerate: Annotated[
+        bool, typer.Option("--keep-degenerate", help="Keep records without a question, or with a placeholder answer.")
+    ] = False,
+    references_only: References = False,
+    workers: Workers = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,

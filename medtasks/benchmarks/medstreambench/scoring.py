@@ -6,28 +6,20 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from medtasks.benchmarks.base import Item, Joined, SampleView, Value, round_items
+from medtasks.benchmarks.base import Item, Joined, SampleView, Value, by_field, round_items
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
 from medtasks.filters import alert_status, answerability_status, parse_alert
 from medtasks.metrics.closed_answer import closed_answer_matches
 
-
-def _field(name: str) -> Any:
-    def keys(view: SampleView) -> tuple[str, ...]:
-        return (view.document[name] or "(not stated)",)
-
-    return keys
-
-
 BREAKDOWNS = {
-    "temporal_mode": _field("temporal_mode"),
-    "dataset": _field("dataset"),
-    "organ_group": _field("organ_group"),
-    "question_type": _field("question_type"),
-    "task": _field("source_task"),
-    "label_source": _field("label_source"),
+    "temporal_mode": by_field("temporal_mode"),
+    "dataset": by_field("dataset"),
+    "organ_group": by_field("organ_group"),
+    "question_type": by_field("question_type"),
+    "task": by_field("source_task"),
+    "label_source": by_field("label_source"),
 }
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")

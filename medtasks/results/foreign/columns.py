@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.csv_table import read_csv_rows
 from medtasks.data.records import Where
 from medtasks.data.records.base import wrong
+from medtasks.data.sources import read_csv_rows
 from medtasks.errors import UsageError
 from medtasks.results.foreign.prediction import Prediction, one_response, optional_text
 
@@ -78,7 +78,7 @@ def read_csv(path: Path, columns: Columns) -> list[Prediction]:
     """Predictions of a CSV file with a header row; an empty cell is an empty response, or a key that is not known.
 
     Raises:
-        DataError: as :func:`parse_row` and :func:`medtasks.data.csv_table.read_csv_rows`.
+        DataError: as :func:`parse_row` and :func:`medtasks.data.sources.read_csv_rows`.
     """
     predictions = []
     for where, row in read_csv_rows(path):
