@@ -1,4 +1,4 @@
-"""How a benchmark appears on the leaderboard: which numbers, in which tables and plots. Data only; ours and others'."""
+"""Board layout: which scores of a benchmark the leaderboard shows, in which tables and plots."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 ALL_GROUPS = "*"
-"""As a column's ``group``: one column for every group of the breakdown that the results hold, sorted."""
+"""As a column's ``group``: one column per group of the breakdown in the results, sorted."""
 
 PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "timeline"]
 
@@ -18,7 +18,7 @@ class Column:
     Args:
         task: the task's or group's name, as ``lmms_eval --tasks`` takes it.
         metric: a metric of that task.
-        label: the heading; with ``group=ALL_GROUPS`` the group's name stands in its place.
+        label: the heading; ``group=ALL_GROUPS`` uses the groups' names instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.
         group: a group of it, or `ALL_GROUPS`; None for all items.
     """
@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class CardTable:
-    """A table with models as rows. ``name`` is part of addresses and file names: lower case, digits, hyphens."""
+    """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
 
     name: str
     title: str
@@ -42,17 +42,17 @@ class CardTable:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure over models; every number of it stands in a table, too.
+    """A figure over models; all its numbers are in a table, too.
 
     Args:
-        name: part of addresses and file names: lower case, digits, hyphens.
+        name: part of URLs and file names: lower case, digits, hyphens.
         title: the figure's heading.
         kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
-            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside the one of ``against``
-            at the same place), ``letters`` (chosen against right letters of the columns' tasks), ``timeline`` (rounds
+            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
+            ``against``), ``letters`` (chosen against right letters of the columns' tasks), ``timeline`` (rounds
             of streaming items of the columns' tasks).
         columns: what is drawn.
-        against: for ``paired`` alone, as many as ``columns``.
+        against: only for ``paired``, as many as ``columns``.
         ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
         chance: whether bars show the chance level.
         note: one sentence below the figure.
@@ -70,14 +70,14 @@ class Plot:
 
 @dataclass(frozen=True)
 class Card:
-    """A benchmark's part of the leaderboard.
+    """The board layout of a benchmark.
 
     Args:
         benchmark: its name.
         headline: the scores by which models are compared (ranks, significance); the first one orders the board.
         tables: all other numbers.
         plots: figures.
-        shows: what of a sample may be published: ``nothing`` (ids, extracted options and scores alone), ``text``
+        shows: what may be published of a sample: ``nothing`` (only ids, extracted options and scores), ``text``
             (questions, references and responses, too) or ``media``.
         why: what forbids more than ``shows``, in a sentence.
     """

@@ -1,4 +1,4 @@
-"""Whether a card can be shown: its tasks, metrics and breakdowns exist, and its names make file names."""
+"""Checks a board layout: its tasks, metrics and breakdowns exist, and its names can be file names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics that a task's or group's scores can hold: computed, learned, given by rubrics, and pooled ones.
+    """The metrics of a task or group: computed, learned, judged and pooled ones.
 
     Raises:
         UsageError: there is no such task, or no such rubric.
@@ -79,13 +79,13 @@ def _problems(card: Card) -> Iterator[str]:
 
 
 def _signed(card: Card) -> Iterator[str]:
-    """Scores that are best at 0, where models are put in order."""
+    """Scores that are best at 0, in places that rank models."""
     places = {"the headline": card.headline}
     places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in card.plots if plot.kind == "heatmap"}
     for place, columns in places.items():
         for column in columns:
             if column.metric in SIGNED:
-                yield f"{place} has {column.metric!r}, which is best at 0 and puts nobody in order; move it to a table"
+                yield f"{place} has {column.metric!r}, which is best at 0 and cannot rank models; move it to a table"
 
 
 def _bad_names(kind: str, names: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Columns of cards, several at once."""
+"""Several columns of a board layout at once."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
 
 
 def labelled(columns: Iterable[Column], suffix: str) -> tuple[Column, ...]:
-    """The columns with more in their headings."""
+    """The columns with ``suffix`` appended to their headings."""
     return tuple(replace(column, label=f"{column.label}{suffix}") for column in columns)

@@ -237,5 +237,5 @@ def test_references_alone_need_no_picture_and_serve_scoring_only(
     prepared = prepare_kvasir(source, references_only=True)
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 0)
     assert len(task_documents("kvasir_vqa_x1_level1", media=False)) == 4
-    with pytest.raises(NotPreparedError, match="its references alone, which serves scoring but no model"):
+    with pytest.raises(NotPreparedError, match="is prepared without media, which is enough for scoring"):
         task_documents("kvasir_vqa_x1_level1")

@@ -130,7 +130,7 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     try:
         assert all_cards()["mi_cxr"] is MI_CXR
         said = capsys.readouterr().err
-        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its own" in said
+        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its package" in said
         assert len(said.splitlines()) == 1
     finally:
         registry._loaded.cache_clear()
