@@ -60,7 +60,9 @@ def test_a_file_that_was_cut_off_gives_its_whole_rows_and_then_says_where_it_bro
     items = read_json_stream(text[:cut].encode(), "x.jsonl")
 
     assert [next(items).row, next(items).row] == ROWS[:2]
-    with pytest.raises(DataError, match=r"x\.jsonl, line \d+, column \d+: not valid JSON .* in the object that begins in"):
+    with pytest.raises(
+        DataError, match=r"x\.jsonl, line \d+, column \d+: not valid JSON .* in the object that begins in"
+    ):
         next(items)
 
 

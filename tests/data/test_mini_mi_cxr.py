@@ -12,8 +12,7 @@ import pytest
 
 from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, TIMELINES, image_path, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, HEART, LEFT, OPACITY, RIGHT, draw_radiograph
-from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
-from medtasks.benchmarks.mi_cxr.vocabulary import QTYPES
+from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.store import open_prepared
 
 

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
 from medtasks.data.fetch import Pace, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
 from medtasks.data.prepare.job import Progress
-from medtasks.data.records import Where
+from medtasks.data.records import Where, is_file_name
 from medtasks.data.records.base import is_text, wrong
 from medtasks.data.sources import SourceRow
-from medtasks.data.workplace import FetchedPicture, Workplace
+from medtasks.data.workplace import FETCHED_LOG, Workplace
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
@@ -56,6 +58,24 @@ class Given:
                 )
         else:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
+
+
+class _Fetched(BaseModel):
+    """A picture that was fetched and decoded: its image, address, name among the media, and size."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    img_id: str
+    url: str
+    name: str
+    bytes: int
+
+    def is_in(self, media: Path) -> bool:
+        """Whether the file is still there."""
+        try:
+            return is_file_name(self.name) and (media / self.name).stat().st_size == self.bytes
+        except OSError:
+            return False
 
 
 @dataclass(frozen=True)
@@ -169,17 +189,16 @@ class _Search:
 
     def fetch(self, urls: Mapping[str, str], pace: Pace | None, progress: Progress | None) -> None:
         """From the web, by image id; those that came before an interruption are there."""
-        known = {one.img_id: one for one in self.place.fetched()}
-        here = {
-            img_id: known[img_id].name for img_id, url in urls.items() if img_id in known and known[img_id].url == url
-        }
+        known = {(one.img_id, one.url): one for one in self.place.logged(FETCHED_LOG, _Fetched)}
+        media = self.place.directory / "media"
+        here = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
         self.names |= here
         wanted = {img_id: url for img_id, url in urls.items() if img_id not in here}
-        with self.place.fetch_log() as log:
+        with self.place.log(FETCHED_LOG) as log:
 
             def keep(img_id: str, data: bytes) -> None:
                 self.names[img_id] = self.place.keep_image(img_id, data, wanted[img_id])
-                log(FetchedPicture(img_id=img_id, url=wanted[img_id], name=self.names[img_id], bytes=len(data)))
+                log(_Fetched(img_id=img_id, url=wanted[img_id], name=self.names[img_id], bytes=len(data)))
 
             self.failed |= fetch_pictures(wanted, keep, pace=pace, progress=progress)
 

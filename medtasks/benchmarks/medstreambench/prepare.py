@@ -24,7 +24,7 @@ from medtasks.data.prepare.job import Progress, distinct
 from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.data.workplace import Workplace
+from medtasks.data.workplace import VIDEOS_LOG, Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
@@ -161,7 +161,7 @@ def _frames(
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = place.known_videos()
+    known = {video.entry.path: video for video in place.logged(VIDEOS_LOG, KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
 
@@ -175,7 +175,7 @@ def _frames(
 
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
-        with place.video_log() as log:
+        with place.log(VIDEOS_LOG) as log:
             for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
                 chosen.update(frames)
                 entries += found
