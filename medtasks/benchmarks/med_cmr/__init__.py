@@ -1,6 +1,6 @@
 """Med-CMR: multiple-choice and judged open-ended questions over seven reasoning dimensions (paper, section 3).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations

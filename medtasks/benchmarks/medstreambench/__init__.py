@@ -1,6 +1,6 @@
 """MedStreamBench: time-aware video QA, single-turn and in streaming rounds (paper, section 5).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations

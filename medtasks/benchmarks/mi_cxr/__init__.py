@@ -1,6 +1,6 @@
 """MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations

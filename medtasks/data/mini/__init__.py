@@ -1,4 +1,4 @@
-"""Miniature data: drawn pictures and rows in the release formats, made on demand, prepared as real ones are."""
+"""Miniature data: drawn pictures and rows in the release formats, made on demand and prepared like real data."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MINI_VERSION = "6"
 
 
 def prepare_mini(benchmark: str) -> Path:
-    """Directory of the prepared miniature data of ``benchmark``, generated and prepared now where absent.
+    """Directory of the prepared miniature data of ``benchmark``, made on first use.
 
-    Safe when several processes come at once: each works in a directory of its own, and the first to finish wins.
+    Safe for several processes: each works in its own directory, and the first to finish wins.
 
     Raises:
         UsageError: there is no miniature of that name.
-        MedtasksError: the function that writes it fails; names it with file and line.
+        MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash keeps apart what different versions of the package made
     target = cache_root() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
@@ -39,7 +39,7 @@ def prepare_mini(benchmark: str) -> Path:
     try:
         with temporary_beside(target) as work:
             _make(benchmark, work / "source", work / "prepared")
-            os.rename(work, target)  # noqa: PTH104 - fails on a folder that is not empty, where Path.replace may not
+            os.rename(work, target)  # noqa: PTH104 - fails on a directory that is not empty, where Path.replace may not
     except OSError:
         if not (prepared / "manifest.json").is_file():
             raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Bar(Protocol):
-    """A progress bar, told (done, total)."""
+    """A progress bar, called with (done, total)."""
 
     def __call__(self, done: int, total: int, /) -> None: ...
 
