@@ -47,7 +47,7 @@ def _checked(card: Card) -> Card:
         return card
     try:
         check_card(card)
-    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may hold anything
+    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may be anything
         LeftOut(owner.owner, f"card of {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card
@@ -88,7 +88,7 @@ def default_card(benchmark: str) -> Card:
         headline=headline,
         tables=tuple(tables),
         plots=tuple(plots),
-        why="Its package has no card that says what may be shown.",
+        why="Its package has no card, which would define what may be shown.",
     )
     check_card(card)
     return card

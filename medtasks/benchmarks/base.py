@@ -1,4 +1,4 @@
-"""The description of one benchmark, shared by the harness glue, the command line and the result folders."""
+"""The description of one benchmark, and the items that its samples form."""
 
 from __future__ import annotations
 

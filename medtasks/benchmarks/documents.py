@@ -67,7 +67,7 @@ class Rows:
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no row for this task; prepare a source that has "
                 f"some: {command}"
             )
         if media:
@@ -120,7 +120,7 @@ class Rows:
 
     @exit_with_sentence
     def __call__(self, placeholder: Dataset) -> Dataset:
-        """:meth:`dataset`, whatever the placeholder holds."""
+        """:meth:`dataset`; the placeholder is ignored."""
         del placeholder
         return self.dataset()
 
@@ -150,7 +150,7 @@ def task_rows(task: str) -> Rows:
         told = first_line(error)
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
     if not isinstance(rows, Rows):
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; fix it.")
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows
 
 

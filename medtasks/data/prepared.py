@@ -59,7 +59,7 @@ class Prepared:
         facts = self._videos.get(name)
         if facts is None:
             path = self.directory / "media.jsonl"
-            raise DataError(f"{path}: holds no video {name}; prepare the benchmark again.")
+            raise DataError(f"{path}: has no video {name}; prepare the benchmark again.")
         return facts
 
     def item_frames(self, item_id: str) -> tuple[int, ...]:

@@ -141,12 +141,12 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
     for where, cells in lines[1:]:
         if len(cells) != len(names):
             raise DataError(
-                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells that hold "
+                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells that have "
                 "commas or line breaks."
             )
         rows.append((where, dict(zip(names, cells, strict=True))))
     if not rows:
-        raise DataError(f"{path}: the file has a header alone, expected rows below it; write or fetch it again.")
+        raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Med-CMR: the published archive, or its unpacked folder, as prepared data."""
+"""Med-CMR: the published archive, or its unpacked directory, as prepared data."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def prepare_med_cmr(
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the folder it was unpacked into.
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
 
     With ``references_only`` images are ignored, and no model can be run.
 
     Raises:
         UsageError: there is no such source.
-        DataError: the archive is not the published one (and another was not allowed), or tries to leave its folder;
-            a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        DataError: the archive is not the published one (and another was not allowed), or has names outside its
+            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
         MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
             their rows are excluded, and counted in the manifest, instead.
     """
@@ -92,7 +92,7 @@ def prepare_med_cmr(
 def _unpack(
     archive: zipfile.ZipFile, records: Sequence[MedCmrRecord], place: Workplace, progress: Progress | None
 ) -> None:
-    """The pictures that rows name; those that the archive lacks are reported when media are verified."""
+    """Unpack the rows' pictures; missing ones are reported when media are verified."""
     names = {name for record in records for name in record.media}
     extract(archive, names, place.directory / "media", progress)
 
@@ -102,7 +102,7 @@ def _read(path: Path) -> bytes:
         return read_regular(path)
     except OSError as error:
         raise UsageError(
-            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the folder that holds dataset/."
+            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the directory with dataset/."
         ) from error
 
 
@@ -116,7 +116,7 @@ def _records(rows: dict[Kind, list[SourceRow]]) -> list[MedCmrRecord]:
 
 
 def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
-    """All values at once: whoever has to extend the table wants to see the whole of it."""
+    """Report all unknown values at once, for whoever has to extend the table."""
     unknown: dict[str, Where] = {}
     for items in rows.values():
         for item in items:
@@ -133,7 +133,7 @@ def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
 
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
-    """The release's own vocabularies, and how often something was odd."""
+    """The release's own vocabularies, and counts of oddities."""
     topics = {
         "modality": Counter(record.modality or "(none)" for record in records),
         "organ_system": Counter(record.organ_system or "(none)" for record in records),

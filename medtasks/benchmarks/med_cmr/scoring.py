@@ -30,7 +30,7 @@ BREAKDOWNS = {
 
 
 def dimension_mean(item: Item) -> Value | None:
-    """The sums of right answers per dimension that the unweighted mean is made of."""
+    """The item's statistics for the unweighted mean of dimensions."""
     accuracy = item.values.get("accuracy")
     if accuracy is None:
         return None
@@ -44,6 +44,6 @@ def process_mcq(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dic
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """One open-ended response awaits its judge; nothing of it is scored before."""
+    """An open-ended response awaits its judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}

@@ -22,8 +22,8 @@ SIGMA = 6.0
 SCALE = 10.0
 
 PUNCTUATION = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
-"""Tokens left out: those that COCO's ``PTBTokenizer`` does leave out. Its list also names brackets (``-LRB-``), but it
-compares with lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here."""
+"""Tokens left out, as COCO's ``PTBTokenizer`` does. Its list also has brackets (``-LRB-``), but it compares with
+lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here."""
 
 # What the Stanford tokenizer behind COCO's rewrites to ASCII before the list above applies; chat models write these.
 _TO_ASCII = str.maketrans(
@@ -154,7 +154,7 @@ class Cider(MeanMetric):
         )
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse: one pair says nothing about how common its words are.
+        """Refuse: document frequencies need the whole corpus.
 
         Raises:
             UsageError: always.

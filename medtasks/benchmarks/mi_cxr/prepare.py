@@ -45,8 +45,8 @@ def prepare_mi_cxr(
         raise UsageError("--rows names no file; give micxr_test.jsonl.")
     if images is None and not references_only:
         raise UsageError(
-            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which serves "
-            "scoring)."
+            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
+            "enough for scoring)."
         )
     if images is not None and not images.is_dir():
         raise UsageError(f"--images {images}: not a directory; give the MIMIC-CXR-JPG root that holds files/.")

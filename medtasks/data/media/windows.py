@@ -36,7 +36,7 @@ def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step
 
     Sampled are ``start``, ``start + step``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
     after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
-    empty if the whole window lies there.
+    empty if the whole window is before it.
 
     Takes time in proportion to the frames shown, not to the window, which may be 1e9 seconds long.
 

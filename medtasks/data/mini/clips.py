@@ -1,4 +1,4 @@
-"""Short videos whose frames have exact presentation times, and show them as a block code that can be read back."""
+"""Short videos with exact presentation times, which each frame shows as a block code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS, ROWS, DATA_BITS = 16, 2, 24
 CODE_HEIGHT = 0.2
 """Share of a picture's height, from the top, that the time code covers."""
 MAX_MILLISECONDS = (1 << DATA_BITS) - 1
-"""The latest time that the code can hold: about 4 h 39 min."""
+"""The latest time that fits into the code: about 4 h 39 min."""
 DARK, BRIGHT = 96, 160
 
 
@@ -42,7 +42,7 @@ def encode_clip(
     """Write a video whose frame ``i`` is ``draw(i, times[i])`` and is presented at exactly ``times[i]`` seconds.
 
     The container goes by the suffix: ``.mp4`` (with B-frames where the codec has them), ``.mkv``, or ``.avi``, which
-    holds MPEG-4 at a constant rate alone, as it has no presentation times. Same build of PyAV, same bytes.
+    can only be MPEG-4 at a constant rate, since AVI has no presentation times. Same build of PyAV, same bytes.
 
     Args:
         path: File to write; its folder must exist.
@@ -147,7 +147,7 @@ def draw_time_code(picture: Picture, milliseconds: int) -> Picture:
 
 
 def read_time_code(picture: Picture) -> int | None:
-    """Milliseconds in the code of :func:`draw_time_code`; None where there is no code that can be trusted."""
+    """Milliseconds in the code of :func:`draw_time_code`; None if there is no valid code."""
     height, width = picture.shape[:2]
     if width < COLUMNS or height < ROWS / CODE_HEIGHT:
         return None
