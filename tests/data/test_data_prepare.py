@@ -198,5 +198,5 @@ def test_parquet_with_embedded_pictures(tmp_path: Path) -> None:
 
 
 def test_without_the_hub_one_sentence_says_how_to_go_on(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="copy the dataset here and name it with --source"):
+    with pytest.raises(DataError, match="copy the dataset here and give it with --source"):
         prepare_kvasir("hub", tmp_path / "out")
