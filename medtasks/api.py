@@ -1,8 +1,8 @@
-"""What packages of tasks build on. Names stay; what changes is in CHANGELOG.md first.
+"""The public API for task packages. Names are stable; CHANGELOG.md announces changes.
 
-A package registers under the entry-point group ``medtasks.tasks`` with the name of a module. Beside that module lie
-``tasks/``, and where there are any ``templates/`` and ``rubrics/``; the module itself may hold ``PLUGIN``, a
-:class:`Plugin` with benchmarks, filters, metrics and leaderboard cards. Our own benchmarks are made of the same parts.
+A package registers a module under the entry-point group ``medtasks.tasks``. Beside that module are ``tasks/`` and
+optionally ``templates/`` and ``rubrics/``; the module itself may have ``PLUGIN``, a :class:`Plugin` with benchmarks,
+filters, metrics and board layouts. Our own benchmarks consist of the same parts.
 """
 
 from __future__ import annotations

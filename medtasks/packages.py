@@ -1,12 +1,12 @@
-"""Who brings tasks: medtasks itself, and installed packages that say so with an entry point.
+"""Task packages: medtasks itself, and installed packages with an entry point.
 
-A package registers under the group ``medtasks.tasks`` and keeps its files in folders beside the module that it names:
-``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``, ``rubrics/<module>_*.yaml``. What there is, is
-told from these folders alone, without importing any of its code (target S6); the code, where there is any, is
+A package registers under the group ``medtasks.tasks`` and keeps its files in directories beside the module that it
+names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``, ``rubrics/<module>_*.yaml``. Packages
+are listed from these directories alone, without importing any code, so that start-up stays fast; code is
 :mod:`medtasks.plugin`'s.
 
-Names of tasks are the harness's, and so anybody's: where two packages have the same, the one that was installed later
-is left out. All else begins with the package's module, so no package can take anything from another.
+Task names share one namespace, the harness's: if two packages have a task of the same name, the one installed later is
+left out. All other names start with the package's module, so that packages cannot collide.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ OURS = "medtasks"
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence that says how to fix it.
+    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix.
 
-    ``file`` and ``line`` say where, as far as that is known.
+    ``file`` and ``line`` are the place, if known.
     """
 
     owner: str
@@ -53,11 +53,11 @@ class LeftOut:
 
     @property
     def place(self) -> str:
-        """File and line, where they are known."""
+        """File and line, if known."""
         return f"{self.file}{f', line {self.line}' if self.line else ''}"
 
     def warn(self) -> None:
-        """Say so on standard error."""
+        """Print it on standard error."""
         warn(str(self))
 
 
@@ -66,7 +66,7 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Say nothing of what is left out within the block: for commands that report it themselves."""
+    """No warnings within the block: for commands that report what is left out themselves."""
     token = _QUIET.set(True)
     try:
         yield
@@ -75,14 +75,14 @@ def without_warnings() -> Iterator[None]:
 
 
 def warn(text: str) -> None:
-    """Say on standard error that something of a package is not used."""
+    """Print on standard error what is not used of a package."""
     if not _QUIET.get():
         print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class TaskPackage:
-    """One distribution that brings tasks; ``module`` is what its entry point names, ``folder`` where its files lie."""
+    """One distribution with tasks; ``module`` is what its entry point names."""
 
     distribution: str
     version: str
@@ -98,16 +98,16 @@ class TaskPackage:
 
     @property
     def ours(self) -> bool:
-        """Whether medtasks itself brings it."""
+        """Whether it is part of medtasks."""
         return self.distribution == OURS
 
     @property
     def prefix(self) -> str:
-        """What names of its metrics, rubrics and folders of templates begin with; empty for ours."""
+        """What names of its metrics, rubrics and template directories start with; empty for ours."""
         return "" if self.ours else self.module.replace(".", "_")
 
     def owns(self, name: str) -> bool:
-        """Whether ``name`` is one that the package may give to a metric, a rubric or a rubric's score.
+        """Whether the package may use ``name`` for a metric, a rubric or a rubric's score.
 
         >>> package = TaskPackage("acme-bench", "1.0", "acme_bench", Path(), Path(), Path())
         >>> package.owns("acme_bench_recall"), package.owns("recall")
@@ -116,38 +116,38 @@ class TaskPackage:
         return not self.prefix or name.startswith(f"{self.prefix}_")
 
     def task_files(self) -> Iterator[Path]:
-        """Its task and group files, in the order of their paths."""
+        """Its task and group files, sorted by path."""
         yield from sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
     def rubric_files(self) -> Iterator[Path]:
-        """The files of its rubrics, in the order of their names."""
+        """Its rubric files, sorted by name."""
         yield from (path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem))
 
     @property
     def template_folder(self) -> Path:
-        """The folder in which its templates lie; their names begin with that of the folder."""
+        """The directory of its templates, whose names start with the directory's."""
         return self.templates / self.prefix
 
     def foreign_files(self) -> Iterator[LeftOut]:
-        """Files that are not used, because their names could be another package's."""
+        """Files that are ignored, because their names could be another package's."""
         for path in sorted(self.templates.rglob("*.j2")):
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
                 yield LeftOut(
                     self.owner,
                     f"template {name}",
-                    f"it lies outside templates/{self.prefix}/; move it there.",
+                    f"it is outside templates/{self.prefix}/; move it there.",
                     str(path),
                 )
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
-                why = f"its name does not begin with that of the package; call it {self.prefix}_{path.stem}."
+                why = f"its name does not start with the package's; call it {self.prefix}_{path.stem}."
                 yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
 
 
 @functools.cache
 def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """The packages that are used, ours first, and what is not."""
+    """The packages in use, ours first, and what is left out."""
     used = _ours()
     left_out: list[LeftOut] = []
     taken = {path.stem: OURS for package in used for path in package.task_files()}
@@ -177,21 +177,21 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 
 
 def task_packages() -> tuple[TaskPackage, ...]:
-    """Ours, then every installed one that can be used, in the order in which they were installed.
+    """Ours, then every usable installed package, in the order of installation.
 
-    A package that cannot be found, brings no task, or takes the name of another one's task, is left out: one sentence
-    on standard error says why, and everything else works. From then on the others are imported under guard.
+    A package that cannot be found, has no task, or has a task name that is taken, is left out: one sentence on standard
+    error gives the reason, and everything else works. The others are imported under guard from then on.
     """
     return _found()[0]
 
 
 def files_left_out() -> tuple[LeftOut, ...]:
-    """Packages and files of packages that are not used, as far as that can be told without importing code."""
+    """Packages and files of packages that are not used, as far as is known without importing code."""
     return _found()[1]
 
 
 def _ours() -> list[TaskPackage]:
-    """One per benchmark directory; their templates lie together."""
+    """One per benchmark directory; they share the template directory."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
     return [
@@ -208,13 +208,13 @@ def _ours() -> list[TaskPackage]:
 
 
 def _order(point: EntryPoint) -> tuple[float, str, str]:
-    """First come, first served: a package that is added must not disable one that is there."""
+    """First come, first served: a new package must not disable an older one."""
     name = point.dist.name.lower().replace("_", "-") if point.dist else ""
     return (_installed(point.dist) if point.dist else 0.0, name, point.name)
 
 
 def _installed(distribution: Distribution) -> float:
-    """When it was: installers write the folder of the metadata last, and nothing changes it afterwards."""
+    """Time of installation: installers write the metadata last, and nothing changes it afterwards."""
     for file in distribution.files or ():
         if file.name in ("METADATA", "PKG-INFO"):
             with suppress(OSError):
@@ -223,7 +223,7 @@ def _installed(distribution: Distribution) -> float:
 
 
 def _read(point: EntryPoint) -> TaskPackage | LeftOut:
-    """The package of an entry point, or why there is none."""
+    """The package of an entry point, or why it cannot be used."""
     distribution, version = (point.dist.name, point.dist.version) if point.dist else (point.name, "unknown")
     owner = f"{distribution} {version}"
     try:
@@ -231,17 +231,17 @@ def _read(point: EntryPoint) -> TaskPackage | LeftOut:
     except (ImportError, ValueError, AttributeError) as error:
         return LeftOut(owner, "", f"its module {point.module} cannot be found ({error}); check its entry point.")
     if spec is None or spec.origin is None:
-        return LeftOut(owner, "", f"it names the module {point.module}, which does not exist; check its entry point.")
+        return LeftOut(owner, "", f"its module {point.module} does not exist; check its entry point.")
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, point.module, *folders)
     if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
-        return LeftOut(owner, "", f"{folder} holds no YAML file in tasks/ or rubrics/; check its package data.")
+        return LeftOut(owner, "", f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
     return package
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Where a module is, without importing the packages around it, as `find_spec` would."""
+    """Where a module is; `find_spec` would import its parent packages."""
     first, *rest = module.split(".")
     spec = find_spec(first)
     for number in range(1, len(rest) + 1):

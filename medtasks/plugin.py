@@ -1,4 +1,4 @@
-"""What a package of tasks brings as code. Our benchmarks are made of the same parts."""
+"""The code of a task package. Our own benchmarks consist of the same parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilterInfo:
-    """A filter of responses.
+    """A response filter.
 
     Args:
         kind: the class, with the harness's ``apply(responses, documents)``; task files name it with ``!function``.
-        version: moves whenever it can filter a response otherwise than before; counts in the protocol hash.
-        status: says of a filtered response ``ok``, or in a word why there is no answer to score.
+        version: changes whenever some response is filtered differently; part of the protocol hash.
+        status: of a filtered response: ``ok``, or one word for why there is no answer to score.
     """
 
     kind: type[Any]
@@ -29,7 +29,7 @@ class FilterInfo:
 
 @dataclass(frozen=True)
 class Plugin:
-    """The code of a package: the module that its entry point names holds one, called ``PLUGIN``."""
+    """The parts of a package: ``PLUGIN`` in the module that its entry point names."""
 
     benchmarks: tuple[Benchmark, ...] = ()
     filters: tuple[FilterInfo, ...] = ()

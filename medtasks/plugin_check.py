@@ -1,4 +1,4 @@
-"""What of a package's code can be used: parts that are none, or take another one's name, are left out one by one."""
+"""Checks each part of a package's code: parts of the wrong type or with a name that is taken are left out."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from medtasks.plugin import FilterInfo, Plugin
 
 @dataclass
 class Taken:
-    """Names that are somebody's already, with their owners."""
+    """Names in use, with their owners."""
 
     benchmarks: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
 
 
 def usable_parts(package: TaskPackage, plugin: Plugin, taken: Taken) -> tuple[Plugin, tuple[LeftOut, ...]]:
-    """The parts of ``plugin`` that can be used, whose names are ``taken`` from then on, and why the others cannot.
+    """The usable parts of ``plugin``, whose names are added to ``taken``, and why the others are left out.
 
     Raises:
-        MedtasksError: none can, since its benchmark has the name of another one: its tasks would be that one's.
+        MedtasksError: a benchmark's name is taken, so the package's tasks would run on another benchmark's data.
     """
     left_out: list[LeftOut] = []
 
@@ -62,7 +62,7 @@ def _name(part: Any) -> str:
 
 
 def place_of(part: Any) -> tuple[str, int | None]:
-    """File and line of the class of ``part``; nothing where that is not known, or is one of ours."""
+    """File and line of the class of ``part``; empty if unknown or ours."""
     kind = part.kind if isinstance(part, FilterInfo) else part
     kind = kind if inspect.isclass(kind) or inspect.isfunction(kind) else type(kind)
     if kind.__module__.partition(".")[0] == OURS:
@@ -82,7 +82,7 @@ def _not_a(kind: type[Any], part: Any) -> Iterator[str]:
 def _about_filter(part: Any) -> Iterator[str]:
     yield from _not_a(FilterInfo, part)
     if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
-        yield "its `kind` is no class with the method apply(responses, documents)."
+        yield "its `kind` is not a class with a method apply(responses, documents)."
     if not isinstance(part.version, str) or not part.version:
         yield f"its `version` is {part.version!r}, expected a text such as '1'."
     if not callable(part.status):
@@ -95,7 +95,7 @@ _METHODS = ("unavailable", "statistics", "score")
 
 def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[str]:
     if isinstance(metric, type):
-        yield "it is a class; put an instance of it into PLUGIN.metrics."
+        yield "it is a class; put an instance into PLUGIN.metrics."
     for attribute, kind in _METRIC.items():
         try:
             value = getattr(metric, attribute)
@@ -118,7 +118,7 @@ def _about_name(name: str, package: TaskPackage, taken: Taken) -> Iterator[str]:
     if name in known_without_packages():
         yield f"{known_without_packages()[name]} has a score of that name; call it {package.prefix}_{name}, or another."
     if not package.owns(name):
-        yield f"its name does not begin with that of the package; call it {package.prefix}_{name}."
+        yield f"its name does not start with the package's; call it {package.prefix}_{name}."
     if name in taken.metrics:
         yield f"{taken.metrics[name]} has a metric of that name; rename it."
 
@@ -126,4 +126,4 @@ def _about_name(name: str, package: TaskPackage, taken: Taken) -> Iterator[str]:
 def _about_card(card: Any, benchmarks: list[str], plugin: Plugin) -> Iterator[str]:
     yield from _not_a(Card, card)
     if card.benchmark not in benchmarks or [one.benchmark for one in plugin.cards].count(card.benchmark) > 1:
-        yield f"it is not the one card of a benchmark of its own, which are {', '.join(benchmarks) or 'none'}."
+        yield f"it is not the one card of a benchmark of its package ({', '.join(benchmarks) or 'none'})."

@@ -1,6 +1,6 @@
-"""The registry: benchmarks, filters, metrics and board layouts of every package of tasks, ours like any other.
+"""The registry: benchmarks, filters, metrics and board layouts of every task package, ours like any other.
 
-A package is imported when something of it, or of a package after it, is asked for; ours come first.
+Packages are imported in order, ours first, as far as a lookup needs.
 """
 
 from __future__ import annotations
@@ -26,26 +26,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Loaded:
-    """What of a package's code is used, and what is not; where ``broken``, nothing of the package is."""
+    """The usable parts of a package's code and those left out; nothing of a ``broken`` package is used."""
 
     package: TaskPackage
     plugin: Plugin
     left_out: tuple[LeftOut, ...] = ()
     broken: bool = False
 
+    @property
+    def owner(self) -> str:
+        """Whom messages name."""
+        return OURS if self.package.ours else self.package.owner
+
 
 @functools.cache
 def _loaded(package: TaskPackage) -> _Loaded:
-    """The code of a package; what cannot be used is left out, with one sentence each on standard error."""
+    """The code of a package; unusable parts are left out, each with one sentence on standard error."""
     taken = Taken()
     for earlier in _before(package):
-        owner = OURS if earlier.package.ours else earlier.package.owner
-        taken.benchmarks |= {one.name: owner for one in earlier.plugin.benchmarks}
-        taken.metrics |= {one.name: owner for one in earlier.plugin.metrics}
+        taken.benchmarks |= {one.name: earlier.owner for one in earlier.plugin.benchmarks}
+        taken.metrics |= {one.name: earlier.owner for one in earlier.plugin.metrics}
     try:
         plugin, left_out = usable_parts(package, _read(package), taken)
         loaded = _Loaded(package, plugin, left_out)
-    except Exception as error:  # another package's code may do anything, even where it is only looked at
+    except Exception as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
         place = raised_at(error.__cause__ or error) or ("", None)
@@ -63,7 +67,7 @@ def _before(package: TaskPackage) -> Iterator[_Loaded]:
 
 
 def _plugins() -> Iterator[_Loaded]:
-    """Ours, then the others'."""
+    """Ours first."""
     return (_loaded(package) for package in task_packages())
 
 
@@ -73,7 +77,7 @@ def _read(package: TaskPackage) -> Plugin:
     if plugin is None:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if named:
-            raise MedtasksError(f"{package.module} holds its Plugin as {named[0]}; call it PLUGIN.")
+            raise MedtasksError(f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN.")
         return Plugin()
     if not isinstance(plugin, Plugin):
         raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
@@ -81,12 +85,12 @@ def _read(package: TaskPackage) -> Plugin:
 
 
 def plugin_of(package: TaskPackage) -> Plugin:
-    """What of the package's code is used."""
+    """The usable parts of the package's code."""
     return _loaded(package).plugin if package in task_packages() else Plugin()
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
-    """Why nothing of the package can be used, its tasks included, where that is so."""
+    """Why nothing of the package can be used, not even its tasks; None if something can."""
     if package.ours or package not in task_packages():
         return None
     loaded = _loaded(package)
@@ -94,17 +98,17 @@ def code_left_out(package: TaskPackage) -> LeftOut | None:
 
 
 def everything_left_out() -> tuple[LeftOut, ...]:
-    """Packages, and parts of packages, that are not used."""
+    """Packages and parts of packages that are not used."""
     return (*files_left_out(), *(one for loaded in _plugins() for one in loaded.left_out))
 
 
 def metric_left_out(name: str) -> LeftOut | None:
-    """Why the metric of that name, which a package brings, is not used."""
+    """Why a package's metric of that name is not used; None if there is no such metric."""
     return next((one for loaded in _plugins() for one in loaded.left_out if one.part == f"metric {name}"), None)
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """The benchmark called ``name``; packages after the one that brings it are not imported.
+    """The benchmark called ``name``; later packages are not imported.
 
     Raises:
         UsageError: there is no such benchmark.
@@ -122,22 +126,27 @@ def all_benchmarks() -> dict[str, Benchmark]:
 
 
 def benchmark_owner(name: str) -> TaskPackage:
-    """The package that brings the benchmark ``name``; ours where none does."""
+    """The package of the benchmark ``name``; ours if there is none."""
     owners = (loaded.package for loaded in _plugins() for one in loaded.plugin.benchmarks if one.name == name)
     return next(owners, task_packages()[0])
 
 
 def loaded_cards() -> dict[str, Card]:
-    """The board layouts that packages bring, by benchmark."""
+    """All board layouts, by benchmark."""
     return {card.benchmark: card for loaded in _plugins() for card in loaded.plugin.cards}
 
 
 def all_filters() -> dict[str, FilterInfo]:
-    """The filters that packages bring, by the dotted name of their class."""
+    """The filters of packages, by the dotted name of their class."""
     found = (one for loaded in _plugins() for one in loaded.plugin.filters)
     return {f"{one.kind.__module__}.{one.kind.__qualname__}": one for one in found}
 
 
 def all_metrics() -> dict[str, Metric]:
-    """The metrics that packages bring, by name."""
+    """The metrics of packages, by name."""
     return {one.name: one for loaded in _plugins() for one in loaded.plugin.metrics}
+
+
+def metric_owner(name: str) -> str | None:
+    """The package of the metric ``name``; None if there is none."""
+    return next((one.owner for one in _plugins() for metric in one.plugin.metrics if metric.name == name), None)

@@ -1,4 +1,4 @@
-"""One directory per benchmark holds all that is particular to it; the modules beside them are what they share.
+"""One directory per benchmark has everything particular to it; the modules beside the directories are shared.
 
 A directory is laid out like another package's module, and found in the same way (`medtasks.packages`).
 """

@@ -1,7 +1,7 @@
 """Aggregation functions for ``metric_list``: corpus scores from the per-sample values of ``process_results``.
 
-They let the harness alone (``--include_path``, without our hook) print the right score per task. The hook then
-replaces these by the same scores with intervals, and adds the pooled ones of groups.
+With them the harness alone (``--include_path``, without our hook) prints the right score per task. The hook replaces
+them by the same scores with intervals, and adds the pooled scores of groups.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
 
 
 _TOGETHER: ContextVar[Mapping[tuple[str, str, str], Array]] = ContextVar("together", default=MappingProxyType({}))
-"""Statistics that were computed for many samples at once, by metric, prediction and reference."""
+"""Statistics computed for many samples at once, by metric, prediction and reference."""
 
 
 @contextmanager
 def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Let :func:`sample_value` find the text metrics of these (prediction, reference) pairs, computed in one go.
+    """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`.
 
-    The numbers are those of each pair by itself, bit for bit (`medtasks.metrics.batch`); a pair that is not among them
-    is computed when it is asked for.
+    The numbers equal those of each pair alone, bit for bit (`medtasks.metrics.batch`); other pairs are computed when
+    they are needed.
     """
     distinct = list(dict.fromkeys(pairs))
     names = [name for name in metrics if name in LEXICAL]
@@ -52,12 +52,12 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
 def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference: str, cluster: str) -> dict[str, Any]:
     """One sample's entry for one metric, as the harness collects it.
 
-    ``statistics`` are the metric's sufficient statistics, summed over repeats and given for each under ``repeats``
-    where there are several; ``cluster`` serves clustered standard errors, and mean-type metrics also state their
-    ``score``; an unavailable metric states why instead.
+    ``statistics`` are the metric's sufficient statistics, summed over repeats (``repeats`` has each if there are
+    several); ``cluster`` is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
+    metric has the reason instead.
     """
     known = get_metric(metric)
-    try:  # asking first would look for WordNet's files once per sample
+    try:  # asking `unavailable` first would look for WordNet's files once per sample
         repeats = [_statistics(known, prediction, reference) for prediction in responses_of(results)]
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}

@@ -1,16 +1,16 @@
-"""The board layout of every benchmark that has a page of its own."""
+"""The board layout of every benchmark with a page of its own: its package's, or a plain one."""
 
 from __future__ import annotations
 
+import re
 import sys
 
-from medtasks.benchmarks.card import Card
-from medtasks.benchmarks.card_check import card_columns, check_card
-from medtasks.benchmarks.default_card import default_card
+from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.benchmarks.card_check import HEADLINE, card_columns, check_card, metrics_of
 from medtasks.errors import MedtasksError
 from medtasks.packages import LeftOut
-from medtasks.registry import all_benchmarks, benchmark_owner, loaded_cards
-from medtasks.spec import load_specs
+from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
+from medtasks.spec import TaskSpec, load_specs
 
 
 def all_cards() -> dict[str, Card]:
@@ -47,7 +47,85 @@ def _checked(card: Card) -> Card:
         return card
     try:
         check_card(card)
-    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may hold anything
+    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may be anything
         LeftOut(owner.owner, f"board layout of {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card
+
+
+def default_card(benchmark: str) -> Card:
+    """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
+    metrics for each, one table per breakdown; no samples are shown.
+
+    Raises:
+        MedtasksError: the benchmark has no task with a metric.
+    """
+    specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
+    groups = [spec for spec in specs.values() if spec.kind == "group"]
+    inner = {member for group in groups for member in group.members}
+    shown = [spec for name, spec in sorted(specs.items()) if name not in inner and metrics_of(name)]
+    if not shown:
+        raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
+    names = _Names()
+    options = bool(get_benchmark(benchmark).options)
+    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown)
+    tables = [
+        CardTable(
+            name=names.of(spec.name),
+            title=spec.metadata.title,
+            columns=tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name)),
+        )
+        for spec in shown
+    ]
+    tables += [_by_member(spec, specs, names) for spec in shown if spec.kind == "group"]
+    tables += [_by_part(spec, breakdown, names) for spec in shown for breakdown in spec.metadata.breakdowns]
+    lettered = tuple(column for column in headline if options and column.metric == "accuracy")
+    plots = [Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=options)]
+    if lettered:
+        plots.append(Plot(name="letters", title="Letters chosen and correct", kind="letters", columns=lettered))
+    card = Card(
+        benchmark=benchmark,
+        headline=headline,
+        tables=tuple(tables),
+        plots=tuple(plots),
+        why="Its package has no board layout that says what may be shown.",
+    )
+    check_card(card)
+    return card
+
+
+def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> CardTable:
+    """Each member's first metric."""
+    members = [specs[name] for name in spec.members if name in specs]
+    return CardTable(
+        name=names.of(f"{spec.name}-tasks"),
+        title=f"{spec.metadata.title}, by task",
+        columns=tuple(Column(one.name, metrics_of(one.name)[0], one.metadata.title) for one in members),
+    )
+
+
+def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> CardTable:
+    metric = metrics_of(spec.name)[0]
+    return CardTable(
+        name=names.of(f"{spec.name}-by-{breakdown}"),
+        title=f"{spec.metadata.title}: {metric} by {breakdown}",
+        columns=(Column(spec.name, metric, breakdown, breakdown, ALL_GROUPS),),
+    )
+
+
+class _Names:
+    """Names for addresses out of names of tasks, each once."""
+
+    def __init__(self) -> None:
+        self._taken = {HEADLINE}
+
+    def of(self, text: str) -> str:
+        words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
+        stem = "-".join([word[:30] for word in words if word][:10]) or "table"
+        number = 1
+        name = stem
+        while name in self._taken:
+            number += 1
+            name = f"{stem}-{number}"
+        self._taken.add(name)
+        return name

@@ -1,4 +1,4 @@
-"""The description of one benchmark, shared by the harness glue, the command line and the result folders."""
+"""The description of one benchmark, and the items that its samples form."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
 
 Document = dict[str, Any]
-"""A record as the harness sees it; the keys that all benchmarks share are listed in docs/architecture.md."""
+"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One metric of one item: its sufficient statistics or, while it has no verdict, between which they will lie.
+    """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
 
-    All three are None where the metric could not be computed here. An item to which a metric does not apply has
-    statistics of zeros. ``judge`` is the hash of the judge that was asked; None where none was. ``failed`` marks an
-    item to which the back-end gave no (full) response: it has no statistics, and limits where there are any.
+    All three are None if the metric could not be computed here. An item to which a metric does not apply has statistics
+    of zeros. ``judge`` is the hash of the judge that was asked, None if none was. ``failed`` marks an item without a
+    (full) response: it has no statistics, and limits only if the metric is bounded.
     """
 
     statistics: tuple[float, ...] | None = None
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
     repeats: tuple[tuple[float, ...], ...] = ()
-    """The statistics of each repeat, where the question was asked several times; they sum to ``statistics``."""
+    """The statistics of each repeat of the question; they sum to ``statistics``."""
     judge: str | None = None
     parts: Mapping[str, Value] = field(default_factory=dict)
-    """What the item counts in each group of the breakdown ``Benchmark.parts``, where it is judged by parts."""
+    """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
     failed: bool = False
 
     @property
     def pending(self) -> bool:
-        """Whether the value lacks a verdict: no judge was asked, or none could tell."""
+        """Whether there is no verdict yet: no judge was asked, or none could decide."""
         return self.statistics is None and self.low is not None and not self.failed
 
     @property
     def awaiting(self) -> bool:
-        """Whether no judge was asked yet."""
+        """Whether no judge has been asked."""
         return self.pending and self.judge is None
 
     def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
-        """The value of a metric made of this one: ``change`` of its statistics, or of its limits."""
+        """The value of a derived metric: ``change`` of the statistics, or of the limits."""
         ends = (None if row is None else change(row) for row in (self.statistics, self.low, self.high))
         statistics, low, high = ends
         return Value(statistics=statistics, low=low, high=high, judge=self.judge, failed=self.failed)
@@ -58,7 +58,7 @@ class Value:
 
 @dataclass(frozen=True)
 class SampleView:
-    """What scoring and breakdowns may look at: one answered document."""
+    """One answered document, as scoring and breakdowns see it."""
 
     sample_id: str
     cluster: str
@@ -70,9 +70,18 @@ class SampleView:
     """Extraction statuses of the second and later repeats."""
 
 
+def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
+    """A breakdown by a document's field; empty values are one group, ``(not stated)``."""
+
+    def groups(view: SampleView) -> tuple[str, ...]:
+        return (view.document[name] or "(not stated)",)
+
+    return groups
+
+
 @dataclass(frozen=True)
 class Item:
-    """What counts as one in a score: a sample, or the rounds of a streaming item together."""
+    """The unit of a score: a sample, or all rounds of a streaming item."""
 
     item_id: str
     cluster: str
@@ -87,22 +96,21 @@ class Item:
 
 @dataclass(frozen=True)
 class Joined:
-    """Items, and the samples of those that are not complete: a run with a limit may end within a streaming item."""
+    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming item."""
 
     items: tuple[Item, ...]
     incomplete: Mapping[str, tuple[SampleView, ...]] = field(default_factory=dict)
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
-    """Each sample as an item of its own."""
+    """Each sample is an item."""
     return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
 
 
 def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
-    """Items out of their rounds, by the documents' ``item_id``, ``round`` and ``rounds``.
+    """Rounds joined into items by the documents' ``item_id``, ``round`` and ``rounds``.
 
-    ``values`` makes an item's values of its rounds, which come in order. An item of which a round was not asked is
-    incomplete.
+    ``values`` computes an item's values from its rounds, in order. An item with a missing round is incomplete.
     """
     items: dict[str, list[SampleView]] = {}
     for sample in samples:
@@ -134,8 +142,8 @@ class PrepareCommand:
 
 @dataclass(frozen=True)
 class Demo:
-    """What ``medtasks demo`` does with a benchmark: run the group of its name and ``tasks``, show ``metrics`` of the
-    group, and one logged sample of the task ``sample``."""
+    """What ``medtasks demo`` does with a benchmark: it runs the group of the benchmark's name and ``tasks``, and shows
+    ``metrics`` of the group and one logged sample of the task ``sample``."""
 
     metrics: tuple[str, ...]
     tasks: tuple[str, ...] = ()
@@ -152,27 +160,27 @@ def _no_documents(record: Any) -> list[Document]:
 class Benchmark:
     """One benchmark.
 
-    ``visible_fields`` are the only document fields that a prompt template can see, so the gold answer cannot
-    leak whatever a template says. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
-    (one item may stand in several groups, or in none). ``join`` makes items of samples; ``pooled`` are the
-    metrics that only make sense over several tasks, made of an item's other values. ``to_judge`` says of a rubric
-    whether a (document, filtered response) is a question to its judge at all; without an entry all are. ``parts`` names
-    the breakdown in whose groups an item counts with a part of itself alone. ``doubt`` tells `medtasks validate` what
-    makes a document's gold answer doubtful, None where nothing does.
+    Prompts and scores: ``visible_fields`` are the only document fields that a prompt template can see, so that no
+    template leaks the gold answer. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
+    (an item may be in several groups, or in none). ``join`` joins samples into items; ``pooled`` are metrics over
+    several tasks, computed from an item's other values. ``to_judge`` decides per rubric whether its judge is asked
+    about a (document, filtered response); without an entry it always is. ``parts`` names the breakdown whose groups
+    count only their own part of an item. ``doubt`` tells `medtasks validate` why a document's gold answer is doubtful
+    (None if it is not).
 
-    ``documents`` makes the harness's documents of a record, of type ``record``. ``read`` gives the records of a source
-    directory, and ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a second
-    directory (by default as ``read`` gives it). ``command`` is a ``medtasks prepare`` command of the benchmark's own.
+    Data: ``documents`` turns a record, of type ``record``, into the harness's documents. ``read`` yields the records of
+    a source directory; ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a
+    second directory (by default through ``read``). ``command`` replaces the generic ``medtasks prepare`` command.
     ``language`` is that of questions and answers, ``intended_use`` what scores may be used for.
 
-    ``kinds`` names the counts of the data manifest that a record belongs to, and ``published`` what they should be
-    (``rows`` in all, without the kinds that begin with ``apart``, which have one count of that name). ``figures`` is a
-    YAML file of published scores (`medtasks.leaderboard.reference`). ``coverage`` gives the source and the task for
-    which a record is counted as prepared or not; None where it is not counted.
+    Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published`` the expected counts
+    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a YAML file
+    of published scores (`medtasks.leaderboard.reference`). ``coverage`` gives the source and the task under which a
+    record is counted as prepared or not; None if it is not counted.
 
-    For streams: ``timeline`` says what a sample contributes to its item, for the leaderboard's timelines;
-    ``sampled_frames`` that documents show frames sampled from windows, at most ``MEDTASKS_MAX_FRAMES`` of them, which
-    then is part of the protocol. A benchmark with a ``join`` of its own is not asked repeatedly.
+    Streams: ``timeline`` gives a sample's contribution to its item, for the leaderboard's timelines; with
+    ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of their windows, which makes the variable
+    part of the protocol. A benchmark with its own ``join`` does not support repeats.
     ``levels`` are tasks of increasing difficulty; the gaps between neighbours are reported.
     """
 
@@ -213,10 +221,10 @@ class Benchmark:
 
     @property
     def chance(self) -> float | None:
-        """Accuracy of uniform guessing, as a fraction; None for open answers."""
+        """Accuracy of uniform guessing (0..1); None for open answers."""
         return 1 / len(self.options) if self.options else None
 
     @property
     def repeatable(self) -> bool:
-        """Whether a question may be asked several times (``repeats``): items made of rounds are scored once."""
+        """Whether a question may be asked several times (``repeats``)."""
         return self.join is sample_items

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 ALL_GROUPS = "*"
-"""As a column's ``group``: one column for every group of the breakdown that the results hold, sorted."""
+"""As a column's ``group``: one column per group of the breakdown in the results, sorted."""
 
 PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "timeline"]
 
@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class CardTable:
-    """A table with models as rows. ``name`` is part of addresses and file names: lower case, digits, hyphens."""
+    """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Plot:
     """A figure over models; all of its numbers are also in a table.
 
     Args:
-        name: part of addresses and file names: lower case, digits, hyphens.
+        name: part of URLs and file names: lower case, digits, hyphens.
         title: the figure's heading.
         kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
             (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in

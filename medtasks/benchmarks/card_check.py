@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics that a task's or group's scores can hold: computed, learned, given by rubrics, and pooled ones.
+    """The metrics of a task or group: computed, learned, judged and pooled ones.
 
     Raises:
         UsageError: there is no such task, or no such rubric.

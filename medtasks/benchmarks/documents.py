@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one subtask; as ``process_docs`` they take the place of the task file's placeholder.
+    """The rows of one subtask; as ``process_docs`` they replace the task file's placeholder.
 
-    ``change`` makes the documents of a variant out of all of the benchmark's; ``unusable`` says why a row that belongs
-    to the subtask cannot be asked in this form (empty where it can): such rows are left out and counted.
+    ``change`` turns all of the benchmark's documents into those of a variant; ``unusable`` gives the reason why a row
+    of the subtask cannot be asked in this form (empty if it can): such rows are left out and counted.
     """
 
     benchmark: str
@@ -48,12 +48,12 @@ class Rows:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
         Args:
-            media: whether the files that the documents show must be there, too.
+            media: whether the documents' files must exist, too.
 
         Raises:
-            NotPreparedError: the benchmark has not been prepared, or (with ``media``) its references alone; the message
-                holds the command.
-            MediaError: a file that a document needs vanished or changed size since it was prepared.
+            NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
+                has the command.
+            MediaError: a file that a document needs is gone or has changed size since it was prepared.
             NoRowsError: the prepared data hold no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
@@ -67,7 +67,7 @@ class Rows:
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} hold no row for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no row for this task; prepare a source that has "
                 f"some: {command}"
             )
         if media:
@@ -101,7 +101,7 @@ class Rows:
         return str(self._own("unusable", self.unusable, document)) if self.unusable is not None else ""
 
     def _own(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
-        """What a function of the benchmark's package gives; whatever it raises names the function and the row."""
+        """The result of a function of the benchmark's package; errors name the function and the row."""
         try:
             return function(argument)
         except MedtasksError:
@@ -113,14 +113,14 @@ class Rows:
             raise MedtasksError(f"{what} fails{which} {raised_in(error)}: {first_line(error)}.") from error
 
     def dataset(self) -> Dataset:
-        """The documents as a dataset: what the harness sees."""
+        """The documents as the harness's dataset."""
         from datasets import Dataset
 
         return Dataset.from_list(self.documents())
 
     @exit_with_sentence
     def __call__(self, placeholder: Dataset) -> Dataset:
-        """:meth:`dataset`, whatever the placeholder holds."""
+        """:meth:`dataset`; the placeholder is ignored."""
         del placeholder
         return self.dataset()
 
@@ -150,12 +150,12 @@ def task_rows(task: str) -> Rows:
         told = first_line(error)
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
     if not isinstance(rows, Rows):
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is no medtasks.api.Rows; fix it.")
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows
 
 
 def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
-    """The prompt's text: ``template`` over the fields that the benchmark lets a prompt see, and what was ``said``.
+    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``said``.
 
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.
@@ -167,10 +167,10 @@ def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
 
 
 def is_blind() -> bool:
-    """Whether prompts go without their media (``MEDTASKS_BLIND=1``), for any back-end: what can text alone answer?
+    """Whether prompts omit their media (``MEDTASKS_BLIND=1``): how far does text alone get?
 
     Raises:
-        UsageError: the variable holds something else than 0 or 1.
+        UsageError: the variable is neither 0 nor 1.
     """
     given = os.environ.get("MEDTASKS_BLIND", "").strip()
     if given not in ("", "0", "1"):
@@ -179,9 +179,9 @@ def is_blind() -> bool:
 
 
 def pictures(doc: Mapping[str, Any]) -> list[Image]:
-    """The document's images or video frames, RGB, in the order of the prompt; decoded once while they stay cached.
+    """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
-    None at all in a blind run (:func:`is_blind`).
+    Empty in a blind run (:func:`is_blind`).
 
     Raises:
         MediaError: an image or frame is missing, truncated or cannot be decoded.
@@ -190,7 +190,7 @@ def pictures(doc: Mapping[str, Any]) -> list[Image]:
 
 
 def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
-    """As :func:`pictures`, in a blind run as well: for who judges what the model said.
+    """As :func:`pictures`, in a blind run as well: judges see the media.
 
     Raises:
         MediaError: as there.
@@ -236,8 +236,8 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[s
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
     if prepared.manifest.references_only:
         raise NotPreparedError(
-            f"{prepared.manifest.benchmark} is prepared with its references alone, which serves scoring but no model; "
-            f"prepare its media, too: {command}"
+            f"{prepared.manifest.benchmark} is prepared without media, which is enough for scoring but not for running "
+            f"models; prepare its media, too: {command}"
         )
     needed = {name for document in chosen for name in document["media"]}
     missing: list[Path] = sorted(prepared.media_path(name) for name in prepared.missing_media() if name in needed)

@@ -1,4 +1,4 @@
-"""Stage-wise inference: what changed first, then which option, without the images (MI-CXR, section 4.3.2, appendix E).
+"""Stage-wise inference: what changed first, then which option, without the images (arXiv 2605.15574, section 4.3.2).
 
 Stage 1 shows the images and asks what changed in each interval; question and options are withheld. Stage 2 shows the
 question, the options and the text of stage 1, and no image. Both go through the harness's protocol for several rounds:
@@ -25,10 +25,10 @@ def stage_text(
     round_idx: int | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
 ) -> str | NextText:
-    """The prompt of stage 1 or, once there are responses, what the harness wants to know of the next round.
+    """The prompt of stage 1 or, once there are responses, what the harness needs for the next round.
 
     Returns:
-        A text; or media (none), text, whether all is said, the outputs so far, and nothing to remember.
+        A text; or media (none), text, whether this was the last round, the outputs so far, and no state.
     """
     if not round_idx:
         return _first_text(lmms_eval_specific_kwargs)
@@ -45,7 +45,7 @@ def stage_messages(
     previous_output: Sequence[str] | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
 ) -> list[dict[str, Any]] | NextMessages:
-    """As :func:`stage_text`, for chat back-ends: one user turn a stage, images in the first one alone."""
+    """As :func:`stage_text`, for chat back-ends: one user turn a stage, images only in the first."""
     if not round_idx:
         content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures(doc)]
         return _turn([*content, {"type": "text", "text": _first_text(lmms_eval_specific_kwargs)}])
@@ -61,7 +61,7 @@ def _turn(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _first_text(settings: Mapping[str, Any]) -> str:
-    return render(settings["stage1_template"])  # it is given no field at all, so it can show none
+    return render(settings["stage1_template"])  # without any field, so that it cannot show one
 
 
 def _second_text(doc: Mapping[str, Any], settings: Mapping[str, Any], observations: str) -> str:

@@ -1,4 +1,4 @@
-"""Scores of a streaming item from its rounds: what each response contributes is a :class:`Turn`."""
+"""Scores of a streaming item from its rounds; a :class:`Turn` is one response's contribution."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_MET
 class Turn:
     """One response of an item; times are in seconds or frame indices.
 
-    ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked for it.
-    ``fallback`` is the content of a closed answer with the judge's word on those that do not match.
+    ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked.
+    ``fallback`` is the content of a closed answer where the judge decides on answers that do not match.
     """
 
     item: str
@@ -52,12 +52,12 @@ class Turn:
     fallback_judge: str | None = None
 
     def payload(self) -> dict[str, Any]:
-        """The turn as plain JSON, for the harness's own gathering."""
+        """The turn as JSON, for the harness's own aggregation."""
         return asdict(self)
 
 
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
-    """Every metric of the item whose rounds the ``samples`` are; unknown where a round has no response."""
+    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response."""
     turns = [turn_of(sample) for sample in samples]
     values = item_values(turns, fallback=FALLBACK in samples[0].values)
     if any(sample.status == FAILED for sample in samples):
@@ -68,7 +68,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
 def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, Value]:
     """Every metric of one whole item, by name; equations 6 to 10 of the paper.
 
-    ``fallback`` adds the closed items' content with the judge's word on mismatches, which no other metric contains.
+    ``fallback`` adds the content of closed items with mismatches judged, which no other metric includes.
     """
     first = turns[0]
     stream = _stream(turns)
@@ -104,9 +104,9 @@ def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, V
 
 
 def _unknown(name: str, value: Value, first: Turn) -> Value:
-    """The metric of an item of which a round has no response: anything from 0 to 1, a delay without limits.
+    """The metric of an item with a failed round: anything from 0 to 1; a delay has no limits.
 
-    One that does not apply to the item, whatever its responses, stays as it is.
+    A metric that does not apply to the item stays as it is.
     """
     if name == "signed_delay" and first.in_seconds:
         return Value(failed=True)
@@ -121,7 +121,7 @@ def _where(applies: bool, low: float, high: float) -> tuple[float | None, float 
 
 
 def _judge(turns: Sequence[tuple[float | None, str | None]]) -> str | None:
-    """The judge of an item's turns, (content, judge) each; None where none was asked for one that needs it."""
+    """The judge of an item's turns, (content, judge) each; None if a turn still needs a judge."""
     if any(content is None and judge is None for content, judge in turns):
         return None
     return next((judge for _, judge in turns if judge is not None), None)
@@ -148,7 +148,7 @@ def _value(name: str, low: float | None, high: float | None, judge: str | None =
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """Aggregation for ``metric_list``: the metric over the items that the gathered turns make up."""
+    """Aggregation for ``metric_list``: the metric over the items that the turns form."""
 
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
         groups: dict[str, list[Turn]] = {}

@@ -1,4 +1,4 @@
-"""``medtasks demo``: first contact. Miniature data, real inference on CPU, scores with intervals."""
+"""``medtasks demo``: miniature data, real inference on CPU, scores with intervals, a leaderboard."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Contestant:
+class _Model:
     label: str
-    folder: str
-    model: str
-    model_args: str
+    directory: str
+    backend: str
+    arguments: str
 
 
 GENERATION = "max_new_tokens=16"
-"""A model with random weights rambles to the limit, so it gets a short one; the others the same, to be comparable."""
+"""A model with random weights generates up to the limit, so it is low; the same for all models, for comparability."""
 
-CONTESTANTS = (
-    _Contestant("tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu"),
-    _Contestant("oracle", "oracle", "medtasks_baseline", "policy=oracle"),
-    _Contestant("uniform guessing", "uniform", "medtasks_baseline", "policy=uniform,seed=0"),
-    _Contestant("too early", "early", "medtasks_baseline", "policy=early"),
+MODELS = (
+    _Model("tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu"),
+    _Model("oracle", "oracle", "medtasks_baseline", "policy=oracle"),
+    _Model("uniform guessing", "uniform", "medtasks_baseline", "policy=uniform,seed=0"),
+    _Model("too early", "early", "medtasks_baseline", "policy=early"),
 )
 
 
@@ -46,28 +46,28 @@ def demo(
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     write("medtasks demo: four benchmarks in miniature, a real vision-language model with random weights, on CPU.")
-    write("Open answers are judged by a stub that compares words, no language model: a demonstration, no judgement.")
+    write("Open answers are judged by a stub that compares words instead of a language model: a demonstration only.")
     out.mkdir(parents=True, exist_ok=True)
     folders: dict[str, Path] = {}
     with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
-        for number, contestant in enumerate(CONTESTANTS):
-            bar(number, len(CONTESTANTS))
-            write(f"  running {contestant.label} …")
-            folders[contestant.label] = _run(contestant, out)
-        bar(len(CONTESTANTS), len(CONTESTANTS))
+        for number, model in enumerate(MODELS):
+            bar(number, len(MODELS))
+            write(f"  running {model.label} …")
+            folders[model.label] = _run(model, out)
+        bar(len(MODELS), len(MODELS))
     _report(folders, out)
     _publish(out)
 
 
 @contextlib.contextmanager
 def _stub_judge(settings: Path) -> Iterator[None]:
-    """A judge for the runs within, as a user would configure one: a file, named in the environment."""
+    """A judge for the runs within, configured as a user would: by a file named in the environment."""
     from medtasks.judge.config import VARIABLE
     from medtasks.judge.stub import MODEL, StubJudge
 
     before = os.environ.get(VARIABLE)
     with StubJudge() as stub:
-        # a key of the user's is for nobody else
+        # a user's own key must not be sent to the stub
         judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
         store = str(settings.with_name("verdicts.sqlite").absolute())
         settings.write_text(json.dumps({"judges": [judge], "store": store}, indent=1) + "\n", encoding="utf-8")
@@ -80,15 +80,15 @@ def _stub_judge(settings: Path) -> Iterator[None]:
                 os.environ[VARIABLE] = before
 
 
-def _run(contestant: _Contestant, out: Path) -> Path:
-    folder = out / contestant.folder
+def _run(model: _Model, out: Path) -> Path:
+    folder = out / model.directory
     folder.mkdir(exist_ok=True)
     with _harness_output_in(folder / "harness.log"):
         from medtasks.harness import run_tasks
 
         return run_tasks(
-            contestant.model,
-            contestant.model_args,
+            model.backend,
+            model.arguments,
             [*_shown(), *_tracks(), *other_tasks()],
             folder,
             gen_kwargs=GENERATION,
@@ -102,17 +102,17 @@ def _demos() -> dict[str, Demo]:
 
 
 def _shown() -> dict[str, tuple[str, ...]]:
-    """Metrics that are shown, by the group they are of."""
+    """The metrics to show of each group."""
     return {name: demo.metrics for name, demo in _demos().items()}
 
 
 def _tracks() -> list[str]:
-    """What else is run: other ways of asking the same questions."""
+    """Further tasks: other ways of asking the same questions."""
     return [task for demo in _demos().values() for task in demo.tasks]
 
 
 def other_tasks() -> list[str]:
-    """The tasks of benchmarks with miniature data that do not say what to show of them."""
+    """The tasks of benchmarks with miniature data but without a `Demo`."""
     from medtasks.registry import all_benchmarks
     from medtasks.spec import leaf_tasks, load_specs
 
@@ -124,7 +124,7 @@ def other_tasks() -> list[str]:
 
 @contextlib.contextmanager
 def _harness_output_in(log: Path) -> Iterator[None]:
-    """The harness prints hundreds of lines; they go into a file, whose end is shown where the run fails."""
+    """The harness prints hundreds of lines; they go to a file, whose end is shown if the run fails."""
     try:
         with (
             log.open("w", encoding="utf-8") as stream,
@@ -162,7 +162,7 @@ def _publish(out: Path) -> None:
     site = out / "leaderboard"
     title = "medtasks demonstration"
     publish(
-        [out / contestant.folder for contestant in CONTESTANTS],
+        [out / model.directory for model in MODELS],
         site,
         title=title,
         demonstration=True,
@@ -183,13 +183,13 @@ def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
             entry = {**one["tasks"], **one["groups"]}[name]["metrics"].get(metric)
             cells.append(_cell(entry) if entry and entry["samples"] else "")
         awaited = all(cell.startswith("awaits") for cell in cells)
-        if any(cells) and not (awaited and rows):  # once is enough for what no row can show yet
+        if any(cells) and not (awaited and rows):  # one row is enough for a metric that no row has yet
             rows.append([name, *cells])
     return rows
 
 
 def _show_tracks(scores: dict[str, Any]) -> None:
-    """Each track against the plain way of asking the same questions, for the model."""
+    """The model's score on each track, compared with the plain way of asking the same questions."""
     label, own = next(iter(scores.items()))
     rows = []
     for group in [*_shown(), *_tracks()]:

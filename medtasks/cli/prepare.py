@@ -1,4 +1,4 @@
-"""``medtasks prepare``: validated records, verified media and a manifest out of release files."""
+"""``medtasks prepare``: release files to validated records, verified media and a manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Benchmarks(TyperGroup):
-    """The commands that benchmarks bring come first; benchmarks are imported when one of them is asked for."""
+    """The commands of benchmarks come first; benchmarks are imported when one is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*_commands(), *super().list_commands(ctx)]
@@ -32,9 +32,7 @@ class _Benchmarks(TyperGroup):
         return found
 
 
-app = typer.Typer(
-    cls=_Benchmarks, help="Prepare a benchmark's data; nothing is evaluated on data that were not prepared."
-)
+app = typer.Typer(cls=_Benchmarks, help="Prepare a benchmark's data; only prepared data are evaluated.")
 
 
 def _commands() -> dict[str, PrepareCommand]:
@@ -107,7 +105,7 @@ def report(prepared: Prepared) -> None:
     for reason, number in manifest.excluded.items():
         write(f"  excluded: {number:,} rows ({reason})")
     if manifest.references_only:
-        write("  references alone: predictions can be scored on them, and no model run")
+        write("  references only: enough to score predictions, not to run models")
     for line in coverage_lines(manifest.coverage):
         write(f"  {line}")
     for what, number in manifest.details.get("oddities", {}).items():

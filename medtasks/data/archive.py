@@ -1,4 +1,4 @@
-"""Opening a downloaded archive: is it the published one, and can it be unpacked without leaving its folder."""
+"""Downloaded archives: checked against the published one, and unpacked without leaving their directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
-"""What zipfile raises on damaged bytes, as far as tens of thousands of them have shown."""
+"""What zipfile raises on damaged bytes, found by tests on tens of thousands of damaged archives."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Published:
 
 
 def check_published(path: Path, published: Published, *, allow_other: bool, progress: Progress | None = None) -> str:
-    """SHA-256 of the file ``path``, which has to be the published one unless ``allow_other``.
+    """SHA-256 of the file ``path``, which must be the published one unless ``allow_other``.
 
     Raises:
         UsageError: there is no such file.
@@ -66,10 +66,10 @@ def _other(path: Path, found: str, expected: str) -> str:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive in ``path``, whose member names were all checked.
+    """The archive in ``path``, after a check of all member names.
 
     Raises:
-        DataError: it is no ZIP archive, or a member's name leads out of the folder, or is a link.
+        DataError: it is not a ZIP archive, or a member is a link or has a name outside the archive's directory.
     """
     try:
         check_regular(path)
@@ -87,24 +87,24 @@ def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
     parts = PurePosixPath(name).parts
     out = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or (parts and parts[0].endswith(":"))
     if out or stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{path}: member {name!r} leads out of the archive's folder; do not trust this archive.")
+        raise DataError(f"{path}: member {name!r} leads out of the archive's directory; do not use this archive.")
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Content of the member ``name``, which has at most `MAX_JSON_BYTES`.
+    """Content of the member ``name``, at most `MAX_JSON_BYTES`.
 
     Raises:
-        DataError: there is none, it is larger, or its content does not fit its checksum.
+        DataError: there is none, it is larger, or its checksum is wrong.
     """
     try:
         member = archive.getinfo(name)
     except KeyError as error:
-        raise DataError(f"{archive.filename}: holds no {name}; give the published archive.") from error
+        raise DataError(f"{archive.filename}: has no {name}; give the published archive.") from error
     return b"".join(_content(archive, member, MAX_JSON_BYTES))
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> Iterator[bytes]:
-    """A member block by block: it never takes more memory than a block, whatever it says of its size."""
+    """A member block by block, so that memory does not depend on the size that it states."""
     place = f"{archive.filename}: member {member.filename}"
     if member.file_size > most:
         raise DataError(
@@ -121,20 +121,20 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> It
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> set[str]:
-    """Unpack the members ``names`` below ``folder``; return those that the archive does not hold.
+    """Unpack the members ``names`` below ``folder``; return the names that are not in the archive.
 
-    A file that is there already with the member's size and checksum is kept, so an interrupted call goes on.
+    Existing files with the member's size and checksum are kept, so that an interrupted call continues.
 
     Raises:
         DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, all together have more than
-            `MAX_UNPACKED_BYTES`, or the disk cannot hold what is left to unpack.
+            `MAX_UNPACKED_BYTES`, or the disk is too small for the rest.
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
     whole = sum(member.file_size for member in members.values())
     if whole > MAX_UNPACKED_BYTES:
         raise DataError(
             f"{archive.filename}: its pictures have {whole:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are "
-            "unpacked; unpack it yourself and give the folder."
+            "unpacked; unpack it yourself and give the directory."
         )
     try:
         left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
@@ -142,7 +142,7 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
         if needed > free:
-            raise DataError(f"{folder}: {needed:,} bytes are to be unpacked, {free:,} are free; make room.")
+            raise DataError(f"{folder}: {needed:,} bytes to unpack, {free:,} free; make room.")
         for number, name in enumerate(sorted(left), start=1):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
                 progress(number, len(left))
     except OSError as error:  # a full disk, a name that the file system does not take
         raise DataError(
-            f"{error.filename or folder}: cannot be unpacked ({error.strerror}); make that possible."
+            f"{error.filename or folder}: cannot be written ({error.strerror}); check the disk and the file's name."
         ) from error
     return names - set(members)
 

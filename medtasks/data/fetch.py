@@ -1,4 +1,4 @@
-"""Pictures by URL: several at a time, tried again with growing pauses, bounded in size, decoded before they count."""
+"""Pictures by URL: concurrent, with retries and backoff, bounded in size, verified by decoding."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
 
 _BUSY = frozenset({408, 425, 429})
-"""Statuses below 500 that may be others the next time."""
+"""Statuses below 500 that are worth a retry."""
 _REFUSED = frozenset({401, 403})
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How a server is asked. Times are in seconds.
+    """Limits of requests to a server. Times are in seconds.
 
     Args:
-        workers: the most requests in flight.
-        attempts: for one picture, the first one included.
-        pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; a server's ``Retry-After`` goes before.
-        silence: without a byte after which an attempt has failed.
-        longest: for one attempt.
-        give_up: so many pictures in a row without an answer, and the server counts as unreachable.
+        workers: most requests in flight.
+        attempts: per picture, including the first.
+        pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; ``Retry-After`` takes precedence.
+        silence: time without a byte after which an attempt fails.
+        longest: time limit of one attempt.
+        give_up: pictures in a row without an answer after which the server counts as unreachable.
     """
 
     workers: int = 8
@@ -45,7 +45,7 @@ class Pace:
 
 
 class _Again(Exception):
-    """An attempt failed in a way that the next one may not; ``after`` is how long the server wants to be left alone."""
+    """A failure that is worth a retry, ``after`` seconds if the server asks for that."""
 
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
@@ -53,7 +53,7 @@ class _Again(Exception):
 
 
 def is_url(address: str) -> bool:
-    """Whether ``address`` is one of the web.
+    """Whether ``address`` is an HTTP(S) URL.
 
     >>> is_url("https://example.org/a.jpg"), is_url("images/a.jpg"), is_url("C:\\\\a.jpg")
     (True, False, False)
@@ -68,16 +68,16 @@ def fetch_pictures(
     pace: Pace | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
-    """Fetch the picture at each of ``urls``; return, by its key, why one could not be had.
+    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
 
     Args:
         urls: addresses by key.
-        keep: called with a key and the bytes of its picture, as they come, by one thread at a time.
-        pace: how the servers are asked.
-        progress: told (settled, all).
+        keep: called with a key and the bytes of its picture, by one thread at a time.
+        pace: limits of requests.
+        progress: called with (finished, total).
 
     Raises:
-        DataError: a server wants a login, or cannot be reached; what was kept stays. Or as ``keep``.
+        DataError: a server requires a login, or cannot be reached; kept pictures stay. Also what ``keep`` raises.
     """
     job = _Job(keep, pace or Pace())
     failed: dict[str, MediaError] = {}
@@ -97,24 +97,24 @@ def fetch_pictures(
 
 @dataclass
 class _Job:
-    """What the threads of one call share."""
+    """State shared by the threads of one call."""
 
     keep: Callable[[str, bytes], None]
     pace: Pace
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _silent: int = 0  # pictures in a row that got no answer
+    _silent: int = 0  # pictures in a row without an answer
 
     def client(self) -> Client:
         import httpx
 
-        # pictures are compressed already, and what a server packs again could unpack without bound
+        # pictures are compressed already, and a compressed transfer could decompress without bound
         headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
         limits = httpx.Limits(max_connections=self.pace.workers)
         return httpx.Client(headers=headers, limits=limits, timeout=self.pace.silence, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
-        """Fetch the picture at ``url`` and keep it, or say why that cannot be done.
+        """Fetch the picture at ``url`` and keep it, or return the error.
 
         Raises:
             DataError: as :func:`fetch_pictures`.
@@ -184,11 +184,11 @@ class _Job:
 
 
 def _check(response: Response, url: str) -> None:
-    """Refuse what is no picture by its status and length.
+    """Check status and length of a response.
 
     Raises:
         _Again: another attempt may succeed.
-        DataError: the server wants a login.
+        DataError: the server requires a login.
         MediaError: there is no such picture, or it is too large.
     """
     status = response.status_code
@@ -197,7 +197,7 @@ def _check(response: Response, url: str) -> None:
     if status in _REFUSED:
         raise DataError(
             f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "
-            "`hf auth login` (or set HF_TOKEN), or name the folder of the pictures with --images."
+            "`hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
         )
     if status != 200:
         raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
@@ -207,19 +207,19 @@ def _check(response: Response, url: str) -> None:
 
 
 def _too_large(url: str) -> MediaError:
-    return MediaError(f"{url}: has more than {MAX_PICTURE_BYTES:,} bytes, the most of a picture that is fetched.")
+    return MediaError(f"{url}: has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture; check the address.")
 
 
 def _seconds(header: str | None) -> float | None:
-    """What a ``Retry-After`` says; None where it is none, or a date."""
+    """The seconds of a ``Retry-After`` header; None if it is missing or a date."""
     return float(header) if header is not None and header.isdecimal() and len(header) < 9 else None
 
 
 def _login(url: str) -> dict[str, str]:
-    """The hub's token, for the hub alone: a redirect to another host goes without (httpx strips it).
+    """The hub's token, for the hub only: httpx strips it from redirects to other hosts.
 
     Raises:
-        DataError: the address is the hub's, and the hub is switched off.
+        DataError: the address is the hub's, and HF_HUB_OFFLINE is set.
     """
     from huggingface_hub import constants, get_token
 
@@ -227,8 +227,8 @@ def _login(url: str) -> dict[str, str]:
         return {}
     if constants.HF_HUB_OFFLINE:
         raise DataError(
-            f"{_host(url)}: the hub is switched off (HF_HUB_OFFLINE), so {url} cannot be fetched; switch it on, or "
-            "name the folder of the pictures with --images."
+            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+            "give the directory of the pictures with --images."
         )
     token = get_token()
     return {"Authorization": f"Bearer {token}"} if token else {}

@@ -1,4 +1,4 @@
-"""One preparation of a folder at a time: a lock that names its holder and ends with its process."""
+"""A lock on a directory that names its holder and ends with its process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from medtasks.errors import UsageError
 
 @contextmanager
 def held(target: Path) -> Iterator[None]:
-    """Hold ``target`` for the block, against every other process on this file system.
+    """Lock ``target`` for the block, against every other process on this file system.
 
-    The lock is the system's, on a hidden file beside ``target``: that of a killed process is free again at once.
+    It is a ``flock`` on a hidden file beside ``target``, which the system releases when a process is killed.
 
     Raises:
-        UsageError: another process holds it; the message names process, host, and since when.
+        UsageError: another process holds it; the message names process, host and time.
         OSError: the file beside ``target`` cannot be written.
     """
     path = target.with_name(f".{target.name}.lock")
@@ -32,7 +32,7 @@ def held(target: Path) -> Iterator[None]:
         stream.flush()
         yield
     finally:
-        path.unlink(missing_ok=True)  # before it is unlocked: whoever waits for it looks whether it is still there
+        path.unlink(missing_ok=True)  # before unlocking: `_locked` checks that the file it locked still exists
         stream.close()
 
 
@@ -45,7 +45,7 @@ def _locked(path: Path, target: Path) -> IO[bytes]:
             holder = _holder(stream)
             stream.close()
             raise UsageError(
-                f"{target}: is being prepared by {holder}; wait for that, or name another folder with --out."
+                f"{target}: is being prepared by {holder}; wait for it, or give another directory with --out."
             ) from error
         except OSError:  # a file system without locks
             pass
@@ -60,7 +60,7 @@ def _holder(stream: IO[bytes]) -> str:
         stream.seek(0)
         said = json.loads(stream.read(1000))
         return f"process {said['pid']} on {said['host']} since {said['since']}"
-    except (ValueError, KeyError, TypeError):  # it has not written its name yet
+    except (ValueError, KeyError, TypeError):  # the holder has not written its name yet
         return "another process"
 
 

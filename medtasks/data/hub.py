@@ -9,7 +9,7 @@ from medtasks.errors import DataError
 
 
 def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """A file of a hub dataset, fetched unless it is in the hub's cache already, and the commit it came from.
+    """A file of a hub dataset, fetched unless cached, and its commit.
 
     Raises:
         DataError: the hub cannot be reached and there is no local copy.
@@ -23,10 +23,10 @@ def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, s
 
 
 def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
-    """A folder with the files of a hub dataset that fit one of ``patterns``, and the commit they came from.
+    """A directory with the files of a hub dataset that match one of ``patterns``, and their commit.
 
-    The hub's client fetches several at a time, goes on where it was interrupted, and shows its progress. A local folder
-    of the same layout stands for itself.
+    The hub's client fetches concurrently, resumes after interruptions, and shows its progress. If ``name`` is a local
+    directory, it is used as it is.
 
     Raises:
         DataError: the hub cannot be reached and there is no local copy.
@@ -44,6 +44,6 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
 
 def _unreachable(name: str, what: str, error: Exception) -> str:
     return (
-        f"{name}: {what} from the hub ({type(error).__name__}); to go on without the hub, copy the dataset here and "
-        "name it with --source."
+        f"{name}: {what} from the hub ({type(error).__name__}); to work without the hub, copy the dataset here and "
+        "give it with --source."
     )

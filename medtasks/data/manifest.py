@@ -14,7 +14,7 @@ from medtasks.data.records import Record
 
 
 class Source(BaseModel):
-    """Where the rows came from; no path of the machine, so that equal sources give equal manifests."""
+    """Where the rows came from; without local paths, so that equal sources give equal manifests."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,11 +22,11 @@ class Source(BaseModel):
     name: str
     revision: str | None = None
     sha256: str | None = None  # of an archive
-    images: str | None = None  # where the pictures have a source of their own: name@revision
+    images: str | None = None  # if the pictures have another source: name@revision
 
 
 class Counts(BaseModel):
-    """How many rows, of which kind, over how many clusters and media."""
+    """Numbers of rows (also by kind), clusters and media files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,7 +37,7 @@ class Counts(BaseModel):
 
 
 class Coverage(BaseModel):
-    """How many of a source's records of one task are prepared: the others lack media, or their window."""
+    """How many of a source's records of one task are prepared; the others lack media or end before their window."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,10 +48,10 @@ class Coverage(BaseModel):
 
 
 class DataManifest(BaseModel):
-    """``manifest.json``. ``created`` and ``media_root`` are the only fields that a repetition may change.
+    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
 
-    ``details`` are counts of what the release holds (vocabularies, oddities), by topic. ``references_only`` data have
-    no media: predictions can be scored on them, and no model run.
+    ``details`` are counts of the release's vocabularies and oddities, by topic. ``references_only`` data have no media:
+    enough to score predictions, not to run models.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,7 +74,7 @@ class DataManifest(BaseModel):
 
 
 def count(benchmark: Benchmark, records: Sequence[Record], media: int) -> Counts:
-    """Counts of ``records`` by the benchmark's kinds: levels, question types, dimensions, or temporal modes."""
+    """Counts of ``records`` by the benchmark's kinds, such as levels or question types."""
     kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
     return Counts(
         rows=len(records),
@@ -85,7 +85,7 @@ def count(benchmark: Benchmark, records: Sequence[Record], media: int) -> Counts
 
 
 def differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
-    """One sentence per published count that the prepared rows do not match."""
+    """One sentence per published count that differs from the prepared rows."""
     found = {"rows": counts.rows, **counts.by_kind}
     if benchmark.apart is not None:
         apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
@@ -99,7 +99,7 @@ def differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
 
 
 def covered(benchmark: Benchmark, records: Sequence[Record], prepared: Sequence[Record]) -> tuple[Coverage, ...]:
-    """Prepared records against all, by source and task, where the benchmark tells them (`Benchmark.coverage`)."""
+    """Prepared and all records by source and task, if the benchmark has `Benchmark.coverage`."""
     if benchmark.coverage is None:
         return ()
     everything, there = (Counter(map(benchmark.coverage, some)) for some in (records, prepared))
@@ -110,14 +110,14 @@ def covered(benchmark: Benchmark, records: Sequence[Record], prepared: Sequence[
 
 
 def _number(counts: Mapping[str, int], name: str) -> str:
-    """A count; for a part of a whole that is counted too (``mcq_sod`` of ``mcq``), with its share."""
+    """A count; with its share if it is part of another count (``mcq_sod`` of ``mcq``)."""
     whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
     share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
     return f"{counts.get(name, 0):,}{share}"
 
 
 def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
-    """One line per source with the share of its records that are prepared, those with none included."""
+    """One line per source with the share of its records that are prepared, even if none is."""
     prepared: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for entry in coverage:

@@ -26,7 +26,7 @@ def is_mini() -> bool:
 
 
 def data_root() -> Path:
-    """Folder of prepared data: ``$MEDTASKS_DATA``, else ``data`` in the user's cache folder."""
+    """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache directory."""
     named = os.environ.get("MEDTASKS_DATA")
     return Path(named).expanduser() if named and named != "mini" else cache_root() / "data"
 
@@ -42,13 +42,13 @@ class Prepared:
         """All records, in the order of the source.
 
         Raises:
-            DataError: the file was changed by hand and no longer holds records.
+            DataError: the files were changed by hand since they were prepared.
         """
-        return _records(self.directory, self.manifest.benchmark, self.manifest.fingerprint)
+        return self._records
 
     def media(self) -> tuple[MediaEntry, ...]:
         """The media index, sorted by path."""
-        return _media(self.directory, self.manifest.fingerprint)
+        return self._media
 
     def video(self, name: str) -> VideoFacts:
         """What reading the frames of the video ``name`` needs.
@@ -56,11 +56,50 @@ class Prepared:
         Raises:
             DataError: the media index has no such video.
         """
-        return _video(self.directory, self.manifest.fingerprint, name)
+        facts = self._videos.get(name)
+        if facts is None:
+            path = self.directory / "media.jsonl"
+            raise DataError(f"{path}: has no video {name}; prepare the benchmark again.")
+        return facts
 
     def item_frames(self, item_id: str) -> tuple[int, ...]:
         """Time stamps of all video frames that the rounds of an item look at, increasing."""
-        return _item_frames(self.directory, self.manifest.benchmark, self.manifest.fingerprint).get(item_id, ())
+        return self._item_frames.get(item_id, ())
+
+    @functools.cached_property
+    def _records(self) -> tuple[Record, ...]:
+        """The fingerprint is checked first, because results will carry it."""
+        expected = self.manifest.fingerprint
+        try:
+            found = fingerprint(self.directory)
+        except OSError as error:
+            raise DataError(
+                f"{self.directory}: records or media index cannot be read; prepare the benchmark again."
+            ) from error
+        if found != expected:
+            raise DataError(
+                f"{self.directory}: records or media index were changed since they were prepared (fingerprint "
+                f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
+            )
+        return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)
+
+    @functools.cached_property
+    def _media(self) -> tuple[MediaEntry, ...]:
+        return _read_lines(self.directory / "media.jsonl", MediaEntry)
+
+    @functools.cached_property
+    def _videos(self) -> dict[str, VideoFacts]:
+        return {entry.path: entry.video for entry in self._media if entry.video is not None}
+
+    @functools.cached_property
+    def _item_frames(self) -> dict[str, tuple[int, ...]]:
+        frames: dict[str, set[int]] = {}
+        documents_of = get_benchmark(self.manifest.benchmark).documents
+        for record in self._records:
+            for document in documents_of(record):
+                if document.get("frames"):
+                    frames.setdefault(document["item_id"], set()).update(document["frames"])
+        return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
     def media_path(self, name: str) -> Path:
         """The file of the medium ``name``."""
@@ -72,7 +111,7 @@ class Prepared:
 
 
 def replaced_folder(directory: Path) -> Path:
-    """Where a prepared dataset stands for the moment in which its successor takes its place."""
+    """Where a prepared dataset is moved while a new one replaces it."""
     return directory.with_name(f".{directory.name}.old")
 
 
@@ -89,53 +128,13 @@ def open_directory(directory: Path) -> Prepared:
         raise DataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
 
 
-# Every document opens its dataset anew; the time of the manifest is part of the key, so data that are prepared
-# again are read again.
+# Every document opens its dataset; the manifest's time is part of the key, so that data are read again once they are
+# prepared again.
 @functools.lru_cache(maxsize=8)
 def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
     del manifest_mtime_ns
     text = (directory / "manifest.json").read_text(encoding="utf-8")
     return Prepared(directory, DataManifest.model_validate_json(text))
-
-
-@functools.lru_cache(maxsize=8)
-def _records(directory: Path, benchmark: str, expected: str) -> tuple[Record, ...]:
-    """All records; the fingerprint is checked first, because results will carry it."""
-    try:
-        found = fingerprint(directory)
-    except OSError as error:
-        raise DataError(f"{directory}: records or media index cannot be read; prepare the benchmark again.") from error
-    if found != expected:
-        raise DataError(
-            f"{directory}: records or media index were changed since they were prepared (fingerprint "
-            f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
-        )
-    return _read_lines(directory / "records.jsonl", get_benchmark(benchmark).record)
-
-
-@functools.lru_cache(maxsize=8)
-def _media(directory: Path, expected: str) -> tuple[MediaEntry, ...]:
-    del expected
-    return _read_lines(directory / "media.jsonl", MediaEntry)
-
-
-@functools.lru_cache(maxsize=512)
-def _video(directory: Path, expected: str, name: str) -> VideoFacts:
-    for entry in _media(directory, expected):
-        if entry.path == name and entry.video is not None:
-            return entry.video
-    raise DataError(f"{directory / 'media.jsonl'}: holds no video {name}; prepare the benchmark again.")
-
-
-@functools.lru_cache(maxsize=8)
-def _item_frames(directory: Path, benchmark: str, expected: str) -> dict[str, tuple[int, ...]]:
-    frames: dict[str, set[int]] = {}
-    documents_of = get_benchmark(benchmark).documents
-    for record in _records(directory, benchmark, expected):
-        for document in documents_of(record):
-            if document.get("frames"):
-                frames.setdefault(document["item_id"], set()).update(document["frames"])
-    return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
 
 def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:

@@ -1,7 +1,9 @@
-"""Rows of release files, each with its place: JSONL, JSON, and JSON values in a row."""
+"""Rows of files that other programs wrote, each with its place: JSONL, JSON, concatenated JSON objects, CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any
 
 from medtasks.data.records import Where
 from medtasks.errors import DataError
-from medtasks.files import read_lines
+from medtasks.files import read_lines, read_regular
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,11 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
             ) from error
         except json.JSONDecodeError as error:
             raise DataError(
-                f"{where}, column {error.colno}: not JSON ({error.msg}), expected one object per line; fix the line."
+                f"{where}, column {error.colno}: not valid JSON ({error.msg}), expected one object per line; "
+                "fix the line."
             ) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-            raise DataError(f"{where}: not JSON that can be read ({error}); fix the line.") from error
+            raise DataError(f"{where}: not readable JSON ({error}); fix the line.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the line.")
         yield SourceRow(where, row)
@@ -61,7 +64,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
-    """Rows of a JSON file that holds one list of objects; ``file`` names it in messages.
+    """Rows of a JSON file with one list of objects; ``file`` names it in messages.
 
     Raises:
         DataError: the content is not UTF-8, not valid JSON, not a list, or an entry is not an object.
@@ -70,11 +73,11 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
         rows = json.loads(_decoded(data, file))
     except json.JSONDecodeError as error:
         raise DataError(
-            f"{file}, line {error.lineno}, column {error.colno}: not JSON ({error.msg}), expected a list of objects; "
-            "fetch it again."
+            f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}), expected a list of "
+            "objects; fetch it again."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}: not JSON that can be read ({error}); fetch it again.") from error
+        raise DataError(f"{file}: not readable JSON ({error}); fetch it again.") from error
     if not isinstance(rows, list) or not rows:
         raise DataError(
             f"{file}: found {type(rows).__name__}, expected a list with at least one object; fetch it again."
@@ -87,9 +90,9 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
 
 
 def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
-    """Objects that stand one after the other, each over as many lines as it likes; ``file`` names them in messages.
+    """Concatenated JSON objects, each on one or more lines; ``file`` names them in messages.
 
-    MedStreamBench calls such files ``.jsonl``. A row's line is that of its opening brace.
+    Releases call such files ``.jsonl``, too. A row's line is that of its opening brace.
 
     Raises:
         DataError: the content is empty, not UTF-8, or something in it is not a JSON object.
@@ -106,17 +109,66 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
             row, end = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise DataError(
-                f"{file}, line {error.lineno}, column {error.colno}: not JSON ({error.msg}) in the object that begins "
-                f"in line {line}; fix it, or fetch the file again."
+                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "
+                f"begins in line {line}; fix it, or fetch the file again."
             ) from error
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not JSON that can be read ({error}); fix the object.") from error
+            raise DataError(f"{where}: not readable JSON ({error}); fix the object.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
         yield SourceRow(where, row)
         following = _after_blanks(text, end)
         line += text.count("\n", position, following)
         position = following
+
+
+def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[str, str]]]:
+    """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
+            row with another number of cells; the message names file, line and fix.
+    """
+    lines = _csv_cells(path, delimiter)
+    if not lines:
+        raise DataError(f"{path}: the file is empty, expected a header and one row each; write or fetch it again.")
+    where, header = lines[0]
+    names = [name.strip() for name in header]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one.")
+    rows = []
+    for where, cells in lines[1:]:
+        if len(cells) != len(names):
+            raise DataError(
+                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells that have "
+                "commas or line breaks."
+            )
+        rows.append((where, dict(zip(names, cells, strict=True))))
+    if not rows:
+        raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
+    return rows
+
+
+def _csv_cells(path: Path, delimiter: str) -> list[tuple[Where, list[str]]]:
+    """Rows that are not blank, each with the line in which it begins."""
+    try:
+        text = _decoded(read_regular(path), path.name)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
+    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, start = [], 1
+    try:
+        for cells in reader:
+            if cells:
+                rows.append((Where(path.name, start), cells))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
+    finally:
+        csv.field_size_limit(before)
+    return rows
 
 
 def _after_blanks(text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The prepared data of a benchmark, wherever they are."""
+"""Opens the prepared data of a benchmark."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from medtasks.registry import get_benchmark
 
 
 def open_prepared(benchmark: str) -> Prepared:
-    """The prepared data of ``benchmark``; with ``MEDTASKS_DATA=mini`` its miniature, made now where absent.
+    """The prepared data of ``benchmark``; with ``MEDTASKS_DATA=mini`` its miniature, made on first use.
 
     Raises:
         UsageError: there is no such benchmark.
-        NotPreparedError: there are none; the message holds the command that prepares them.
+        NotPreparedError: there are none; the message has the command that prepares them.
     """
     known = get_benchmark(benchmark)
     if is_mini():
@@ -21,7 +21,7 @@ def open_prepared(benchmark: str) -> Prepared:
     directory = data_root() / benchmark
     if not (directory / "manifest.json").is_file():
         replaced = replaced_folder(directory)
-        if (replaced / "manifest.json").is_file():  # a preparation was killed just as it took the place of this one
+        if (replaced / "manifest.json").is_file():  # a preparation was killed while it replaced this directory
             return open_directory(replaced)
         raise NotPreparedError(
             f"{benchmark} is not prepared in {data_root()}; run: {known.prepare} "

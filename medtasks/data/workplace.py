@@ -1,4 +1,4 @@
-"""The hidden folder in which data are prepared, until it takes the place of the finished one."""
+"""The hidden directory in which data are prepared, until it replaces the finished one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 import medtasks
 from medtasks.data.holding import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
-from medtasks.data.media import KnownMedia, KnownVideo, MediaEntry, index_media
+from medtasks.data.media import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, open_directory, replaced_folder
 from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
@@ -31,33 +31,22 @@ _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 T = TypeVar("T", bound=BaseModel)
 
 
-class FetchedPicture(BaseModel):
-    """A picture that was fetched and decoded: of which image, from where, its name among the media, its size."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    img_id: str
-    url: str
-    name: str
-    bytes: int
-
-
 class Workplace:
-    """A folder beside ``target``, as a context manager: nobody else prepares ``target`` meanwhile.
+    """A directory beside ``target``, as a context manager that locks ``target`` against other preparations.
 
-    What lies in it from an interrupted preparation is used again.
+    The files of an interrupted preparation are used again.
 
     Args:
-        target: where the finished data will stand.
+        target: directory of the finished data.
         references_only: whether they come without media.
 
     Raises:
-        UsageError: on entering, where ``target`` holds something else than prepared data, or data with media that data
-            without would replace; the folder cannot be made; or another process prepares ``target`` just now.
+        UsageError: on entering: ``target`` is not prepared data, or has media that data without media would replace;
+            the directory cannot be made; or another process prepares ``target``.
     """
 
     def __init__(self, target: Path, *, references_only: bool = False) -> None:
-        self.target = target.resolve()  # so that it has a name: it may be given as `.`
+        self.target = target.resolve()  # `.` has no name
         self.directory = partial_folder(self.target)
         self.references_only = references_only
         self._old = replaced_folder(self.target)
@@ -87,10 +76,10 @@ class Workplace:
         # it will be replaced as a whole, so it must be ours
         foreign = target.exists() and not (target / "manifest.json").is_file()
         if foreign and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target}: exists and holds no prepared data; name a new folder with --out.")
+            raise UsageError(f"{target}: exists and is not prepared data; give a new directory with --out.")
         if self.references_only and self._has_media():
             raise UsageError(
-                f"{target}: is prepared with its media, which serves scoring, too; name another folder with --out."
+                f"{target}: is prepared with its media, which is enough for scoring; give another directory with --out."
             )
         self.directory.mkdir(parents=True, exist_ok=True)
 
@@ -101,7 +90,7 @@ class Workplace:
             return False
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
-        """Store a picture that came inside the rows, as its original bytes; return its name.
+        """Store the original bytes of a picture that came with the rows; return its name.
 
         Raises:
             DataError: the id is not a file name, or came with another picture before.
@@ -119,22 +108,18 @@ class Workplace:
             path.write_bytes(data)
         return name
 
-    def fetched(self) -> list[FetchedPicture]:
-        """Pictures that were fetched before, by this command or one that was interrupted, and are still there."""
-        return [
-            one
-            for one in _read_progress(self.directory / FETCHED_LOG, FetchedPicture)
-            if is_file_name(one.name) and _size(self.directory / "media" / one.name) == one.bytes
-        ]
+    def logged(self, name: str, kind: type[T]) -> list[T]:
+        """What earlier, interrupted passes wrote to the progress log ``name``."""
+        log = self.directory / name
+        known: list[T] = []
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
+            with contextlib.suppress(ValidationError):  # the line that a crash cut off
+                known.append(kind.model_validate_json(line))
+        return known
 
     @contextmanager
-    def fetch_log(self) -> Iterator[Callable[[FetchedPicture], None]]:
-        """A function that writes down a fetched picture, so that it is not fetched again."""
-        with self._log(FETCHED_LOG) as write:
-            yield write
-
-    @contextmanager
-    def _log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
+    def log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
+        """A function that appends an entry to the progress log ``name``, for an interrupted pass to continue from."""
         with (self.directory / name).open("a", encoding="utf-8") as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
 
@@ -147,10 +132,10 @@ class Workplace:
     def index(
         self, root: Path, names: set[str], workers: int, progress: Callable[[int, int], None] | None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-        """Verify ``names`` below ``root``, going on from what an interrupted pass has verified."""
-        known = {media.entry.path: media for media in _read_progress(self.directory / IMAGES_LOG, KnownMedia)}
+        """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
+        known = {media.entry.path: media for media in self.logged(IMAGES_LOG, KnownMedia)}
         verified = 0
-        with self._log(IMAGES_LOG) as write:
+        with self.log(IMAGES_LOG) as write:
 
             def done(media: KnownMedia) -> None:
                 nonlocal verified
@@ -161,16 +146,6 @@ class Workplace:
                     progress(verified, len(names))
 
             return index_media(root, names, workers=workers, known=known, done=done)
-
-    def known_videos(self) -> dict[str, KnownVideo]:
-        """What an interrupted pass has found out about videos, by path."""
-        return {video.entry.path: video for video in _read_progress(self.directory / VIDEOS_LOG, KnownVideo)}
-
-    @contextmanager
-    def video_log(self) -> Iterator[Callable[[KnownVideo], None]]:
-        """A function that writes down a verified video, so that an interrupted pass goes on after it."""
-        with self._log(VIDEOS_LOG) as write:
-            yield write
 
     def complete(
         self,
@@ -186,9 +161,9 @@ class Workplace:
         details: dict[str, dict[str, int]] | None = None,
         everything: Sequence[Record] = (),
     ) -> Prepared:
-        """Write records, media index and manifest, and take the place of ``target``.
+        """Write records, media index and manifest, and replace ``target``.
 
-        ``everything`` are the source's records, those that were left out included.
+        ``everything`` are all records of the source, excluded ones, too.
         """
         known = get_benchmark(benchmark)
         _remove_others(self.directory / "media", {entry.path for entry in media})
@@ -225,29 +200,13 @@ class Workplace:
         return open_directory(self.target)
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
-
-
 def partial_folder(target: Path) -> Path:
-    """Where the data that shall become ``target`` are prepared."""
+    """Where the data for ``target`` are prepared."""
     return target.with_name(f".{target.name}.partial")
 
 
-def _read_progress(log: Path, kind: type[T]) -> list[T]:
-    known: list[T] = []
-    if log.is_file():
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValidationError):  # the line that the crash cut off
-                known.append(kind.model_validate_json(line))
-    return known
-
-
 def _remove_others(folder: Path, names: set[str]) -> None:
-    """What an abandoned preparation of another source left in the media folder is no part of this one."""
+    """Delete what an abandoned preparation of another source left in the media directory."""
     if folder.is_dir():
         for path in folder.rglob("*"):
             if path.is_file() and path.relative_to(folder).as_posix() not in names:
@@ -255,14 +214,14 @@ def _remove_others(folder: Path, names: set[str]) -> None:
 
 
 def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
-    # None is left out of the media index, so that it reads as before there were videos
+    # pictures have no `video` field, so that their index stays as it was before there were videos
     left_out = {"video"} if items and isinstance(items[0], MediaEntry) else set()
     dumped = (item.model_dump(mode="json") for item in items)
     kept = ({key: value for key, value in item.items() if value is not None or key not in left_out} for item in dumped)
     lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in kept)
     try:
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    except UnicodeEncodeError as error:  # ours are checked as they are read; another package's reader may not do that
+    except UnicodeEncodeError as error:  # our records are checked, another package's may not be
         raise DataError(
-            f"a text of the records holds {error.object[error.start]!r}, half a character; fix it in the source."
+            f"a text of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
         ) from error

@@ -1,6 +1,6 @@
 """The state that a proactive round reports: ``no_alert``, ``uncertain`` or ``alert: reason``.
 
-MedStreamBench (equation 5) allows these three replies. The rules, the same for every model:
+arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same for every model:
 
 1. Thinking blocks and markup are removed, and a JSON object with a state becomes lines (``state: …``, ``reason: …``).
    If nothing is left the status is ``empty``.

@@ -1,6 +1,6 @@
 """Answers of a task that lets the model abstain with the word ``unanswerable``.
 
-MedStreamBench ends its questions with "respond exactly: unanswerable" if the evidence is missing. A longer reply is
+Questions may end with "respond exactly: unanswerable" if the evidence is missing. A longer reply is
 still an abstention if that is its answer. The rules:
 
 1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer, or ``empty``.

@@ -1,6 +1,6 @@
 r"""Option letters from free text: rule-based, deterministic, the same for every model.
 
-MI-CXR (section 4.1, appendix E.5) counts a response only if exactly one option is selectable. The rules:
+arXiv 2605.15574 (section 4.1, appendix E.5) counts a response only if exactly one option is selectable. The rules:
 
 1. Thinking and markup are removed and the text is normalised (NFKC: full-width letters become plain ones; a letter in
    bold counts as one in brackets; keys of JSON become labels; text after the end of the turn is not read). If nothing

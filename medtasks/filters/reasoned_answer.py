@@ -1,13 +1,13 @@
 r"""Open answers after a reasoning part: the whole reply is scored, and its final answer is located.
 
-Med-CMR asks for a reasoning part and then one line ``Final answer: …``; its judge scores the reasoning, too. The rules:
+Prompts may ask for a reasoning part and then one line ``Final answer: …`` (arXiv 2512.00818). The rules:
 
 1. Thinking blocks are removed. What is left, stripped, is the reply; ``empty`` if nothing is left.
 2. A label is the words *final answer* (any case, in emphasis, quotes, HTML or as a JSON key) before a colon or an
    equals sign, at the start of a line before a dash, or alone on a line; or a tag ``<final_answer>``; or a LaTeX
    box. Only without any of these does ``final answer is`` count, because prose uses it, too; and only without that
-   does plain ``Answer:`` count at the start of a line or sentence, as a heading, a JSON key or a tag, as in Med-CMR's
-   own layout (``Reasoning: …``, ``Answer: …``).
+   does plain ``Answer:`` count at the start of a line or sentence, as a heading, a JSON key or a tag, as in the
+   layout (``Reasoning: …``, ``Answer: …``).
 3. The last label with something after it decides. The answer runs from there to the end of the reply, over lines if
    need be; a box and a tag end it where they close, and a line ``Reasoning: …`` ends what a plain ``Answer:`` begins.
    Markup around it is removed, the inside stays as written.

@@ -1,6 +1,6 @@
 """Several judges on one response: the scores on which they decide, and which aspects stay open, and why.
 
-The Kvasir-VQA-x1 paper (section 4.2.5) asks for an ensemble of different judges. An aspect without a decision is open,
+arXiv 2506.09958 (section 4.2.5) asks for an ensemble of different judges. An aspect without a decision is open,
 never guessed: `bounds` gives the range that it leaves.
 """
 

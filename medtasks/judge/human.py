@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.csv_table import read_csv_rows
 from medtasks.data.records import Where
+from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
 from medtasks.judge.rubric import aspects_of
 from medtasks.judge.scales import Aspect, Rubric

@@ -10,19 +10,17 @@ from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.exact_match import ExactMatch
-from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric, OverallTable4
+from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric
 from medtasks.metrics.judged import JudgedMean
 from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.registry import ACCURACY_DIMENSION_MEAN, LEXICAL, OVERALL_TABLE4
+from medtasks.metrics.registry import LEXICAL
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.streaming import Stream, StreamRound
 
 __all__ = [
-    "ACCURACY_DIMENSION_MEAN",
     "ITEM_METRICS",
     "LEXICAL",
-    "OVERALL_TABLE4",
     "Accuracy",
     "Bleu",
     "Chrf",
@@ -34,7 +32,6 @@ __all__ = [
     "Meteor",
     "Metric",
     "MetricUnavailableError",
-    "OverallTable4",
     "Rouge",
     "Stream",
     "StreamRound",

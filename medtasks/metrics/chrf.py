@@ -21,7 +21,7 @@ class Chrf(BatchMetric):
     ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
     are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
 
-    The column "CHRF++" of Kvasir-VQA-x1's table 6 was made with word order 0, hence compares with ``chrf``.
+    The column "CHRF++" of arXiv 2506.09958, table 6, was made with word order 0, hence compares with ``chrf``.
 
     Args:
         name: ``chrf`` or ``chrf++``.

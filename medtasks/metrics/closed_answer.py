@@ -1,4 +1,4 @@
-"""Closed questions of MedStreamBench: normalised exact match against the answer's text or its letter.
+"""Closed questions: normalised exact match against the answer's text or its letter.
 
 The card's scoring: case, punctuation and articles do not count, an option's letter is as good as its text, several
 answers are a set. What is not exactly an answer is no match (a judge may look at mismatches, counted apart). The rules:

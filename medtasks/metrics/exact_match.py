@@ -9,7 +9,7 @@ from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, si
 class ExactMatch(BatchMetric, MeanMetric):
     """Share of predictions equal to their reference, lower-cased and stripped (0..1).
 
-    Kvasir-VQA-x1, table 6. Inner spacing and punctuation count; two empty strings are equal.
+    arXiv 2506.09958, table 6. Inner spacing and punctuation count; two empty strings are equal.
 
     >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
     [1.0, 1.0]

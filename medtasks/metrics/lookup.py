@@ -1,4 +1,4 @@
-"""A metric by its name: ours, one that a rubric gives, or another package's."""
+"""A metric by its name: shared by all benchmarks, a rubric's score, or one that a package brings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import functools
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Metric
 from medtasks.metrics.judged import JudgedMean
-from medtasks.metrics.registry import METRICS, rubrics
-from medtasks.registry import all_metrics, metric_left_out
+from medtasks.metrics.registry import METRICS, known_without_packages, rubrics
+from medtasks.packages import OURS
+from medtasks.registry import all_metrics, metric_left_out, metric_owner
 
 
 def get_metric(name: str) -> Metric:
@@ -27,6 +28,11 @@ def get_metric(name: str) -> Metric:
     if why is not None:
         raise UsageError(f"metric {name!r} is unknown: {why}")
     raise UsageError(f"metric {name!r} is unknown; choose from {', '.join({**METRICS, **_judged(), **others})}")
+
+
+def is_ours(name: str) -> bool:
+    """Whether medtasks itself brings the metric, or the rubric that gives the score."""
+    return (known_without_packages().get(name) or metric_owner(name)) == OURS
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Our metrics by name, and the names that no other metric may have."""
+"""The metrics that benchmarks share, by name, and the names that no other metric may have."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
-from medtasks.metrics.cider import Cider
 from medtasks.metrics.exact_match import ExactMatch
-from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, OverallTable4
+from medtasks.metrics.item_metrics import ITEM_METRICS
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
@@ -22,12 +21,6 @@ if TYPE_CHECKING:
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in the order in which tables show them."""
 
-ACCURACY_DIMENSION_MEAN = DimensionMean("accuracy_dimension_mean", ("sod", "fdd", "su", "tp", "cr", "ltg", "msi"))
-"""Med-CMR's unweighted mean of its seven dimensions' accuracies, beside the pooled accuracy."""
-
-OVERALL_TABLE4 = OverallTable4()
-"""MedStreamBench's overall as its table 4 combines it."""
-
 _ALL: tuple[Metric, ...] = (
     Rouge("rouge1"),
     Rouge("rouge2"),
@@ -38,11 +31,8 @@ _ALL: tuple[Metric, ...] = (
     Bleu(),
     ExactMatch(),
     Accuracy(),
-    Cider(),
     *LEARNED.values(),
     *ITEM_METRICS,
-    ACCURACY_DIMENSION_MEAN,
-    OVERALL_TABLE4,
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Our metrics by name; one instance each, since metrics hold no state."""
@@ -55,11 +45,6 @@ def known_without_packages() -> dict[str, str]:
     owners = rubric_owners()
     judged = {name: owners[rubric.name] for rubric in rubrics() for name in rubric.metrics}
     return {**judged, **dict.fromkeys(METRICS, OURS)}
-
-
-def is_ours(name: str) -> bool:
-    """Whether medtasks itself brings the metric, or the rubric that gives the score."""
-    return known_without_packages().get(name) == OURS
 
 
 def rubrics() -> tuple[Rubric, ...]:

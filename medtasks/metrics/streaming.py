@@ -1,6 +1,6 @@
 """Time-aware scores of one streaming item: content, responsiveness, stability, and how it went wrong.
 
-MedStreamBench, section 5.5. The paper fixes the weights, what a positive response is and what scores 1 or 0; it
+Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is and what scores 1 or 0; it
 gives no law for early and late responses in between, no default tolerance, and says nothing of items that never
 become answerable. Those three are our reading, named in `TIMING`.
 """

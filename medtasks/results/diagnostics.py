@@ -22,7 +22,7 @@ class Diagnostics(BaseModel):
     ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum of
     |share of a letter chosen - share of it right| over the options (0: as often as right, 1: disjoint).
     ``false_abstention`` is the share of questions with another right option in which the null option was chosen,
-    ``false_commitment`` that of questions whose null option is right in which another was (MI-CXR, section 4.4).
+    ``false_commitment`` that of questions whose null option is right in which another was (arXiv 2605.15574).
     """
 
     model_config = ConfigDict(frozen=True)

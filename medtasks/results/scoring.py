@@ -31,7 +31,7 @@ SEED = 0
 
 
 class Repeats(BaseModel):
-    """One metric over several runs of the same questions (MI-CXR, appendix C.1): each run's score, and their spread.
+    """One metric over several runs of the same questions (arXiv 2605.15574): each run's score, and their spread.
 
     ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
     """
@@ -87,7 +87,7 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
 
 
 class Letters(BaseModel):
-    """Positional bias: how often each letter was right and how often it was chosen (MI-CXR section 3.2).
+    """Positional bias: how often each letter was right and how often it was chosen (arXiv 2605.15574, section 3.2).
 
     The counts about the null option are None where there is none.
     """

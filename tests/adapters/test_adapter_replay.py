@@ -109,7 +109,7 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b'{"sample_id": "s0", "response": "x"}\n{"sample_id": "s1", ', "p.jsonl, line 2, column 21: not JSON"),
+        (b'{"sample_id": "s0", "response": "x"}\n{"sample_id": "s1", ', "p.jsonl, line 2, column 21: not valid JSON"),
         (b'["s0", "x"]', "line 1: found list, expected a JSON object"),
         (b'{"sample_id": "s0"}', "line 1: field `response` is missing"),
         (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a text"),
@@ -117,7 +117,7 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
         (b'{"sample_id": "s0", "response": "\\ud800"}', "'utf-8' codec"),
         (b'{"sample_id": "s0", "response": "x", "task": 1}', "line 1: field `task` is 1, expected a text"),
         (b'{"sample_id": "s0", "response": "\xff"}', "which is not UTF-8"),
-        (b"[" * 100_000, "line 1: not JSON that can be read"),
+        (b"[" * 100_000, "line 1: not readable JSON"),
         (b"\n\n", "the file is empty"),
         (
             b'{"sample_id": "s0", "response": "x"}\n\n{"sample_id": "s0", "response": "y"}',

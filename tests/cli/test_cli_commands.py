@@ -159,8 +159,8 @@ def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
     [
         (("show", "nope"), "task 'nope' is unknown"),
         (("show", "mi_cxr_icr", "--doc", "99"), "has 6 documents"),
-        (("prepare", "kvasir_vqa_x1", "--source", "nowhere"), "found neither file nor folder"),
-        (("prepare", "mi_cxr", "--rows", "x.jsonl", "--images", "nowhere"), "no such folder"),
+        (("prepare", "kvasir_vqa_x1", "--source", "nowhere"), "no such file or directory"),
+        (("prepare", "mi_cxr", "--rows", "x.jsonl", "--images", "nowhere"), "not a directory"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_exit_code_2(python: Any, arguments: tuple[str, ...], said: str) -> None:

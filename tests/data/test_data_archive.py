@@ -91,7 +91,7 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_member_is_named(tmp_path: Path) -> None:
     path = archive_of(tmp_path / "a.zip", {"x": b"1"})
-    with open_archive(path) as archive, pytest.raises(DataError, match=r"holds no dataset/rows\.json"):
+    with open_archive(path) as archive, pytest.raises(DataError, match=r"has no dataset/rows\.json"):
         read_member(archive, "dataset/rows.json")
 
 

@@ -60,7 +60,9 @@ def test_a_file_that_was_cut_off_gives_its_whole_rows_and_then_says_where_it_bro
     items = read_json_stream(text[:cut].encode(), "x.jsonl")
 
     assert [next(items).row, next(items).row] == ROWS[:2]
-    with pytest.raises(DataError, match=r"x\.jsonl, line \d+, column \d+: not JSON .* in the object that begins in"):
+    with pytest.raises(
+        DataError, match=r"x\.jsonl, line \d+, column \d+: not valid JSON .* in the object that begins in"
+    ):
         next(items)
 
 
@@ -86,9 +88,9 @@ def test_any_cut_is_one_clear_error_after_the_whole_rows(cut: int) -> None:
         (b"{}\n[1]", r"x\.jsonl, line 2: found list, expected a JSON object"),
         (b'{}\n"text"', r"x\.jsonl, line 2: found str"),
         (b'{"a": "\xff"}', r"x\.jsonl, line 1: byte 0xff is not UTF-8"),
-        (b'{"a": 1}\n{"b": }', r"x\.jsonl, line 2, column 7: not JSON"),
+        (b'{"a": 1}\n{"b": }', r"x\.jsonl, line 2, column 7: not valid JSON"),
         (b"[" * 100_000, r"x\.jsonl"),
-        (b'{"a": ' + b"9" * 6000 + b"}", r"x\.jsonl, line 1: not JSON that can be read"),
+        (b'{"a": ' + b"9" * 6000 + b"}", r"x\.jsonl, line 1: not readable JSON"),
     ],
 )
 def test_what_is_no_stream_of_objects_is_refused(data: bytes, said: str) -> None:
@@ -103,11 +105,11 @@ def test_a_byte_order_mark_is_no_part_of_the_first_row() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", r"rows\.json, line 1, column 1: not JSON"),
+        (b"", r"rows\.json, line 1, column 1: not valid JSON"),
         (b"{}", r"rows\.json: found dict, expected a list"),
         (b"[]", r"rows\.json: found list, expected a list with at least one object"),
         (b"[{}, 3]", r"rows\.json, row 2: found int"),
-        (b"[" * 100_000, r"rows\.json: not JSON that can be read"),
+        (b"[" * 100_000, r"rows\.json: not readable JSON"),
         (b'["\xfe"]', r"rows\.json, line 1: byte 0xfe is not UTF-8"),
     ],
 )

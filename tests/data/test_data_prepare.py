@@ -96,7 +96,7 @@ def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatc
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
     "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 13 is 0xe9, which is not UTF-8"),
-    "no JSON": (json.dumps(ROWS[0]).encode() + b"\n{oops}\n", "line 2, column 2: not JSON"),
+    "no JSON": (json.dumps(ROWS[0]).encode() + b"\n{oops}\n", "line 2, column 2: not valid JSON"),
     "a list": (b"[1]\n", "found list, expected a JSON object"),
 }
 
@@ -198,5 +198,5 @@ def test_parquet_with_embedded_pictures(tmp_path: Path) -> None:
 
 
 def test_without_the_hub_one_sentence_says_how_to_go_on(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="copy the dataset here and name it with --source"):
+    with pytest.raises(DataError, match="copy the dataset here and give it with --source"):
         prepare_kvasir("hub", tmp_path / "out")

@@ -120,7 +120,7 @@ def test_paths_in_the_rows_are_relative_to_them(tmp_path: Path) -> None:
 
 def test_rows_without_pictures_name_the_option(tmp_path: Path) -> None:
     source = released(tmp_path / "x1", lambda _: None, as_feature)
-    with pytest.raises(UsageError, match=r"its rows hold no pictures, .* name the folder .* with --images DIR"):
+    with pytest.raises(UsageError, match=r"its rows have no pictures, .* give the directory .* with --images DIR"):
         prepare_kvasir(source, tmp_path / "out")
 
 
@@ -130,7 +130,7 @@ def test_a_pattern_finds_its_files_and_the_pictures_beside_them(tmp_path: Path) 
     (tmp_path / "x1" / "test.jsonl").unlink()
     prepared = prepare_kvasir(str(tmp_path / "x1" / "data" / "test-*.parquet"), tmp_path / "out")
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 3)
-    with pytest.raises(UsageError, match="found neither file nor folder"):
+    with pytest.raises(UsageError, match="no such file or directory"):
         prepare_kvasir(str(tmp_path / "x1" / "data" / "train-*.parquet"), tmp_path / "other")
 
 
@@ -237,5 +237,5 @@ def test_references_alone_need_no_picture_and_serve_scoring_only(
     prepared = prepare_kvasir(source, references_only=True)
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 0)
     assert len(task_documents("kvasir_vqa_x1_level1", media=False)) == 4
-    with pytest.raises(NotPreparedError, match="its references alone, which serves scoring but no model"):
+    with pytest.raises(NotPreparedError, match="is prepared without media, which is enough for scoring"):
         task_documents("kvasir_vqa_x1_level1")

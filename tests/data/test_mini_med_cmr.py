@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.benchmarks.med_cmr.mini import med_cmr_rows, write_med_cmr_archive, write_med_cmr_source
-from medtasks.benchmarks.med_cmr.mini.modalities import draw_picture, mark_box
+from medtasks.benchmarks.med_cmr.mini import write_med_cmr_archive, write_med_cmr_source
+from medtasks.benchmarks.med_cmr.mini.drawing import Mark, Picture, draw_picture
 from medtasks.benchmarks.med_cmr.mini.pictures import PICTURES
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
@@ -57,12 +57,11 @@ def test_no_letter_is_right_more_often_than_another(records: list[MedCmrRecord])
 
 def test_the_oddities_of_the_card_are_there(records: list[MedCmrRecord]) -> None:
     details = open_prepared("med_cmr").manifest.details
-    mcq, _ = med_cmr_rows()
 
     assert details["oddities"]["rows whose options carry their own letter"] == 2
     assert details["oddities"]["rows that share their index with an earlier one"] == 1
     assert details["subtype"]["(none)"] == 2
-    assert {type(row["index"]) for row in mcq} == {int, str}
+    assert {record.index.isdecimal() for record in records} == {True, False}
     assert any(record.task == "Small object detection" for record in records)
     assert any("“" in text or "(" in text for record in records for text in record.choices.values())
     assert all(not text.startswith(("A)", "A.", "B)")) for record in records for text in record.choices.values())
@@ -76,30 +75,31 @@ def test_the_right_option_stands_at_the_gold_letter(records: list[MedCmrRecord])
 
 
 MARKS = [
-    (name, mark.name, number)
+    (name, number, mark)
     for name, one in PICTURES.items()
     for number, panel in enumerate(one.panels)
     for mark in panel.marks
 ]
 
 
-@pytest.mark.parametrize(("name", "mark", "panel"), MARKS)
-def test_every_mark_is_drawn_in_its_box_and_nowhere_else(name: str, mark: str, panel: int) -> None:
+@pytest.mark.parametrize(("name", "panel", "mark"), MARKS)
+def test_every_mark_is_drawn_in_its_box_and_nowhere_else(name: str, panel: int, mark: Mark) -> None:
     picture = PICTURES[name]
-    whole = np.asarray(draw_picture(picture).convert("RGB")).astype(int)
-    without = np.asarray(draw_picture(picture, without=mark).convert("RGB")).astype(int)
+    whole, without = (np.asarray(draw_picture(picture, hidden)).astype(int) for hidden in ("", mark.name))
     changed = np.abs(whole - without).sum(axis=2) > 0
-    boxes = [
-        mark_box(picture, mark, number)
-        for number, one in enumerate(picture.panels)
-        if mark in {m.name for m in one.marks}
-    ]
-    left, top, right, bottom = mark_box(picture, mark, panel)
-
+    left, top, right, bottom = picture.box(mark, panel)
     assert changed[top:bottom, left:right].any()
-    for left, top, right, bottom in boxes:
-        changed[max(0, top - 1) : bottom + 1, max(0, left - 1) : right + 1] = False
+    for number, one in enumerate(picture.panels):
+        for other in one.marks:
+            if other.name == mark.name:
+                left, top, right, bottom = picture.box(other, number)
+                changed[max(0, top - 1) : bottom + 2, max(0, left - 1) : right + 2] = False
     assert not changed.any()
+
+
+def box_of(picture: Picture, name: str, panel: int = 0) -> tuple[int, int, int, int]:
+    (mark,) = (mark for mark in picture.panels[panel].marks if mark.name == name)
+    return picture.box(mark, panel)
 
 
 PLACES = [
@@ -111,7 +111,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("name", "mark", "place"), PLACES)
 def test_a_target_lies_where_the_answer_says(name: str, mark: str, place: str) -> None:
-    left, top, right, bottom = mark_box(PICTURES[name], mark)
+    left, top, right, bottom = box_of(PICTURES[name], mark)
     middle = PICTURES[name].side / 2
     assert (
         place
@@ -121,7 +121,7 @@ def test_a_target_lies_where_the_answer_says(name: str, mark: str, place: str) -
 
 def test_temporal_strips_change_the_way_the_answers_say() -> None:
     def widths(name: str, mark: str) -> list[int]:
-        return [mark_box(PICTURES[name], mark, day)[2] - mark_box(PICTURES[name], mark, day)[0] for day in range(3)]
+        return [box_of(PICTURES[name], mark, day)[2] - box_of(PICTURES[name], mark, day)[0] for day in range(3)]
 
     assert widths("mini_strip_cxr", "opacity") == sorted(widths("mini_strip_cxr", "opacity"), reverse=True)
     assert widths("mini_strip_derm", "patch") == sorted(widths("mini_strip_derm", "patch"))

@@ -14,20 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from medtasks.benchmarks.medstreambench.mini import (
-    CORRUPT,
-    DEGENERATE,
-    MISSING,
-    medstream_records,
-    write_medstream_source,
-)
+from medtasks.benchmarks.medstreambench.mini import RECORDS, write_medstream_source
 from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.media import VideoReader, load_image, read_index
 from medtasks.data.mini.clips import draw_time_code, encode_clip, read_time_code
-from medtasks.data.records import Where
+from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import open_prepared
 from medtasks.errors import UsageError
+
+DEGENERATE = ("mini_bypass_summary_None", "mini_bypass_workflow_None")
+"""Ids of records without a question, whose answer is a placeholder."""
+MISSING, CORRUPT = "mini_endovis10_tool", "mini_web_WL09"
+"""Ids of the records whose video is not on disk, or is cut off."""
+
+
+def release_rows() -> list[SourceRow]:
+    return [row for path in sorted(RECORDS.iterdir()) for row in read_json_stream(path.read_bytes(), path.name)]
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +65,7 @@ def test_record_files_are_concatenated_objects_with_an_order_of_keys_each(source
 
 
 def test_every_object_parses() -> None:
-    rows = [row for rows in medstream_records().values() for row in rows]
-    parsed = [parse_medstream_row(row, Where("x", number)) for number, row in enumerate(rows)]
+    parsed = [parse_medstream_row(item.row, item.where) for item in release_rows()]
     modes = Counter(record.subtask for record in parsed)
 
     assert modes == {"retrospective": 15, "present": 5, "future": 3, "future_streaming": 3, "proactive": 4}
@@ -75,7 +77,7 @@ def test_every_object_parses() -> None:
 
 
 def test_the_oddities_of_the_card_are_there(records: list[MedStreamRecord]) -> None:
-    rows = [row for rows in medstream_records().values() for row in rows]
+    rows = [item.row for item in release_rows()]
     keys = {key for row in rows for key in row} | {
         key for row in rows for turn in row.get("rounds", row.get("stream_rounds", [])) for key in turn
     }
@@ -94,7 +96,7 @@ def test_the_oddities_of_the_card_are_there(records: list[MedStreamRecord]) -> N
 
 def test_what_cannot_be_shown_is_excluded(records: list[MedStreamRecord]) -> None:
     manifest = open_prepared("medstreambench").manifest
-    assert set(manifest.excluded_samples) == {*DEGENERATE, *MISSING, *CORRUPT}
+    assert set(manifest.excluded_samples) == {*DEGENERATE, MISSING, CORRUPT}
     assert manifest.excluded == {"degenerate": 2, "missing_media": 1, "unreadable_media": 1}
     assert len(records) == 26
 

@@ -155,7 +155,7 @@ def test_images_that_the_archive_lacks_are_listed(tmp_path: Path, folder: Path) 
     ("source", "error", "said"),
     [
         ("nowhere.zip", UsageError, "cannot be read"),
-        ("empty", UsageError, "give hub, dataset.zip, or the folder"),
+        ("empty", UsageError, "give hub, dataset.zip, or the directory"),
     ],
 )
 def test_what_is_no_source_is_refused(tmp_path: Path, source: str, error: type[Exception], said: str) -> None:

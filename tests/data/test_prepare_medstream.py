@@ -218,11 +218,11 @@ def test_multi_select_is_said_of_a_task_as_a_whole(tmp_path: Path, media: Path) 
 
 def test_what_is_not_there_is_wrong_usage(tmp_path: Path, media: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"--media .*: no such folder"):
+    with pytest.raises(UsageError, match=r"--media .*: not a directory"):
         prepare_medstream(str(tmp_path), tmp_path / "none", tmp_path / "out")
-    with pytest.raises(UsageError, match=r"holds no \.jsonl file"):
+    with pytest.raises(UsageError, match=r"has no \.jsonl file"):
         prepare_medstream(str(tmp_path / "empty"), media, tmp_path / "out")
-    with pytest.raises(UsageError, match="no such folder; give hub"):
+    with pytest.raises(UsageError, match="not a directory; give hub"):
         prepare_medstream(str(tmp_path / "none"), media, tmp_path / "out")
 
 

@@ -14,8 +14,8 @@ from test_harness_failures import Backend, evaluate, target
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents, task_rows
 from medtasks.benchmarks.mi_cxr import with_demonstrations
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics.cider import CiderCorpus
 from medtasks.spec import leaf_tasks
 from medtasks.stats import student_interval
 

@@ -81,7 +81,7 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
         ("sample,polyp_count\ns1,1\n", "line 1: the header has 'sample', 'polyp_count', expected `sample_id`"),
         ("sample_id;aspect;score\ns1;a;1\n", "separated by commas"),
         ("sample_id\ns1\n", "a column per aspect"),
-        ("sample_id,a,a\ns1,1,1\n", "line 1: column 'a' stands in the header twice"),
+        ("sample_id,a,a\ns1,1,1\n", "line 1: column 'a' is duplicated in the header"),
         ("sample_id,a,\ns1,1,\n", "line 1: a column has no name"),
         (LONG + "s1,polyp_count\n", "line 2: found 2 cells, expected 3"),
         (LONG + ",polyp_count,1\n", "line 2: column `sample_id` is empty"),

@@ -11,10 +11,9 @@ from medtasks.leaderboard.reference import load_reference, reference_benchmarks
 
 from medtasks import api, registry
 from medtasks.benchmarks import all_cards as boards
-from medtasks.benchmarks.all_cards import all_cards
+from medtasks.benchmarks.all_cards import all_cards, default_card
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import card_columns, check_card, metrics_of
-from medtasks.benchmarks.default_card import default_card
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
@@ -131,7 +130,7 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     try:
         assert all_cards()["mi_cxr"] is MI_CXR
         said = capsys.readouterr().err
-        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its own" in said
+        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its package" in said
         assert len(said.splitlines()) == 1
     finally:
         registry._loaded.cache_clear()

@@ -7,8 +7,7 @@ from decimal import Decimal
 import pytest
 from medtasks.leaderboard.reference import ReferenceRow, load_reference
 from reference_figures import Cell, half_unit, printed, read
-
-from medtasks.metrics.item_metrics import table4_overall
+from table4 import table4_overall
 
 STREAM_ROWS = load_reference("medstreambench").rows
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}

@@ -302,7 +302,7 @@ def test_csv_takes_very_long_responses(tmp_path: Path) -> None:
         ("", "p.csv: the file is empty"),
         ("sample_id,response\n", "a header alone"),
         ("sample_id;response\ns;x\n", "`response` is missing, expected it beside 'sample_id;response'"),
-        ("response,response\n", "line 1: column 'response' stands in the header twice"),
+        ("response,response\n", "line 1: column 'response' is duplicated in the header"),
         ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
         ('sample_id,response\ns,"x\ny', "line 2: not CSV"),
         (b"sample_id,response\ns,\xff\n", "line 2: byte 0xff is not UTF-8"),

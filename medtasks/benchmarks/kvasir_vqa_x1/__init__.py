@@ -1,7 +1,7 @@
 """Kvasir-VQA-x1: GI endoscopy VQA at complexity levels 1 to 3, scored by text overlap and a judge.
 
-Its transformed track asks the same questions about slightly perturbed pictures. Task files name what this module holds,
-and a name counts in their hash: names stay.
+Its transformed track asks the same questions about slightly perturbed pictures. Task files refer to names of this
+module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations

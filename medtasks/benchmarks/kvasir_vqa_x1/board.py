@@ -32,9 +32,9 @@ def _class_tables() -> tuple[CardTable, ...]:
     tasks = {_KVASIR: "all levels", **_LEVELS}
     return tuple(
         CardTable(
-            name=f"classes-{name}{label.removeprefix('all levels').replace('level ', '-level-')}",
-            title=f"{title} by question class, {label}",
-            columns=(*groups(task, metric, "question_class"), Column(task, metric, "All classes")),
+            f"classes-{name}{label.removeprefix('all levels').replace('level ', '-level-')}",
+            f"{title} by question class, {label}",
+            (*groups(task, metric, "question_class"), Column(task, metric, "All classes")),
             note=_ASPECTS if metric == "judged_accuracy" else "A question of several classes counts whole for each.",
         )
         for metric, (name, title) in _BY_CLASS.items()
@@ -48,27 +48,22 @@ def _class_plots() -> tuple[Plot, ...]:
         classes = groups(_KVASIR, metric, "question_class")
         made += [
             Plot(
-                name=f"class-ranks-{name}",
-                title=f"Ranks by question class: {title}",
-                kind="heatmap",
-                columns=classes,
+                f"class-ranks-{name}",
+                f"Ranks by question class: {title}",
+                "heatmap",
+                classes,
                 ranks=True,
                 note="(rank - 1) / (models - 1): 0 is the best model, ties share their mean rank (paper, Figure 1).",
             ),
-            Plot(name=f"class-radar-{name}", title=f"{title} by question class", kind="radar", columns=classes),
-            Plot(
-                name=f"levels-{name}",
-                title=f"{title} by complexity level",
-                kind="bars",
-                columns=tasks(_LEVELS, metric),
-            ),
+            Plot(f"class-radar-{name}", f"{title} by question class", "radar", classes),
+            Plot(f"levels-{name}", f"{title} by complexity level", "bars", tasks(_LEVELS, metric)),
         ]
         made += [
             Plot(
-                name=f"class-{name}-{label.replace(' ', '-')}",
-                title=f"{title} by question class, {label}",
-                kind="heatmap",
-                columns=groups(task, metric, "question_class"),
+                f"class-{name}-{label.replace(' ', '-')}",
+                f"{title} by question class, {label}",
+                "heatmap",
+                groups(task, metric, "question_class"),
             )
             for task, label in _LEVELS.items()
         ]
@@ -80,15 +75,15 @@ KVASIR_VQA_X1 = Card(
     headline=(*scores(_KVASIR, _JUDGED), *scores(_KVASIR, _RANKED_TEXT)),
     tables=(
         CardTable(
-            name="text",
-            title="Text metrics",
-            columns=scores(_KVASIR, _TEXT),
+            "text",
+            "Text metrics",
+            scores(_KVASIR, _TEXT),
             note="The column CHRF++ of the paper's Table 6 is chrF with word order 0: it belongs beside chrF here.",
         ),
         CardTable(
-            name="levels",
-            title="By complexity level",
-            columns=tuple(
+            "levels",
+            "By complexity level",
+            tuple(
                 Column(task, metric, f"{label}, {level}")
                 for metric, label in ({**_JUDGED, "rougeL": "ROUGE-L", "meteor": "METEOR", "bleu": "BLEU"}).items()
                 for task, level in _LEVELS.items()
@@ -96,28 +91,28 @@ KVASIR_VQA_X1 = Card(
         ),
         *_class_tables(),
         CardTable(
-            name="transformed",
-            title="Original and transformed images",
-            columns=(
+            "transformed",
+            "Original and transformed images",
+            (
                 *scores(_KVASIR, {**_JUDGED, **_TEXT}, ", original"),
                 *scores(_TRANSFORMED, {**_JUDGED, **_TEXT}, ", transformed"),
             ),
             note="The same questions over slightly cropped, turned, shifted and re-lit images.",
         ),
         CardTable(
-            name="medico2025",
-            title="Medico 2025 public subset",
-            columns=scores(f"{_KVASIR}_medico2025", _SHARES),
+            "medico2025",
+            "Medico 2025 public subset",
+            scores(f"{_KVASIR}_medico2025", _SHARES),
             note="1,500 rows of the test split, as the MediaEval challenge draws them.",
         ),
     ),
     plots=(
         *_class_plots(),
         Plot(
-            name="transformed",
-            title="Original against transformed images",
-            kind="paired",
-            columns=scores(_KVASIR, {"judged_accuracy": "Judged accuracy", **_SHARES}),
+            "transformed",
+            "Original against transformed images",
+            "paired",
+            scores(_KVASIR, {"judged_accuracy": "Judged accuracy", **_SHARES}),
             against=scores(_TRANSFORMED, {"judged_accuracy": "Judged accuracy", **_SHARES}),
             note="Each metric on original images beside the same on transformed ones.",
         ),

@@ -41,11 +41,9 @@ def run(
         int, typer.Option("--variants", help="Perturbed pictures of each image; the first is evaluated.", min=1, max=10)
     ] = 1,
 ) -> Iterator[Prepared]:
-    """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (of prepared data, without --source)."""
+    """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (without --source: of prepared data)."""
     if source is None and not transformed:
-        raise UsageError(
-            "--source is missing; give hub, a folder or a file (or --transformed for data that are there)."
-        )
+        raise UsageError("--source is missing; give hub, a directory or a file (or --transformed for prepared data).")
     if source is not None:
         with bars("verifying pictures") as bar:
             prepared = prepare_kvasir(

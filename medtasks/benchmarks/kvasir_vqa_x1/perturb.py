@@ -115,7 +115,7 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
     Raises:
         UsageError: the crop is empty or exceeds the image, or its pixels have more than 8 bits a channel.
     """
-    if image.mode[0] in "IF":  # Pillow would clip them without a word
+    if image.mode[0] in "IF":  # Pillow would clip them silently
         raise UsageError(f"image has mode {image.mode}, expected 8 bits a channel; decode it with decode_image.")
     left, top, right, bottom = how.crop
     if not (0 <= left < right <= image.width and 0 <= top < bottom <= image.height):
@@ -145,11 +145,10 @@ def _output_to_input(how: Perturbation, width: int, height: int) -> tuple[float,
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
     """The PNG file of one variant of the image file ``data``: RGB, 8 bits a channel, no metadata.
 
-    The same arguments give the same pixels everywhere, and the same bytes wherever Pillow brings the same zlib: how
-    well a compressor packs the pixels is its own affair.
+    The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
 
     Raises:
-        MediaError: ``data`` are no whole image; names the file ``name``.
+        MediaError: ``data`` are not a whole image; names the file ``name``.
         UsageError: the variant is not one of :data:`VARIANTS`.
     """
     image = decode_image(data, name)

@@ -28,15 +28,15 @@ def prepare_kvasir(
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare Kvasir-VQA-x1 from ``hub``, a folder, a file or a pattern of files, into ``out`` (default: under the data
-    root).
+    """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
+    data root).
 
-    Pictures come with the rows, from a folder, by URL, or from the hub's image dataset (`find_pictures`); ``fetching``
-    is told of those that are fetched by URL. With ``references_only`` there are none, and no model can be run. With
-    ``relative`` the manifest names the pictures' folder relative to ``out``, so that both can move together.
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`find_pictures`);
+    ``fetching`` reports those fetched by URL. With ``references_only`` there are none, and no model can be run. With
+    ``relative`` the manifest has the pictures' directory relative to ``out``, so that both can move together.
 
     Raises:
-        UsageError: there is no such source, or nothing says where its pictures are.
+        UsageError: there is no such source, or no source of pictures.
         DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
         MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
             their rows are excluded, and counted in the manifest, instead.
@@ -60,7 +60,7 @@ def prepare_kvasir(
 
 
 def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
-    """The record of a row; ``given`` takes its picture, where there shall be one."""
+    """The record of a row, whose picture is added to ``given``."""
     record = parse_kvasir_row(item.row, item.where)
     if given is not None:
         given.add(record.img_id, item.row.get("image"), item.where)

@@ -1,4 +1,4 @@
-"""Kvasir-VQA-x1: reference answers that contradict the atomic pairs they were merged from, where a rule can see it.
+"""Kvasir-VQA-x1: reference answers that contradict the atomic pairs they were merged from, as far as rules can tell.
 
 The references were written by a language model, and the judge follows the reference, so an answer to such a row is
 scored against the row's own annotation.
@@ -32,7 +32,7 @@ _NUMBERS: Mapping[str, int] = {**{word: number for number, word in enumerate(_WO
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """What in the reference answer contradicts an atomic pair; None where no rule sees anything.
+    """How the reference answer contradicts an atomic pair; None if no rule finds a contradiction.
 
     Looks at yes-or-no pairs (text, box artefact, findings) and at counts (polyps, findings, instruments).
 
@@ -56,14 +56,14 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
 
 
 def _affirmed(clauses: list[str], subject: str) -> bool | None:
-    """Whether the clauses about the subject affirm it; None where none is about it, or they disagree."""
+    """Whether the clauses about the subject affirm it; None if there are none, or they disagree."""
     about = [clause for clause in clauses if re.search(rf"\b{subject}\b", clause, re.IGNORECASE)]
     said = {_DENIED.search(clause) is None for clause in about}
     return said.pop() if len(said) == 1 else None
 
 
 def _counts(clauses: list[str], noun: str) -> set[int]:
-    """The numbers that stand directly before the noun, with at most two words between."""
+    """The numbers before the noun, with at most two words between."""
     words = "|".join(_NUMBERS)
     pattern = re.compile(rf"\b(?P<number>\d+|{words})\s+(?:[a-z-]+\s+){{0,2}}{noun}\b", re.IGNORECASE)
     found = (match["number"].casefold() for clause in clauses for match in pattern.finditer(clause))

@@ -1,4 +1,4 @@
-"""The layouts in which people have Kvasir-VQA-x1's rows, and where their pictures may lie."""
+"""The layouts of Kvasir-VQA-x1's rows, and where their pictures may be."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from medtasks.files import check_regular
 HUB = "SimulaMet/Kvasir-VQA-x1"
 
 _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
-"""Where a folder, or the hub, has the test rows; the first that fits counts."""
+"""Test rows in a directory or on the hub; the first pattern that matches counts."""
 
 
 @dataclass(frozen=True)
 class KvasirSource:
-    """Rows, the folders in which ``<img_id>.jpg`` may lie (the first that exists counts), and where all came from.
+    """Rows, directories that may have ``<img_id>.jpg`` (the first that exists counts), and the source of the rows.
 
-    Paths within the rows are relative to ``base``; None where the rows are the hub's.
+    Paths within the rows are relative to ``base``, which is None for the hub.
     """
 
     rows: Iterator[SourceRow]
@@ -34,12 +34,12 @@ class KvasirSource:
 
 
 def open_kvasir(source: str) -> KvasirSource:
-    """The rows that ``source`` names: ``hub``, a folder, a JSONL or parquet file, or a pattern of such files.
+    """The rows of ``source``: ``hub``, a directory, a JSONL or parquet file, or a pattern of such files.
 
-    A folder holds ``test*.jsonl`` or ``test*.parquet``, or is what ``datasets``' ``save_to_disk`` wrote.
+    A directory has ``test*.jsonl`` or ``test*.parquet``, or was written by ``save_to_disk`` of ``datasets``.
 
     Raises:
-        UsageError: there is no such file or folder, or the folder holds no test rows.
+        UsageError: there is no such file or directory, or the directory has no test rows.
         DataError: the hub cannot be reached, or a saved dataset cannot be read.
     """
     if source == "hub":
@@ -51,7 +51,7 @@ def open_kvasir(source: str) -> KvasirSource:
         return _in_folder(path)
     files = [path] if path.exists() else _fitting(path)
     if not files:
-        raise UsageError(f"--source {source}: found neither file nor folder; give hub, a folder, a file or a pattern.")
+        raise UsageError(f"--source {source}: no such file or directory; give hub, a directory, a file or a pattern.")
     beside = files[0].parent
     folders = (beside / "images", beside.parent / "images")
     return KvasirSource(_rows_of(files), folders, Source(kind="file", name=files[0].name), beside)
@@ -63,13 +63,13 @@ def _in_folder(path: Path) -> KvasirSource:
     if rows is None:
         files = next(filter(None, (sorted(path.glob(pattern)) for pattern in _PATTERNS)), None)
         if files is None:
-            raise UsageError(f"{path}: holds neither test*.jsonl nor test*.parquet; give the folder that does.")
+            raise UsageError(f"{path}: has neither test*.jsonl nor test*.parquet; give the directory that does.")
         rows, name = _rows_of(files), files[0].name
     return KvasirSource(rows, (path / "images",), Source(kind="directory", name=name), path)
 
 
 def _fitting(pattern: Path) -> list[Path]:
-    """The files that a pattern such as ``data/test-*.parquet`` stands for."""
+    """The files that match a pattern such as ``data/test-*.parquet``."""
     if not any(sign in pattern.name for sign in "*?["):
         return []
     return sorted(path for path in pattern.parent.glob(pattern.name) if path.is_file())
@@ -100,10 +100,10 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
 
 
 def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:
-    """The rows of a dataset that ``datasets`` saved into ``folder``, of ``split`` where it has several; else None.
+    """The rows (of ``split``) of a dataset that ``datasets`` saved into ``folder``; None if there is none.
 
     Raises:
-        DataError: it is one and cannot be read, or lacks the split.
+        DataError: it cannot be read, or lacks the split.
     """
     splits = (folder / "dataset_dict.json").is_file()
     if not splits and not (folder / "state.json").is_file():

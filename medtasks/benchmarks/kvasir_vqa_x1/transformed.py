@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
@@ -19,8 +20,22 @@ from medtasks.data.workplace import PERTURBED_LOG, Workplace
 from medtasks.errors import MediaError, UsageError
 from medtasks.files import MAX_PICTURE_BYTES, read_regular
 
-Wanted = tuple[str, int, str]
-"""Image id, variant, and the original's checksum."""
+
+class _Variant(BaseModel):
+    """One picture to make; another seed, rule or original is another picture."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    img_id: str
+    variant: int
+    original: str
+    """SHA-256."""
+    seed: int = SEED
+    version: str = VERSION
+
+    @property
+    def name(self) -> str:
+        return _name(self.img_id, self.variant)
 
 
 def prepare_transformed(
@@ -32,12 +47,10 @@ def prepare_transformed(
     progress: Progress | None = None,
     mini: bool = False,
 ) -> Prepared:
-    """Perturb every picture of the prepared Kvasir-VQA-x1; variant 0 is what the questions are asked about.
+    """Perturb every picture of the prepared Kvasir-VQA-x1; questions are asked about variant 0.
 
-    Where the original data have no pictures (references alone), these have none either.
-
-    The media index holds the SHA-256 of every variant. Pictures do not depend on order or number of workers, and a
-    call that was interrupted goes on with those that are missing.
+    If the original data have no media, these have none either. The media index has the SHA-256 of every variant.
+    Pictures do not depend on order or number of workers, and an interrupted call is continued.
 
     Raises:
         UsageError: ``variants`` is not 1 to 10.
@@ -75,10 +88,13 @@ def _variants(
     """Make the variants that are missing, and verify all."""
     files = {record.img_id: record.media[0] for record in records}
     checksums = {entry.path: entry.sha256 for entry in source.media()}
-    wanted = [(img_id, number, checksums[name]) for img_id, name in sorted(files.items()) for number in range(variants)]
+    wanted = [
+        _Variant(img_id=img_id, variant=number, original=checksums[name])
+        for img_id, name in sorted(files.items())
+        for number in range(variants)
+    ]
     _make(place, source, files, wanted, workers, progress)
-    names = {_name(img_id, number) for img_id, number, _ in wanted}
-    entries, errors = place.index(place.directory / "media", names, workers, None)
+    entries, errors = place.index(place.directory / "media", {one.name for one in wanted}, workers, None)
     if errors:
         raise next(iter(errors.values()))
     return entries
@@ -92,44 +108,31 @@ def _make(
     place: Workplace,
     source: Prepared,
     files: dict[str, str],
-    wanted: Iterable[Wanted],
+    wanted: Iterable[_Variant],
     workers: int,
     progress: Progress | None,
 ) -> None:
     folder = place.directory / "media"
-    log = place.directory / PERTURBED_LOG
-    done = _read_log(log)
-    missing = [one for one in wanted if _line(one) not in done or not (folder / _name(*one[:2])).is_file()]
+    done = set(place.logged(PERTURBED_LOG, _Variant))
+    missing = [one for one in wanted if one not in done or not (folder / one.name).is_file()]
 
-    def make(one: Wanted) -> Wanted:
-        img_id, variant, _ = one
-        original = source.media_path(files[img_id])
+    def make(one: _Variant) -> _Variant:
+        original = source.media_path(files[one.img_id])
         try:
             data = read_regular(original, MAX_PICTURE_BYTES)
         except OSError as error:
             raise MediaError(f"{original}: cannot be read ({error.strerror}); restore the file.") from error
-        path = folder / _name(img_id, variant)
+        path = folder / one.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(perturbed_png(data, str(original), SEED, img_id, variant))
+        path.write_bytes(perturbed_png(data, str(original), one.seed, one.img_id, one.variant))
         return one
 
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
-        with log.open("a", encoding="utf-8") as stream:
-            stream.write("\n")  # ends the line that a crash may have cut off
+        with place.log(PERTURBED_LOG) as log:
             for number, one in enumerate(pool.map(make, missing), start=1):
-                stream.write(_line(one) + "\n")
-                stream.flush()
+                log(one)
                 if progress is not None:
                     progress(number, len(missing))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _line(one: Wanted) -> str:
-    """What a finished picture is written down as; another seed, rule or original makes another line."""
-    return json.dumps([*one, SEED, VERSION])
-
-
-def _read_log(log: Path) -> set[str]:
-    return set(log.read_text(encoding="utf-8", errors="replace").splitlines()) if log.is_file() else set()

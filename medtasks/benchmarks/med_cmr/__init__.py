@@ -1,20 +1,27 @@
 """Med-CMR: multiple-choice and judged open-ended questions over seven reasoning dimensions (paper, section 3).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, Demo
 from medtasks.benchmarks.med_cmr.board import MED_CMR
-from medtasks.benchmarks.med_cmr.command import run
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
+from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
-from medtasks.benchmarks.med_cmr.scoring import BREAKDOWNS, dimension_mean, process_mcq, process_open
+from medtasks.benchmarks.med_cmr.scoring import (
+    ACCURACY_DIMENSION_MEAN,
+    BREAKDOWNS,
+    dimension_mean,
+    process_mcq,
+    process_open,
+)
+from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
 
 BENCHMARK = Benchmark(
@@ -33,7 +40,7 @@ BENCHMARK = Benchmark(
     record=MedCmrRecord,
     mini=write_med_cmr_source,
     prepare_mini=prepare_mini,
-    command=PrepareCommand(run, examples=("medtasks prepare med_cmr --source dataset.zip",)),
+    command=prepare_command(prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"),
     kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
     published={  # rows of the release; the paper has one open row less
         "mcq": 16655,
@@ -50,4 +57,4 @@ BENCHMARK = Benchmark(
     demo=Demo(metrics=("accuracy", "accuracy_dimension_mean", "open_total")),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MED_CMR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN,), cards=(MED_CMR,))

@@ -25,17 +25,17 @@ MED_CMR = Card(
     headline=(*_MCQ_WHOLE, *_OPEN_WHOLE),
     tables=(
         CardTable(
-            name="mcq",
-            title="Multiple choice by dimension",
-            columns=(*_MCQ_AXES, *_MCQ_WHOLE),
+            "mcq",
+            "Multiple choice by dimension",
+            (*_MCQ_AXES, *_MCQ_WHOLE),
             note="All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), spatial (SU), "
             "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
         ),
-        CardTable(name="open", title="Open-ended by dimension", columns=(*_OPEN_AXES, *_OPEN_WHOLE)),
+        CardTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
         CardTable(
-            name="open-aspects",
-            title="Open-ended by aspect",
-            columns=scores(
+            "open-aspects",
+            "Open-ended by aspect",
+            scores(
                 _OPEN,
                 {
                     "open_consistency": "Consistency",
@@ -46,9 +46,9 @@ MED_CMR = Card(
             ),
         ),
         CardTable(
-            name="medreason",
-            title="Open-ended under the MedReason rubric",
-            columns=scores(
+            "medreason",
+            "Open-ended under the MedReason rubric",
+            scores(
                 _OPEN,
                 {
                     "medreason_total": "Total",
@@ -60,41 +60,36 @@ MED_CMR = Card(
             note="Another published rubric on the same rows; its scores belong beside no others.",
         ),
         *(
-            CardTable(name=f"{part}-{form}", title=f"{title} by {said}", columns=groups(task, metric, breakdown))
+            CardTable(f"{part}-{form}", f"{title} by {said}", groups(task, metric, breakdown))
             for form, (task, metric, title) in _FORMATS.items()
             for breakdown, (part, said) in _PARTS.items()
         ),
-        CardTable(name="right-letters", title="By right letter", columns=groups(_MCQ, "accuracy", "gold_option")),
+        CardTable("right-letters", "By right letter", groups(_MCQ, "accuracy", "gold_option")),
     ),
     plots=(
-        Plot(name="radar-mcq", title="Multiple choice by dimension", kind="radar", columns=_MCQ_AXES),
-        Plot(name="radar-open", title="Open-ended by dimension", kind="radar", columns=_OPEN_AXES),
+        Plot("radar-mcq", "Multiple choice by dimension", "radar", _MCQ_AXES),
+        Plot("radar-open", "Open-ended by dimension", "radar", _OPEN_AXES),
         Plot(
-            name="formats",
-            title="Multiple choice against open-ended",
-            kind="paired",
-            columns=(*_MCQ_AXES, Column(_MCQ, "accuracy", "All rows")),
+            "formats",
+            "Multiple choice against open-ended",
+            "paired",
+            (*_MCQ_AXES, Column(_MCQ, "accuracy", "All rows")),
             against=(*_OPEN_AXES, Column(_OPEN, "open_total", "All rows")),
             note="Accuracy in percent beside the judge's total of 100: two scales, so compare models, not bars.",
         ),
         *(
             Plot(
-                name=f"{part}-{form}",
-                title=f"{title} by {said}",
-                kind="bars" if part == "ability" else "heatmap",
-                columns=groups(task, metric, breakdown),
+                f"{part}-{form}",
+                f"{title} by {said}",
+                "bars" if part == "ability" else "heatmap",
+                groups(task, metric, breakdown),
                 chance=part == "ability" and form == "mcq",
             )
             for form, (task, metric, title) in _FORMATS.items()
             for breakdown, (part, said) in _PARTS.items()
             if part != "question-type"
         ),
-        Plot(
-            name="letters",
-            title="Letters chosen and right",
-            kind="letters",
-            columns=(Column(_MCQ, "accuracy", "Multiple choice"),),
-        ),
+        Plot("letters", "Letters chosen and right", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
     ),
     shows="text",
     why="The release is Apache-2.0, but says nothing of where its images are from; they are not copied.",

@@ -1,4 +1,4 @@
-"""Med-CMR: the published archive, or its unpacked folder, as prepared data."""
+"""Med-CMR: the published archive, or its unpacked directory, as prepared data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
@@ -14,6 +16,7 @@ from medtasks.data.archive import Published, check_published, extract, open_arch
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
+from medtasks.data.prepare.options import Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_json_list
@@ -37,25 +40,29 @@ NAMED = 10
 
 
 def prepare_med_cmr(
-    source: str,
-    out: Path | None = None,
+    source: Annotated[
+        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the folder that holds dataset/.")
+    ],
+    out: Out = None,
     *,
-    allow_other_archive: bool = False,
-    allow_missing_media: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
+    allow_other_archive: Annotated[
+        bool, typer.Option("--allow-other-archive", help="Take an archive that is not the published one.")
+    ] = False,
+    allow_missing_media: Missing = False,
+    references_only: References = False,
+    workers: Workers = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the folder it was unpacked into.
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
 
-    With ``references_only`` the images are left aside, and no model can be run.
+    With ``references_only`` images are ignored, and no model can be run.
 
     Raises:
         UsageError: there is no such source.
-        DataError: the archive is not the published one (and another was not allowed), or tries to leave its folder;
-            a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        DataError: the archive is not the published one (and another was not allowed), or has names outside its
+            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
         MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
             their rows are excluded, and counted in the manifest, instead.
     """
@@ -85,7 +92,7 @@ def prepare_med_cmr(
 def _unpack(
     archive: zipfile.ZipFile, records: Sequence[MedCmrRecord], place: Workplace, progress: Progress | None
 ) -> None:
-    """The pictures that rows name; those that the archive lacks are reported when media are verified."""
+    """Unpack the rows' pictures; missing ones are reported when media are verified."""
     names = {name for record in records for name in record.media}
     extract(archive, names, place.directory / "media", progress)
 
@@ -95,7 +102,7 @@ def _read(path: Path) -> bytes:
         return read_regular(path)
     except OSError as error:
         raise UsageError(
-            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the folder that holds dataset/."
+            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the directory with dataset/."
         ) from error
 
 
@@ -109,7 +116,7 @@ def _records(rows: dict[Kind, list[SourceRow]]) -> list[MedCmrRecord]:
 
 
 def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
-    """All values at once: whoever has to extend the table wants to see the whole of it."""
+    """Report all unknown values at once, for whoever has to extend the table."""
     unknown: dict[str, Where] = {}
     for items in rows.values():
         for item in items:
@@ -126,7 +133,7 @@ def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
 
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
-    """The release's own vocabularies, and how often something was odd."""
+    """The release's own vocabularies, and counts of oddities."""
     topics = {
         "modality": Counter(record.modality or "(none)" for record in records),
         "organ_system": Counter(record.organ_system or "(none)" for record in records),

@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
-from medtasks.benchmarks.base import Item, SampleView, Value
-from medtasks.metrics import ACCURACY_DIMENSION_MEAN
+from medtasks.benchmarks.base import Item, SampleView, Value, by_field
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
+from medtasks.metrics import DimensionMean
 
-
-def _field(name: str) -> Any:
-    """A breakdown by a descriptive field; rows of which the release does not say it stand under their own name."""
-
-    def keys(view: SampleView) -> tuple[str, ...]:
-        return (view.document[name] or "(not stated)",)
-
-    return keys
+ACCURACY_DIMENSION_MEAN = DimensionMean("accuracy_dimension_mean", tuple(DIMENSIONS))
+"""The unweighted mean of the seven dimensions' accuracies, beside the pooled accuracy."""
 
 
 def _gold_option(view: SampleView) -> tuple[str, ...]:
@@ -24,18 +19,18 @@ def _gold_option(view: SampleView) -> tuple[str, ...]:
 
 
 BREAKDOWNS = {
-    "format": _field("format"),
-    "dimension": _field("dimension"),
-    "ability": _field("ability"),
-    "modality": _field("modality"),
-    "organ_system": _field("organ_system"),
-    "question_type": _field("question_type"),
+    "format": by_field("format"),
+    "dimension": by_field("dimension"),
+    "ability": by_field("ability"),
+    "modality": by_field("modality"),
+    "organ_system": by_field("organ_system"),
+    "question_type": by_field("question_type"),
     "gold_option": _gold_option,
 }
 
 
 def dimension_mean(item: Item) -> Value | None:
-    """The sums of right answers per dimension that the unweighted mean is made of."""
+    """The item's statistics for the unweighted mean of dimensions."""
     accuracy = item.values.get("accuracy")
     if accuracy is None:
         return None
@@ -49,6 +44,6 @@ def process_mcq(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dic
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """One open-ended response awaits its judge; nothing of it is scored before."""
+    """An open-ended response awaits its judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}

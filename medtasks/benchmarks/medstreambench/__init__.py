@@ -1,6 +1,6 @@
 """MedStreamBench: time-aware video QA, single-turn and in streaming rounds (paper, section 5).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, Demo
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
-from medtasks.benchmarks.medstreambench.command import run
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
 from medtasks.benchmarks.medstreambench.documents import future, future_streaming, present, proactive, retrospective
 from medtasks.benchmarks.medstreambench.mini import prepare_mini, write_medstream_source
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.benchmarks.medstreambench.scoring import (
     BREAKDOWNS,
@@ -24,6 +24,8 @@ from medtasks.benchmarks.medstreambench.scoring import (
     table4_value,
     turn_of_sample,
 )
+from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
 
 
@@ -68,11 +70,13 @@ BENCHMARK = Benchmark(
     coverage=lambda record: None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}"),
     mini=write_medstream_source,
     prepare_mini=prepare_mini,
-    command=PrepareCommand(run, examples=("medtasks prepare medstreambench --source hub --media /data/media",)),
+    command=prepare_command(
+        prepare_medstream, "verifying media", "medtasks prepare medstreambench --source hub --media /data/media"
+    ),
     kinds=_kinds,
     published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
     figures=Path(__file__).with_name("published.yaml"),
     demo=Demo(metrics=("content", "content_closed", "content_open", "responsiveness", "stability", "overall")),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(),), cards=(MEDSTREAMBENCH,))

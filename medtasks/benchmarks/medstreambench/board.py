@@ -37,20 +37,16 @@ MEDSTREAMBENCH = Card(
     ),
     tables=(
         CardTable(
-            name="modes",
-            title="By temporal mode",
-            columns=(*_MODES, _TABLE4),
+            "modes",
+            "By temporal mode",
+            (*_MODES, _TABLE4),
             note="As the paper's Table 4: this overall combines modes' means, the headline's the items.",
         ),
+        CardTable("mode-overall", "Overall by temporal mode", groups(_STREAM, "overall", "temporal_mode")),
         CardTable(
-            name="mode-overall",
-            title="Overall by temporal mode",
-            columns=groups(_STREAM, "overall", "temporal_mode"),
-        ),
-        CardTable(
-            name="content",
-            title="Content by kind of question",
-            columns=scores(
+            "content",
+            "Content by kind of question",
+            scores(
                 _STREAM,
                 {
                     "content": "All",
@@ -61,55 +57,41 @@ MEDSTREAMBENCH = Card(
             ),
         ),
         CardTable(
-            name="timing",
-            title="Timing of streaming items",
-            columns=(
+            "timing",
+            "Timing of streaming items",
+            (
                 *scores(_STREAM, _TIMING),
                 *(column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")),
             ),
             note="False alarms: before t* - δ. Misses: never. Delay: mean over answered items, late is positive.",
         ),
         *(
-            CardTable(name=f"{part}{suffix}", title=f"{title} by {said}", columns=groups(_STREAM, metric, breakdown))
+            CardTable(f"{part}{suffix}", f"{title} by {said}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
             for breakdown, part, said in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "data set"))
         ),
-        CardTable(
-            name="label-source",
-            title="Content by source of labels",
-            columns=groups(_STREAM, "content", "label_source"),
-        ),
+        CardTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
     ),
     plots=(
-        Plot(name="modes", title="Content, responsiveness, stability by mode", kind="radar", columns=_MODES),
+        Plot("modes", "Content, responsiveness, stability by mode", "radar", _MODES),
+        Plot("mode-overall", "Overall by temporal mode", "bars", groups(_STREAM, "overall", "temporal_mode")),
+        Plot("behaviour", "Content, responsiveness, stability", "bars", _BEHAVIOUR),
         Plot(
-            name="mode-overall",
-            title="Overall by temporal mode",
-            kind="bars",
-            columns=groups(_STREAM, "overall", "temporal_mode"),
-        ),
-        Plot(name="behaviour", title="Content, responsiveness, stability", kind="bars", columns=_BEHAVIOUR),
-        Plot(
-            name="timing",
-            title="False alarms and misses",
-            kind="bars",
-            columns=scores(_STREAM, {name: _TIMING[name] for name in ("false_alarm_rate", "miss_rate")}),
+            "timing",
+            "False alarms and misses",
+            "bars",
+            scores(_STREAM, {name: _TIMING[name] for name in ("false_alarm_rate", "miss_rate")}),
             note="Lower is better.",
         ),
         *(
-            Plot(
-                name=f"organ{suffix}",
-                title=f"{title} by organ group",
-                kind="heatmap",
-                columns=groups(_STREAM, metric, "organ_group"),
-            )
+            Plot(f"organ{suffix}", f"{title} by organ group", "heatmap", groups(_STREAM, metric, "organ_group"))
             for metric, (suffix, title) in _CONTENTS.items()
         ),
         Plot(
-            name="timelines",
-            title="Rounds of streaming items",
-            kind="timeline",
-            columns=tasks(_STREAMED, "responsiveness"),
+            "timelines",
+            "Rounds of streaming items",
+            "timeline",
+            tasks(_STREAMED, "responsiveness"),
             note="Rounds, the time t* from which the answer can be known with its tolerance, and positive responses.",
         ),
     ),

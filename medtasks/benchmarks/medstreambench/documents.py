@@ -15,9 +15,9 @@ ALERT = "alert: "
 
 
 def documents(record: MedStreamRecord) -> list[Document]:
-    """One document per round, each seeing its own window alone; a single-turn item has one.
+    """One document per round, each with its own window only; a single-turn item has one.
 
-    ``MEDTASKS_MAX_FRAMES`` thins the frames of every document; the cap stands in the document.
+    ``MEDTASKS_MAX_FRAMES`` thins the frames of every document; the cap is a field of the document.
     """
     single = record.task_mode == "single_turn"
     shared = {
@@ -59,7 +59,7 @@ def _window(turn: MedStreamRound) -> Document:
 
 
 def _responses(record: MedStreamRecord) -> Document:
-    """What may be answered, as the release's response protocol has it, and what baselines say."""
+    """Allowed responses, as in the release's response protocol, and the responses of baselines."""
     if record.temporal_mode == "proactive":
         alert = next((turn.expected for turn in record.rounds if turn.answerable), ("something changed",))
         return {

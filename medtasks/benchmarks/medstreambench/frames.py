@@ -1,8 +1,8 @@
-"""Which frames MedStreamBench's records look at, and whether those frames are there and whole."""
+"""Chooses the frames that MedStreamBench's records show, and checks that they can be decoded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,7 @@ _PREFIX = "Stream_Bench"
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
 
 Examined = tuple[dict[str, "ChosenFrames"], list[MediaEntry], KnownVideo | None]
-"""Frames by record id, entries of the media, and what is worth remembering of a video."""
+"""Frames by record id, entries of the media, and a video's entry in the progress log."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class ChosenFrames:
 
     @property
     def media(self) -> tuple[str, ...]:
-        """Files that the rounds look at, in order, each once."""
+        """Files that the rounds show, in order, each once."""
         return tuple(dict.fromkeys(name for turn in self.rounds for name in turn.media))
 
 
 def find_medium(root: Path, path: str) -> str | None:
-    """Name below ``root`` of the file or folder that a record calls ``path``; None where it is not there."""
+    """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
     return next((name for name in names if _is_there(root / name)), None)
@@ -42,14 +42,14 @@ def find_medium(root: Path, path: str) -> str | None:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a name that no file system takes, a folder that cannot be searched
+    except OSError:  # not a valid file name, or a directory that cannot be searched
         return False
 
 
 def choose_in_video(
     records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
 ) -> Examined:
-    """Frames of the records that look at one video; a damaged part costs the records that look at it."""
+    """Frames of the records that show one video; a damaged part excludes only records that show it."""
     file = root / name
     try:
         index = read_index(file)
@@ -69,42 +69,46 @@ def choose_in_video(
 
 
 def _in_video(record: MedStreamRecord, name: str, index: VideoIndex, times: Sequence[Fraction]) -> ChosenFrames:
+    if index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds):
+        return ChosenFrames("unreadable_media")
+    return _shown(
+        record,
+        times,
+        lambda positions: {"media": (name,), "frames": tuple(index.pts[position] for position in positions)},
+    )
+
+
+def _shown(
+    record: MedStreamRecord, times: Sequence[Fraction], at: Callable[[Sequence[int]], dict[str, object]]
+) -> ChosenFrames:
+    """The rounds with the frames of their windows; ``at`` gives a round's fields for positions in ``times``."""
     rounds = []
     for turn in record.rounds:
         start, end = (exact(edge) for edge in turn.window)
-        if index.cut and end > times[-1]:
-            return ChosenFrames("unreadable_media")
         positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
         if not positions:
             return ChosenFrames("window_outside_media")
-        rounds.append(
-            turn.model_copy(
-                update={
-                    "media": (name,),
-                    "frames": tuple(index.pts[position] for position in positions),
-                    "times": tuple(float(times[position]) for position in positions),
-                }
-            )
-        )
+        shown = tuple(float(times[position]) for position in positions)
+        rounds.append(turn.model_copy(update={**at(positions), "times": shown}))
     return ChosenFrames(rounds=tuple(rounds))
 
 
 def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Examined:
-    """Pictures of the records that look at one image sequence, or at one image.
+    """Pictures of the records that show one image sequence, or one image.
 
-    A path that names a picture stands for it alone, unless the window is an interval of frame indices: then for the
-    sequence in its folder.
+    The path of a picture means that picture, unless the window is an interval of frame indices: then it means the
+    sequence in its directory.
     """
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         names, numbers = _sequence(root, folder)
-    except OSError:  # a folder that cannot be read
+    except OSError:  # a directory that cannot be read
         return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
     times = [Fraction(number) for number in numbers]
     chosen = {
         record.sample_id: _one_image(record, name)
         if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
-        else _in_images(record, names, times)
+        else _shown(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
         for record in records
     }
     wanted = {picture for one in chosen.values() for picture in one.media}
@@ -122,22 +126,5 @@ def _sequence(root: Path, folder: str) -> tuple[list[str], list[int]]:
 
 
 def _one_image(record: MedStreamRecord, name: str) -> ChosenFrames:
-    update = [{"media": (name,), "times": (turn.window[1],)} for turn in record.rounds]
-    return ChosenFrames(
-        rounds=tuple(turn.model_copy(update=new) for turn, new in zip(record.rounds, update, strict=True))
-    )
-
-
-def _in_images(record: MedStreamRecord, names: Sequence[str], times: Sequence[Fraction]) -> ChosenFrames:
-    rounds = []
-    for turn in record.rounds:
-        start, end = (exact(edge) for edge in turn.window)
-        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
-        if not positions:
-            return ChosenFrames("window_outside_media")
-        update = {
-            "media": tuple(names[position] for position in positions),
-            "times": tuple(float(times[position]) for position in positions),
-        }
-        rounds.append(turn.model_copy(update=update))
+    rounds = (turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds)
     return ChosenFrames(rounds=tuple(rounds))

@@ -1,7 +1,7 @@
 """MedStreamBench's source datasets by organ or procedure group (paper, figure 4).
 
 The paper's text names three of the figure's columns: GI tract and capsule, multi-organ open surgery, and minimally
-invasive (MIS) robotic surgery. Which datasets stand in which column is our reading of what each dataset shows.
+invasive (MIS) robotic surgery. The assignment of datasets to columns is ours, from what each dataset shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MedStreamBench: record files and the upstream media as prepared data, frames chosen.
 
-Media come from 22 datasets of which a user may have some: a record without them is counted as not evaluated, by
-dataset, and never scored.
+Media come from 22 datasets, and a user may have only some: records without media are counted by dataset, and never
+scored.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
@@ -18,9 +21,10 @@ from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.prepare.job import Progress, distinct
+from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.data.workplace import Workplace
+from medtasks.data.workplace import VIDEOS_LOG, Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
@@ -28,33 +32,38 @@ HUB = "Venn2024/MedStreamBench"
 
 
 def prepare_medstream(
-    source: str,
-    media: Path | None,
-    out: Path | None = None,
+    source: Annotated[str, typer.Option("--source", help="hub, or the folder of the .jsonl files.")],
+    media: Annotated[
+        Path | None,
+        typer.Option("--media", help="Folder of the upstream media, which holds Stream_Bench/.", show_default=False),
+    ] = None,
+    out: Out = None,
     *,
-    keep_degenerate: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
+    keep_degenerate: Annotated[
+        bool, typer.Option("--keep-degenerate", help="Keep records without a question, or with a placeholder answer.")
+    ] = False,
+    references_only: References = False,
+    workers: Workers = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare MedStreamBench from ``hub`` or a folder of record files, and the folder ``media`` of upstream media.
+    """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
 
-    ``media`` holds ``Stream_Bench/`` (or what lies in it), as the records' ``media_path`` says. Records whose media
+    ``media`` has ``Stream_Bench/`` (or its contents), as in the records' ``media_path``. Records whose media
     are missing, damaged where they look, or end before their window are excluded and counted; so are degenerate
     records (no question, or a placeholder for an answer) unless ``keep_degenerate``. With ``references_only`` there are
-    no media, no record is excluded for want of them, and no model can be run.
+    no media, no record is excluded because of them, and no model can be run.
 
     Raises:
-        UsageError: there is no such source or media folder, or the source holds no record file.
+        UsageError: there is no such source or media directory, or the source has no record file.
         DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
             no record is left.
     """
     if not references_only and (media is None or not media.is_dir()):
-        found = "is missing" if media is None else f"{media}: no such folder"
+        found = "is missing" if media is None else f"{media}: not a directory"
         raise UsageError(
-            f"--media {found}; give the one that holds Stream_Bench/ (or --references-only, which serves scoring)."
+            f"--media {found}; give the one with Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
@@ -116,10 +125,10 @@ def _files(source: str) -> tuple[list[Path], Source]:
         folder = Path(source)
         origin = Source(kind="directory", name=folder.resolve().name)
     if not folder.is_dir():
-        raise UsageError(f"--source {source}: no such folder; give hub, or the folder of the .jsonl files.")
+        raise UsageError(f"--source {source}: not a directory; give hub, or the directory of the .jsonl files.")
     files = sorted(folder.glob("*.jsonl"))
     if not files:
-        raise UsageError(f"--source {source}: holds no .jsonl file; give the folder that does.")
+        raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
     return files, origin
 
 
@@ -133,7 +142,7 @@ def _parsed(path: Path) -> Iterable[MedStreamRecord]:
 
 
 def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
-    """Whether a question may have several answers is said of its task as a whole: one record's number is a hint."""
+    """Whether questions may have several answers is a property of their task: one record with several is enough."""
     listed = list(records)
     several = {(record.dataset, record.source_task) for record in listed if record.multi_select}
     return [
@@ -148,11 +157,11 @@ def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
 def _frames(
     records: Sequence[MedStreamRecord], media: Path, place: Workplace, workers: int, progress: Progress | None
 ) -> tuple[dict[str, ChosenFrames], list[MediaEntry]]:
-    """The frames of every record by its id, and the entries of the media they lie in; the same for any ``workers``."""
+    """The frames of every record by its id, and the entries of their media; the same for any ``workers``."""
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = place.known_videos()
+    known = {video.entry.path: video for video in place.logged(VIDEOS_LOG, KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
 
@@ -166,7 +175,7 @@ def _frames(
 
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
-        with place.video_log() as log:
+        with place.log(VIDEOS_LOG) as log:
             for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
                 chosen.update(frames)
                 entries += found
@@ -180,7 +189,7 @@ def _frames(
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
-    """The release's own vocabularies, and how often something was odd."""
+    """The release's own vocabularies, and counts of oddities."""
     oddities: Counter[str] = Counter(note for record in records for note in record.notes)
     oddities.update(f"degenerate: {record.degenerate}" for record in records if record.degenerate)
     oddities["records that share their id with an earlier one"] = sum("#" in record.sample_id for record in records)

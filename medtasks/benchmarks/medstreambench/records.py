@@ -28,7 +28,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 """Names that a field may have in the release, first match first."""
 
 ABSTENTIONS: Mapping[str, tuple[str, ...]] = {"future": ("unanswerable",), "proactive": ("no_alert", "uncertain")}
-"""What a streaming model says while the evidence does not suffice, by temporal mode; the first is the plainest."""
+"""Responses while the evidence does not suffice, by temporal mode; the first is the plainest."""
 
 SLACK = 0.01
 """Seconds by which times that the temporal contract calls equal may differ: windows begin at 0.001, not at 0."""
@@ -47,7 +47,7 @@ class MedStreamRound(BaseModel):
 
     ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are
     the presentation time stamps (of the video's time base) of the frames that are shown; ``media`` are files: the
-    video, or the pictures themselves; ``times`` says when each shown frame was taken, in the window's unit.
+    video, or the pictures themselves; ``times`` are those of the shown frames, in the window's unit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -64,8 +64,8 @@ class MedStreamRound(BaseModel):
 class MedStreamRecord(Record):
     """One item of MedStreamBench. ``cluster`` is the video.
 
-    ``question`` is the release's text with its response-protocol paragraph; ``degenerate`` says why an item cannot
-    be asked (empty where it can); ``family`` is shared by model-written variants of one item; ``notes`` name what
+    ``question`` is the release's text with its response-protocol paragraph; ``degenerate`` is the reason why an item
+    cannot be asked (empty if it can); ``family`` is shared by model-written variants of one item; ``notes`` name what
     was odd about the release's object. ``evidence``, answers and rubric are for scoring only.
     """
 

@@ -1,4 +1,4 @@
-"""MedStreamBench: what each response contributes to its item, and the items' part in the paper's table 4."""
+"""MedStreamBench: what each response contributes to its item, and each item to the paper's table 4."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from medtasks.benchmarks.base import Item, Joined, SampleView, Value, round_items
+from medtasks.benchmarks.base import Item, Joined, SampleView, Value, by_field, round_items
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
+from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
 from medtasks.filters.alert_state import alert_status, parse_alert
 from medtasks.filters.answerability import answerability_status
-from medtasks.metrics import OVERALL_TABLE4
 from medtasks.metrics.closed_answer import closed_answer_matches
 
-
-def _field(name: str) -> Any:
-    def keys(view: SampleView) -> tuple[str, ...]:
-        return (view.document[name] or "(not stated)",)
-
-    return keys
-
-
 BREAKDOWNS = {
-    "temporal_mode": _field("temporal_mode"),
-    "dataset": _field("dataset"),
-    "organ_group": _field("organ_group"),
-    "question_type": _field("question_type"),
-    "task": _field("source_task"),
-    "label_source": _field("label_source"),
+    "temporal_mode": by_field("temporal_mode"),
+    "dataset": by_field("dataset"),
+    "organ_group": by_field("organ_group"),
+    "question_type": by_field("question_type"),
+    "task": by_field("source_task"),
+    "label_source": by_field("label_source"),
 }
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
@@ -46,9 +38,9 @@ STREAMING_METRICS = (
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What one filtered response contributes: the same facts for every metric, since items are joined later.
+    """What one filtered response contributes: the same for every metric, since items are joined later.
 
-    An open answer has no content of its own here: a judge gives it, as ``content_open``.
+    An open answer has no content here: a judge gives it, as ``content_open``.
     """
     turn = turn_of(doc, results[0])
     facts = {"cluster": doc["cluster"], "turn": turn.payload()}
@@ -90,7 +82,7 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
 
 
 def _verdict(by_rule: float | None, asked: bool, judged: Value | None) -> tuple[float | None, str | None]:
-    """The content that stands, and the judge that it is from."""
+    """The content, and the judge that gave it (None if a rule did)."""
     if not asked:
         return by_rule, None
     if judged is None:
@@ -104,9 +96,9 @@ def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
 
 
 def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is an answer to an answerable closed question that matching calls wrong.
+    """Whether the response is an answer to an answerable closed question, and matching finds it wrong.
 
-    A proactive response that raises no alert is no answer in other words, so it is none.
+    A proactive response without an alert is not an answer in other words, so it is not a mismatch.
     """
     if doc["question_type"] != "closed" or not doc["answerable"]:
         return False
@@ -116,7 +108,7 @@ def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
 
 
 def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
-    """0 or 1 where a rule decides, None where a judge has to.
+    """0 or 1 if a rule decides, None if a judge has to.
 
     Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record names (section
     5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
@@ -145,7 +137,7 @@ def turn_of_sample(sample: SampleView) -> Turn:
 
 
 def join_rounds(samples: Sequence[SampleView]) -> Joined:
-    """Items of the samples; one whose rounds were not all asked is left out and named."""
+    """Items of the samples; items with missing rounds are left out and named."""
     return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
 
 
@@ -157,7 +149,7 @@ def table4_value(item: Item) -> Value | None:
     def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if said is None:
             return None
-        return tuple(OVERALL_TABLE4.item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
+        return tuple(OverallTable4().item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
 
     timing = responsiveness or Value()
     return Value(

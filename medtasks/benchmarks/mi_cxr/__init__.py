@@ -1,21 +1,23 @@
 """MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
 
-Task files name what this module holds, and a name counts in their hash: names stay.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, Demo
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.benchmarks.mi_cxr.command import run
+from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.mini import prepare_mini, write_mi_cxr_source
+from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
+from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
 
 _PROMPTED = ("cot", "1shot", "sampled", "stagewise", "report")
@@ -37,9 +39,10 @@ BENCHMARK = Benchmark(
     record=MiCxrRecord,
     mini=write_mi_cxr_source,
     prepare_mini=prepare_mini,
-    command=PrepareCommand(
-        run,
-        examples=("medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",),
+    command=prepare_command(
+        prepare_mi_cxr,
+        "verifying pictures",
+        "medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",
     ),
     kinds=lambda record: (record.qtype,),
     published={"rows": 5311, "icr_variant": 400},
@@ -52,4 +55,4 @@ BENCHMARK = Benchmark(
     ),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), cards=(MI_CXR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(),), cards=(MI_CXR,))

@@ -31,21 +31,21 @@ MI_CXR = Card(
     benchmark=_CXR,
     headline=_DIRECT,
     tables=(
-        CardTable(name="subtypes", title="By subtype", columns=tasks(_SUBTYPES, "accuracy")),
-        CardTable(name="question-types", title="By question type", columns=groups(_CXR, "accuracy", "qtype")),
+        CardTable("subtypes", "By subtype", tasks(_SUBTYPES, "accuracy")),
+        CardTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
         CardTable(
-            name="stage-wise",
-            title="Direct and stage-wise",
-            columns=(
+            "stage-wise",
+            "Direct and stage-wise",
+            (
                 *labelled(_DIRECT, ", direct"),
                 *labelled(tasks(_STAGEWISE, "accuracy"), ", stage-wise"),
             ),
             note="Stage-wise: first what changed in each interval, then the option, without the images.",
         ),
         CardTable(
-            name="prompting",
-            title="Prompting variants",
-            columns=(
+            "prompting",
+            "Prompting variants",
+            (
                 *labelled(_DIRECT, ", plain"),
                 *(
                     column
@@ -56,68 +56,51 @@ MI_CXR = Card(
         ),
         *(
             CardTable(
-                name=f"subtypes-{variant}",
-                title=f"By subtype, {said}",
-                columns=tasks(_prompted({_CXR: "Overall", **_SUBTYPES}, variant), "accuracy"),
+                f"subtypes-{variant}",
+                f"By subtype, {said}",
+                tasks(_prompted({_CXR: "Overall", **_SUBTYPES}, variant), "accuracy"),
             )
             for variant, said in _PROMPTED.items()
         ),
         CardTable(
-            name="right-letters",
-            title="By right letter",
-            columns=groups(_CXR, "accuracy", "gold_option"),
+            "right-letters",
+            "By right letter",
+            groups(_CXR, "accuracy", "gold_option"),
             note="Equal but for chance where a model has no favourite letter.",
         ),
         CardTable(
-            name="null-option",
-            title="Null option",
-            columns=groups(_CXR, "accuracy", "null_option"),
+            "null-option",
+            "Null option",
+            groups(_CXR, "accuracy", "null_option"),
             note="The last option says that none applies; it may be the right one.",
         ),
         CardTable(
-            name="report",
-            title="Interval summaries in free text",
-            columns=scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"}),
+            "report",
+            "Interval summaries in free text",
+            scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"}),
             note="GTS rows whose right option is the null option have no reference and are left out.",
         ),
     ),
     plots=(
-        Plot(name="families", title="Accuracy by family", kind="bars", columns=_DIRECT, chance=True),
-        Plot(
-            name="subtypes",
-            title="Accuracy by subtype",
-            kind="bars",
-            columns=tasks(_SUBTYPES, "accuracy"),
-            chance=True,
-        ),
-        Plot(
-            name="stage-wise",
-            title="Direct against stage-wise",
-            kind="paired",
-            columns=_DIRECT,
-            against=tasks(_STAGEWISE, "accuracy"),
-        ),
+        Plot("families", "Accuracy by family", "bars", _DIRECT, chance=True),
+        Plot("subtypes", "Accuracy by subtype", "bars", tasks(_SUBTYPES, "accuracy"), chance=True),
+        Plot("stage-wise", "Direct against stage-wise", "paired", _DIRECT, against=tasks(_STAGEWISE, "accuracy")),
         *(
             Plot(
-                name=f"prompting-{variant}",
-                title=f"Plain prompt against {said}",
-                kind="paired",
-                columns=_DIRECT,
+                f"prompting-{variant}",
+                f"Plain prompt against {said}",
+                "paired",
+                _DIRECT,
                 against=tasks(_prompted(_FAMILIES, variant), "accuracy"),
             )
             for variant, said in _PROMPTED.items()
         ),
+        Plot("letters", "Letters chosen and right", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         Plot(
-            name="letters",
-            title="Letters chosen and right",
-            kind="letters",
-            columns=(Column(_CXR, "accuracy", "Overall"),),
-        ),
-        Plot(
-            name="null-option",
-            title="Accuracy where the null option is right, and where another is",
-            kind="bars",
-            columns=groups(_CXR, "accuracy", "null_option"),
+            "null-option",
+            "Accuracy where the null option is right, and where another is",
+            "bars",
+            groups(_CXR, "accuracy", "null_option"),
             chance=True,
         ),
     ),

@@ -46,8 +46,8 @@ def _subtask(name: str, change: Callable[[list[Document]], list[Document]] | Non
 def with_demonstrations(documents: list[Document]) -> list[Document]:
     """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
 
-    Which one follows from the sample's id alone, so a run on part of the rows shows the same examples. Its five
-    images stand before the question's own.
+    The choice depends only on the sample's id, so a run on part of the rows shows the same examples. Its five images
+    come before the question's own.
 
     Raises:
         DataError: a question type has rows of one patient only.
@@ -77,12 +77,12 @@ def _demonstrated(document: Document, alike: list[Document]) -> Document:
 
 
 def _no_summary(document: Document) -> str:
-    """A row whose right option says that none applies has no reference summary (appendix H.3)."""
+    """A row whose right option is the null option has no reference summary (appendix H.3)."""
     return "null_option_right" if document["target"] == NULL_OPTION else ""
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
-    """The right option's text becomes the reference summary; the options are no part of these documents."""
+    """The right option's text becomes the reference summary; these documents have no options."""
     return [
         {
             **{key: value for key, value in document.items() if key != "choices"},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
+from medtasks.data.prepare.options import Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Record
 from medtasks.data.sources import read_jsonl
@@ -16,13 +19,15 @@ from medtasks.errors import DataError, UsageError
 
 
 def prepare_mi_cxr(
-    rows: Sequence[Path],
-    images: Path | None,
-    out: Path | None = None,
+    rows: Annotated[list[Path], typer.Option("--rows", help="Row file; repeat it for the ICR variant's.")],
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
+    ] = None,
+    out: Out = None,
     *,
-    allow_missing_media: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
+    allow_missing_media: Missing = False,
+    references_only: References = False,
+    workers: Workers = 0,
     progress: Progress | None = None,
     relative: bool = False,
     mini: bool = False,
@@ -34,17 +39,17 @@ def prepare_mi_cxr(
     Raises:
         UsageError: there is no row file, or ``images`` is not a directory.
         DataError: a row breaks the format, or two rows of a family share their q_id.
-        MediaError: as :func:`prepare_kvasir`.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not rows:
         raise UsageError("--rows names no file; give micxr_test.jsonl.")
     if images is None and not references_only:
         raise UsageError(
-            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which serves "
-            "scoring)."
+            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
+            "enough for scoring)."
         )
     if images is not None and not images.is_dir():
-        raise UsageError(f"--images {images}: no such folder; give the MIMIC-CXR-JPG root that holds files/.")
+        raise UsageError(f"--images {images}: not a directory; give the MIMIC-CXR-JPG root that holds files/.")
     seen: dict[str, str] = {}
     records: list[Record] = []
     for path in rows:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from medtasks.benchmarks.mi_cxr.vocabulary import QTYPES
 from medtasks.data.records.base import (
     Record,
     ReleaseRow,
@@ -21,6 +20,22 @@ from medtasks.data.records.base import (
 from medtasks.schema import Text, expects, mismatch
 
 OPTIONS = ("A", "B", "C", "D", "E")
+
+QTYPES: Mapping[str, str] = {
+    "single_emergence": "TEL",
+    "single_resolution": "TEL",
+    "multiple_emergence_1": "TEL",
+    "multiple_emergence_2": "TEL",
+    "multiple_resolution_1": "TEL",
+    "multiple_resolution_2": "TEL",
+    "emergence_to_resolution": "TEL",
+    "resolution_to_emergence": "TEL",
+    "icr_multi_abn": "ICR",
+    "single_entity_interval_summary": "GTS",
+    "multi_entity_interval_summary": "GTS",
+}
+"""Question types and their family; those of the ICR variant start with ``icr_variant``."""
+
 VISITS = ("T1", "T2", "T3", "T4", "T5")
 _IMAGE_PATH = re.compile(r"files/p[0-9]{2}/(?P<patient>p[0-9]{8})/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 

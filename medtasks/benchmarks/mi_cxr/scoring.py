@@ -9,9 +9,9 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import responses_of, sample_value
 from medtasks.benchmarks.base import SampleView
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION, report
 from medtasks.data.store import open_prepared
-from medtasks.metrics.cider import CiderCorpus
 
 
 def _null_option(view: SampleView) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
 
 
 def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Text metrics of one summary; CIDEr weighs words by how many references of the whole task hold them."""
+    """Text metrics of one summary; CIDEr weights words by how many references of the whole task have them."""
     target, cluster = doc["target"], doc["cluster"]
     values = {metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")}
     corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
@@ -48,6 +48,6 @@ def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, 
 
 @functools.lru_cache(maxsize=2)
 def _references(fingerprint: str) -> CiderCorpus:
-    """Every reference summary of the task, whichever part of it is run."""
-    del fingerprint  # part of the key alone: other data have other references
+    """Every reference summary of the task, even if only a part is run."""
+    del fingerprint  # only part of the cache key: other data have other references
     return CiderCorpus([document["target"] for document in report.documents()])

@@ -1,4 +1,4 @@
-"""Pictures and videos: strict decoding, bounded caches, and the index that verifies every file once."""
+"""Pictures and videos: strict decoding, bounded caches, and an index that verifies every file once."""
 
 from __future__ import annotations
 

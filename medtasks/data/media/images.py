@@ -65,7 +65,7 @@ _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 
 @dataclass
 class _Strictness:
-    """How many threads decode strictly now, and Pillow's setting before the first of them."""
+    """Number of threads that decode strictly, and Pillow's setting before the first of them."""
 
     lock: threading.Lock
     inside: int = 0
@@ -176,7 +176,7 @@ class ImageCache:
         Raises:
             MediaError: as :func:`load_image`.
         """
-        with self._lock:  # also while decoding, so that two threads never decode one image twice
+        with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
             if image is not None:
                 self.hits += 1

@@ -73,7 +73,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     try:
         with _container(path) as container:
             if not container.streams.video:
-                raise MediaError(f"{path}: holds no video stream; fetch or copy the file again.")
+                raise MediaError(f"{path}: has no video stream; fetch or copy the file again.")
             stream = container.streams.video[0]
             if stream.codec_context is None:
                 raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
@@ -115,7 +115,7 @@ def read_index(path: Path) -> VideoIndex:
             if packet.is_keyframe:
                 keyframes.append(packet.pts)
     if not pts:
-        raise MediaError(f"{path}: not a whole video (it holds no frame); fetch or copy the file again.")
+        raise MediaError(f"{path}: not a whole video (it has no frames); fetch or copy the file again.")
     if len(set(pts)) < len(pts):
         raise MediaError(f"{path}: several frames have the same time stamp; convert it to MP4.")
     pts.sort()

@@ -1,6 +1,6 @@
 """Which frames a window shows: exact arithmetic on presentation times, no decoding.
 
-MedStreamBench samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
+arXiv 2607.01751 samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
 time is the one that a player shows then: the last whose presentation time is not later. So no frame taken after the
 window's end is ever chosen.
 """
@@ -36,7 +36,7 @@ def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step
 
     Sampled are ``start``, ``start + step``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
     after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
-    empty if the whole window lies there.
+    empty if the whole window is before it.
 
     Takes time in proportion to the frames shown, not to the window, which may be 1e9 seconds long.
 

@@ -1,4 +1,4 @@
-"""Miniature data: drawn pictures and rows in the release formats, made on demand, prepared as real ones are."""
+"""Miniature data: drawn pictures and rows in the release formats, made on demand and prepared like real data."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
 
 __all__ = ["MINI_VERSION", "prepare_mini"]
 
-MINI_VERSION = "5"
+MINI_VERSION = "6"
 """Changes with the drawing and preparing code that benchmarks share."""
 
 
 def prepare_mini(benchmark: str) -> Path:
-    """Directory of the prepared miniature data of ``benchmark``, generated and prepared now where absent.
+    """Directory of the prepared miniature data of ``benchmark``, made on first use.
 
-    Safe when several processes come at once: each works in a directory of its own, and the first to finish wins.
+    Safe for several processes: each works in its own directory, and the first to finish wins.
 
     Raises:
         UsageError: there is no miniature of that name.
-        MedtasksError: the function that writes it fails; names it with file and line.
+        MedtasksError: the benchmark's `mini` fails; names file and line.
     """
-    # the code's hash keeps a directory made by another version of the generators from being taken for this one
+    # the hash keeps apart what different versions of the package made
     target = cache_root() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
@@ -39,7 +39,7 @@ def prepare_mini(benchmark: str) -> Path:
     try:
         with temporary_beside(target) as work:
             _make(benchmark, work / "source", work / "prepared")
-            os.rename(work, target)  # noqa: PTH104 - fails on a folder that is not empty, where Path.replace may not
+            os.rename(work, target)  # noqa: PTH104 - fails on a directory that is not empty, where Path.replace may not
     except OSError:
         if not (prepared / "manifest.json").is_file():
             raise
@@ -65,9 +65,9 @@ def _make(name: str, source: Path, out: Path) -> None:
 
 @functools.cache
 def _code_hash(module: str) -> str:
-    """Of all of a package's code: whoever writes a loader sees what it does now."""
+    """Of a package's code and rows, so that data are made again after every change of them."""
     folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jsonl")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -1,7 +1,8 @@
-"""Short videos whose frames have exact presentation times, and show them as a block code that can be read back."""
+"""Short videos with exact presentation times, which each frame shows as a block code."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +27,7 @@ COLUMNS, ROWS, DATA_BITS = 16, 2, 24
 CODE_HEIGHT = 0.2
 """Share of a picture's height, from the top, that the time code covers."""
 MAX_MILLISECONDS = (1 << DATA_BITS) - 1
-"""The latest time that the code can hold: about 4 h 39 min."""
+"""The latest time that fits into the code: about 4 h 39 min."""
 DARK, BRIGHT = 96, 160
 
 
@@ -41,7 +42,7 @@ def encode_clip(
     """Write a video whose frame ``i`` is ``draw(i, times[i])`` and is presented at exactly ``times[i]`` seconds.
 
     The container goes by the suffix: ``.mp4`` (with B-frames where the codec has them), ``.mkv``, or ``.avi``, which
-    holds MPEG-4 at a constant rate alone, as it has no presentation times. Same build of PyAV, same bytes.
+    can only be MPEG-4 at a constant rate, since AVI has no presentation times. Same build of PyAV, same bytes.
 
     Args:
         path: File to write; its folder must exist.
@@ -146,7 +147,7 @@ def draw_time_code(picture: Picture, milliseconds: int) -> Picture:
 
 
 def read_time_code(picture: Picture) -> int | None:
-    """Milliseconds in the code of :func:`draw_time_code`; None where there is no code that can be trusted."""
+    """Milliseconds in the code of :func:`draw_time_code`; None if there is no valid code."""
     height, width = picture.shape[:2]
     if width < COLUMNS or height < ROWS / CODE_HEIGHT:
         return None
@@ -173,10 +174,5 @@ def _blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
 
 
 def _check(milliseconds: int) -> int:
-    """CRC-8 (polynomial 0x07) of the three bytes, from 0xA5: neither an all black nor an all white top passes."""
-    register = 0xA5
-    for byte in milliseconds.to_bytes(DATA_BITS // 8, "big"):
-        register ^= byte
-        for _ in range(8):
-            register = (register << 1 ^ 0x07) & 0xFF if register & 0x80 else register << 1
-    return register
+    """Eight check bits, which neither an all black nor an all white top has."""
+    return zlib.crc32(milliseconds.to_bytes(DATA_BITS // 8, "big")) & 0xFF

@@ -1,4 +1,4 @@
-"""The part of preparing that all benchmarks share: verify media, exclude or refuse, write, take place."""
+"""The part of preparing that all benchmarks share: verify media, exclude or refuse rows, write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Record)
 
 
 def distinct(records: Iterable[R]) -> list[R]:
-    """Records with ids of their own: a repeated one gets ``#2``, ``#3``."""
+    """Records with unique ids: duplicates get ``#2``, ``#3``."""
     times: Counter[str] = Counter()
     found = []
     for record in records:
@@ -37,7 +37,7 @@ def distinct(records: Iterable[R]) -> list[R]:
 
 @dataclass
 class PrepareJob:
-    """Records and the folder of their pictures become prepared data."""
+    """Turns records and the directory of their pictures into prepared data."""
 
     benchmark: str
     place: Workplace
@@ -52,17 +52,17 @@ class PrepareJob:
     excluded_samples: list[str] = field(default_factory=list)
     details: dict[str, dict[str, int]] = field(default_factory=dict)
     unavailable: dict[str, MediaError] = field(default_factory=dict)
-    """Why media that were to be brought in are not there."""
+    """Why media could not be fetched."""
 
     def finish(self, records: Sequence[Record]) -> Prepared:
-        """Verify the media of ``records``, where they shall have some, and write what is left.
+        """Verify the media of ``records`` (unless references only), and write the rows that are left.
 
         Raises:
             DataError: there is no record, or none is left.
-            MediaError: pictures are missing or not whole, and leaving their rows out was not allowed.
+            MediaError: pictures are missing or not whole, and their rows must not be left out.
         """
         if not records:
-            raise DataError(f"{self.source.name}: holds no row, expected at least one; fetch it again.")
+            raise DataError(f"{self.source.name}: has no row, expected at least one; fetch it again.")
         root = self._media_root()
         files = self.place.directory / root
         names = {name for record in records for name in record.media}
@@ -74,7 +74,7 @@ class PrepareJob:
             raise _refusal(list(errors.values()))
         kept = [record for record in records if self._keep(record, files, errors)]
         if not kept:
-            raise DataError(f"{self.source.name}: no row is left, every one lacks a picture; check --images.")
+            raise DataError(f"{self.source.name}: no row is left, since all lack a picture; check --images.")
         used = {name for record in kept for name in record.media}
         return self.place.complete(
             benchmark=self.benchmark,
@@ -90,7 +90,7 @@ class PrepareJob:
         )
 
     def _media_root(self) -> Path:
-        """What the manifest says: relative to the prepared folder where the pictures move with it."""
+        """As the manifest has it: relative to the prepared directory if the pictures move with it."""
         if self.root == Path("media"):
             return self.root
         if self.relative:

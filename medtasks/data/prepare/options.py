@@ -1,20 +1,24 @@
-"""Options that the ``medtasks prepare`` commands share."""
+"""Options that the ``medtasks prepare`` commands share, and commands made from annotated functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_origin
 
 import typer
 
+from medtasks.benchmarks.base import PrepareCommand
+
 if TYPE_CHECKING:
     from medtasks.data.prepare.job import Progress
+    from medtasks.data.prepared import Prepared
 
 
 class Bar(Protocol):
-    """A progress bar, told (done, total)."""
+    """A progress bar, called with (done, total)."""
 
     def __call__(self, done: int, total: int, /) -> None: ...
 
@@ -39,3 +43,25 @@ References = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 picks a number.", min=0)]
+
+
+def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
+    """The command whose options are the typer-annotated parameters of ``prepare``.
+
+    Args:
+        prepare: also takes ``progress``; the first line of its docstring is the command's help.
+        title: heading of the progress bar.
+        examples: lines for ``--help``.
+    """
+
+    def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
+        with bars(title) as bar:
+            prepared = prepare(progress=bar, **options)
+        yield prepared
+
+    signature = inspect.signature(prepare, eval_str=True)
+    first = next(iter(inspect.signature(run).parameters.values()))
+    options = (one for one in signature.parameters.values() if get_origin(one.annotation) is Annotated)
+    run.__signature__ = signature.replace(parameters=[first, *options])  # type: ignore[attr-defined]
+    run.__doc__ = (prepare.__doc__ or "").partition("\n\n")[0]
+    return PrepareCommand(run, examples)

@@ -1,4 +1,4 @@
-"""Data of another package's benchmark: the records that it reads, prepared as ours are."""
+"""Prepares the data of another package's benchmark."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def prepare_package(
     """Prepare the records that ``benchmark.read(source)`` gives, with media below ``media`` (default: ``source``).
 
     Raises:
-        UsageError: the source is not there, or the benchmark does not say how to read one.
+        UsageError: the source does not exist, or the benchmark cannot read one.
         DataError: two records share an id, a record is of another type, or reading fails.
         MediaError: as :meth:`medtasks.data.prepare.job.PrepareJob.finish`.
     """
     if benchmark.read is None:
-        raise UsageError(f"{benchmark.name} does not say how data are read; its package must give Benchmark `read`.")
+        raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
     if not source.exists():
-        raise UsageError(f"--source {source}: there is no such file or folder; check the path.")
+        raise UsageError(f"--source {source}: there is no such file or directory; check the path.")
     records: list[Record] = []
     try:
         for record in benchmark.read(source):
@@ -53,7 +53,7 @@ def prepare_package(
     except Exception as error:
         raise DataError(
             f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
-            f"({type(error).__name__}: {error}); check the source, or tell its package's authors."
+            f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
         ) from error
     twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
     if twice:

@@ -1,4 +1,4 @@
-"""What all records share: an id, a cluster, media; and the words in which a wrong field is refused."""
+"""What all records share: an id, a cluster, media."""
 
 from __future__ import annotations
 

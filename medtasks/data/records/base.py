@@ -1,4 +1,4 @@
-"""What all records share: how a release row is checked, and the sentence in which a wrong field is refused."""
+"""What all records share: checks of release rows, and error messages for wrong fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Where:
 
 
 class Record(BaseModel):
-    """What every record has: an id that stays the same when rows move, its cluster, its media."""
+    """Fields of every record: an id that does not depend on the row's position, its cluster, its media."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -40,7 +40,7 @@ class Record(BaseModel):
 
 
 class ReleaseRow(BaseModel):
-    """A row as a release has it: a null is a missing field, and fields that no record needs are ignored."""
+    """A row of a release: a null is a missing field, and unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -58,7 +58,7 @@ class ReleaseRow(BaseModel):
                 message = "none of the fields {names} is there, found {found}"
                 found = ", ".join(sorted(map(str, row))) or "nothing"
                 raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
-            given[names[0]] = None  # refused by the field's type, which says what is expected
+            given[names[0]] = None  # the field's type refuses it and states what is expected
         return given
 
 
@@ -123,7 +123,7 @@ def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], wher
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether ``value`` is a text that can be written down: JSON may hold half a surrogate pair."""
+    """Whether ``value`` is a text that can be encoded: JSON may have half a surrogate pair."""
     if not isinstance(value, str):
         return False
     try:

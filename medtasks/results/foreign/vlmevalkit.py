@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 
-from medtasks.data.csv_table import read_csv_rows
 from medtasks.data.records import Where
 from medtasks.data.records.base import wrong
+from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of

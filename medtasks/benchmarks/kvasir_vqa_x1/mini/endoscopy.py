@@ -1,11 +1,10 @@
-"""Endoscopy-like pictures, drawn from a scene that also decides every answer."""
+"""Endoscopy-like pictures, drawn from scenes that contain what the rows ask about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageDraw
 
 WIDTH, HEIGHT = 320, 256
 CELLS = (
@@ -34,12 +33,29 @@ class Scene:
     procedure: str
     lesions: tuple[Lesion, ...] = ()
     instrument: str | None = None
-    instrument_cell: str = "lower-right"
     box: str | None = None
     text: bool = False
     landmark: str | None = None
     landmark_cell: str = "center"
-    removed: bool = False
+
+
+_RED = tuple(Lesion("polyp", "red", "<5mm", cell) for cell in ("upper-center", "center-left"))
+_WHITE = (Lesion("polyp", "white", "<5mm", "center-left"), Lesion("polyp", "white", "5-10mm", "upper-right"))
+
+SCENES = (
+    Scene("mini0001", "colonoscopy", (Lesion("polyp", "pink", "5-10mm", "center"),)),
+    Scene("mini0002", "colonoscopy", (Lesion("polyp", "red", "11-20mm", "upper-left"),), instrument="polyp snare"),
+    Scene("mini0003", "colonoscopy", _WHITE, box="green"),
+    Scene("mini0004", "gastroscopy", landmark="z-line", text=True),
+    Scene("mini0005", "gastroscopy", (Lesion("ulcer", "white", "11-20mm", "lower-center"),), box="black"),
+    Scene("mini0006", "colonoscopy", landmark="cecum", instrument="biopsy forceps"),
+    Scene("mini0007", "colonoscopy", (*_RED, Lesion("polyp", "red", "5-10mm", "lower-center")), text=True),
+    Scene("mini0008", "colonoscopy", box="green", instrument="polyp snare"),
+    Scene("mini0009", "gastroscopy", (Lesion("ulcer", "red", "5-10mm", "center-right"),), text=True),
+    Scene("mini0010", "gastroscopy", landmark="z-line", landmark_cell="center-left", instrument="biopsy forceps"),
+    Scene("mini0011", "colonoscopy", (Lesion("polyp", "pink", "11-20mm", "center-right"),), box="black", text=True),
+    Scene("mini0012", "colonoscopy"),
+)
 
 
 def cell_center(cell: str) -> tuple[int, int]:
@@ -48,77 +64,41 @@ def cell_center(cell: str) -> tuple[int, int]:
     return 70 + column * 90, 56 + row * 72
 
 
-def draw_scene(scene: Scene, seed: int) -> Image.Image:
-    """The picture of ``scene``: RGB, 320 by 256, the same for the same scene and seed."""
-    generator = np.random.default_rng(seed)
-    picture = _mucosa(generator, scene.procedure)
+def draw_scene(scene: Scene) -> Image.Image:
+    """The picture of ``scene``: RGB, 320 by 256."""
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (196, 108, 88) if scene.procedure == "colonoscopy" else (204, 138, 104))
     draw = ImageDraw.Draw(picture)
-    if scene.landmark:
-        _landmark(draw, scene.landmark, cell_center(scene.landmark_cell))
+    x, y = cell_center(scene.landmark_cell)
+    if scene.landmark == "z-line":
+        draw.ellipse((x - 44, y - 44, x + 44, y + 44), outline=(245, 190, 180), width=7)
+    elif scene.landmark:
+        draw.chord((x - 44, y - 34, x + 44, y + 34), 20, 160, fill=(64, 22, 20))
     for lesion in scene.lesions:
         _lesion(draw, lesion)
-    picture = picture.filter(ImageFilter.GaussianBlur(0.8))
-    draw = ImageDraw.Draw(picture)
     if scene.instrument:
-        _instrument(draw, scene.instrument, cell_center(scene.instrument_cell))
-    _frame(draw)
+        _instrument(draw, scene.instrument)
     if scene.box:
         draw.rectangle((6, HEIGHT - 62, 62, HEIGHT - 8), fill=(20, 150, 60) if scene.box == "green" else (5, 5, 5))
-        draw.rectangle((6, HEIGHT - 62, 62, HEIGHT - 8), outline=(200, 200, 200))
     if scene.text:
         draw.text((WIDTH - 78, 10), "MINI 01:23", fill=(240, 240, 240))
+    draw.rectangle((0, 0, WIDTH - 1, HEIGHT - 1), outline=(4, 4, 6), width=5)
     return picture
 
 
-def _mucosa(generator: np.random.Generator, procedure: str) -> Image.Image:
-    base = np.array((196, 108, 88) if procedure == "colonoscopy" else (204, 138, 104), dtype=np.float64)
-    rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
-    center_x, center_y = WIDTH / 2 + generator.uniform(-20, 20), HEIGHT / 2 + generator.uniform(-15, 15)
-    distance = np.hypot((columns - center_x) / WIDTH, (rows - center_y) / HEIGHT)
-    folds = 0.05 * np.sin(distance * generator.uniform(28, 40) + generator.uniform(0, 6))
-    coarse = Image.fromarray((generator.random((9, 12)) * 255).astype(np.uint8)).resize((WIDTH, HEIGHT), 3)
-    light = 1.08 - 0.75 * distance + folds + 0.10 * (np.asarray(coarse) / 255 - 0.5)
-    light = light + generator.normal(0, 0.012, light.shape)
-    return Image.fromarray(np.clip(base * light[..., None], 0, 255).astype(np.uint8))
-
-
 def _lesion(draw: ImageDraw.ImageDraw, lesion: Lesion) -> None:
+    """A disc with a dark rim, flat if it is an ulcer."""
     x, y = cell_center(lesion.cell)
     radius = SIZES[lesion.size]
-    red, green, blue = COLORS[lesion.color]
-    dark = (int(red * 0.55), int(green * 0.55), int(blue * 0.55))
-    flat = 0.6 if lesion.kind == "ulcer" else 0.9
-    draw.ellipse((x - radius - 3, y - radius * flat - 2, x + radius + 3, y + radius * flat + 5), fill=dark)
-    draw.ellipse((x - radius, y - radius * flat, x + radius, y + radius * flat), fill=(red, green, blue))
-    if lesion.kind == "polyp":  # a specular dot away from the middle, which shows the lesion's own colour
-        spot = max(2, radius // 6)
-        left, top = x - radius // 2, y - radius // 2
-        draw.ellipse((left - spot, top - spot, left + spot, top + spot), fill=(255, 255, 255))
+    height = radius * (0.6 if lesion.kind == "ulcer" else 0.9)
+    box = (x - radius, y - height, x + radius, y + height)
+    draw.ellipse(box, fill=COLORS[lesion.color], outline=(90, 40, 40), width=2)
 
 
-def _landmark(draw: ImageDraw.ImageDraw, landmark: str, center: tuple[int, int]) -> None:
-    x, y = center
-    if landmark == "z-line":
-        for angle in range(0, 360, 12):
-            reach = 46 if (angle // 12) % 2 else 38
-            draw.arc((x - reach, y - reach, x + reach, y + reach), angle, angle + 12, fill=(245, 190, 180), width=7)
-    else:
-        draw.chord((x - 44, y - 34, x + 44, y + 34), 20, 160, fill=(64, 22, 20))
-
-
-def _instrument(draw: ImageDraw.ImageDraw, instrument: str, tip: tuple[int, int]) -> None:
-    x, y = tip
+def _instrument(draw: ImageDraw.ImageDraw, instrument: str) -> None:
+    """A shaft from the lower right corner, with the forceps' two jaws or a snare's loop at its tip."""
+    x, y = cell_center("lower-right")
     draw.line((WIDTH, HEIGHT, x, y), fill=(88, 92, 98), width=13)
-    draw.line((WIDTH, HEIGHT - 4, x, y - 3), fill=(168, 174, 182), width=4)
     if instrument == "biopsy forceps":
-        draw.line((x, y, x - 15, y - 4), fill=(205, 210, 216), width=5)
-        draw.line((x, y, x - 5, y - 16), fill=(205, 210, 216), width=5)
+        draw.line((x - 15, y - 4, x, y, x - 5, y - 16), fill=(205, 210, 216), width=5)
     else:
         draw.ellipse((x - 26, y - 22, x + 2, y + 4), outline=(222, 226, 120), width=3)
-
-
-def _frame(draw: ImageDraw.ImageDraw) -> None:
-    cut = 44
-    for x, y, step_x, step_y in ((0, 0, 1, 1), (WIDTH, 0, -1, 1), (0, HEIGHT, 1, -1), (WIDTH, HEIGHT, -1, -1)):
-        draw.polygon([(x, y), (x + step_x * cut, y), (x, y + step_y * cut)], fill=(4, 4, 6))
-    draw.rectangle((0, 0, WIDTH - 1, HEIGHT - 1), outline=(4, 4, 6), width=5)

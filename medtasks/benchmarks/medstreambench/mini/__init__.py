@@ -1,8 +1,8 @@
-"""A miniature MedStreamBench: short clips whose frames show their own time, and every oddity of the card."""
+"""A miniature MedStreamBench: records in the release's layout, and short clips whose frames show their own time."""
 
 from __future__ import annotations
 
-import json
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,21 +11,16 @@ import numpy.typing as npt
 from PIL import Image
 
 from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE, Footage, draw_moment
-from medtasks.benchmarks.medstreambench.mini.items import CORRUPT, DEGENERATE, MISSING, medstream_records
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.data.mini.clips import draw_time_code, encode_clip
 from medtasks.data.prepared import Prepared
 
-__all__ = ["CORRUPT", "DEGENERATE", "MISSING", "medstream_records", "prepare_mini", "write_medstream_source"]
+RECORDS = Path(__file__).with_name("records")
 
 
 def write_medstream_source(folder: Path) -> None:
     """Write ``records/<dataset>.jsonl`` (concatenated objects, as released) and ``media/Stream_Bench/…``."""
-    records = folder / "records"
-    records.mkdir(parents=True, exist_ok=True)
-    for dataset, items in medstream_records().items():
-        text = "".join(json.dumps(item, indent=4) + "\n" for item in items)
-        (records / f"{dataset}.jsonl").write_text(text, encoding="utf-8")
+    shutil.copytree(RECORDS, folder / "records", copy_function=shutil.copyfile)
     for clip in FOOTAGE.values():
         if clip.on_disk != "missing":
             _write_medium(folder / "media" / clip.media_path, clip)

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
 
-import numpy as np
-
 from medtasks.errors import UsageError
-from medtasks.metrics.base import Array, MeanMetric, package_version, sign
+from medtasks.metrics.base import MeanMetric, package_version, sign
 
 NAME = "cider"
 MAX_ORDER = 4
@@ -24,8 +22,8 @@ SIGMA = 6.0
 SCALE = 10.0
 
 PUNCTUATION = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
-"""Tokens left out: those that COCO's ``PTBTokenizer`` does leave out. Its list also names brackets (``-LRB-``), but it
-compares with lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here."""
+"""Tokens left out, as COCO's ``PTBTokenizer`` does. Its list also has brackets (``-LRB-``), but it compares with
+lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here."""
 
 # What the Stanford tokenizer behind COCO's rewrites to ASCII before the list above applies; chat models write these.
 _TO_ASCII = str.maketrans(
@@ -84,45 +82,6 @@ class CiderCorpus:
         return weights
 
 
-def cider_scores(predictions: Sequence[str], references: Sequence[str]) -> tuple[float, Array]:
-    """Corpus CIDEr-D and its per-sample values, both 0..10, document frequencies from these references.
-
-    The corpus score is the mean of the per-sample values, but a value depends on the whole corpus through the
-    document frequencies. Bootstrap intervals, paired tests and group means therefore average these values, with the
-    frequencies of the full set, as width-2 statistics ``(value, 1)``; they do not count frequencies anew in each
-    resample or group.
-
-    Returns:
-        The mean, and float64 of shape ``(n,)`` in the order given.
-
-    Raises:
-        UsageError: the lengths differ, or there is no pair.
-    """
-    if len(predictions) != len(references):
-        raise UsageError(f"{NAME}: {len(predictions)} predictions for {len(references)} references, expected as many")
-    corpus = CiderCorpus(references)
-    values = [corpus.score(*pair) for pair in zip(predictions, references, strict=True)]
-    return math.fsum(values) / len(values), np.array(values, dtype=np.float64)
-
-
-def cider_signature() -> str:
-    """Formula, orders, penalty, source of the document frequencies, tokenizer and its library."""
-    return sign(
-        NAME,
-        formula="cider-d",
-        n=MAX_ORDER,
-        sigma=f"{SIGMA:g}",
-        clip="yes",
-        scale=f"{SCALE:g}",
-        df="corpus",
-        refs=1,
-        stem="no",
-        case="lower",
-        tok="treebank-nopunct",
-        nltk=package_version("nltk"),
-    )
-
-
 def cider_tokens(text: str) -> list[str]:
     """The tokens that CIDEr counts (``tok:treebank-nopunct``), without the Java program of the COCO tools.
 
@@ -169,19 +128,33 @@ def _treebank() -> Any:
 class Cider(MeanMetric):
     """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
 
-    A sample's score is :meth:`CiderCorpus.score` of the task's corpus, so it does not depend on which of its samples
-    were run together.
+    A sample's score is :meth:`CiderCorpus.score` of the task's corpus, so it does not depend on which samples were run
+    together. Bootstrap intervals, paired tests and group means average these scores; they do not count frequencies anew
+    in each resample or group.
     """
 
-    name = "cider"
+    name = NAME
 
     @property
     def signature(self) -> str:
-        """Every choice that can move the score."""
-        return cider_signature()
+        """Formula, orders, penalty, source of the document frequencies, tokenizer and its library."""
+        return sign(
+            NAME,
+            formula="cider-d",
+            n=MAX_ORDER,
+            sigma=f"{SIGMA:g}",
+            clip="yes",
+            scale=f"{SCALE:g}",
+            df="corpus",
+            refs=1,
+            stem="no",
+            case="lower",
+            tok="treebank-nopunct",
+            nltk=package_version("nltk"),
+        )
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse: one pair says nothing about how common its words are.
+        """Refuse: document frequencies need the whole corpus.
 
         Raises:
             UsageError: always.

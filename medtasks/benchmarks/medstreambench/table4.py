@@ -1,0 +1,78 @@
+"""Table 4 of the paper: how it combines the temporal modes into one overall score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from medtasks.errors import UsageError
+from medtasks.metrics.base import Array, sign
+from medtasks.metrics.item_metrics import CLOSED, OverItems, means, sum_in_order
+from medtasks.metrics.streaming import TIMING, WEIGHTS, overall
+
+MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
+"""The temporal modes, in the order of table 4 and of the statistics of `OverallTable4`."""
+
+STREAMING_MODES: tuple[str, ...] = ("future", "proactive")
+"""The modes that have streaming items (future has single-turn items, too)."""
+
+_STREAMING = np.array([mode in STREAMING_MODES for mode in MODES])
+
+
+class OverallTable4(OverItems):
+    """Overall score as table 4 combines it: mode means weighted by the modes' items, 0..1.
+
+    ``Σ_m share_m · O_m`` with ``O = C̄`` for retrospective and present and ``0.7 C̄ + 0.3 R̄`` for future and
+    proactive, where R̄ is the mean over the mode's streaming items alone. Equations 9 and 10 per item give another
+    number wherever a mode mixes single-turn and streaming items; the printed table follows this one.
+
+    Statistics, per mode in the order of `MODES`: ``(Σ C, items, Σ R, streaming items)``.
+
+    >>> metric = OverallTable4()
+    >>> rows = metric.item_statistics("present", 1.0, None) + metric.item_statistics("proactive", 0.5, 1.0)
+    >>> round(float(metric.score(rows)), 3)  # (1.0 + 0.7 · 0.5 + 0.3 · 1.0) / 2
+    0.825
+    """
+
+    name = "overall_table4"
+    width = 4 * len(MODES)
+    signature = sign(name, mean="modes-by-items", weights=WEIGHTS, modes=",".join(MODES), **CLOSED, **TIMING)
+
+    def item_statistics(self, mode: str, content: float, responsiveness: float | None) -> Array:
+        """Statistics ``(16,)`` of one item; responsiveness is None for a single-turn item.
+
+        Raises:
+            UsageError: the mode is unknown, a score is not in 0..1, or a mode that has no streaming items has
+            responsiveness.
+        """
+        _check_mode(mode, content, responsiveness)
+        row = np.zeros((len(MODES), 4))
+        streaming = responsiveness is not None
+        row[MODES.index(mode)] = content, 1.0, responsiveness if streaming else 0.0, float(streaming)
+        return row.reshape(self.width)
+
+    def score(self, totals: Array) -> Array:
+        """Scores ``(...)`` of totals ``(..., 16)``.
+
+        A mode without items drops out, one without streaming items counts its content alone; NaN without any item.
+        """
+        totals = np.asarray(totals, dtype=np.float64)
+        sums = totals.reshape(*totals.shape[:-1], len(MODES), 4)
+        items = sums[..., 1]
+        return _combine(means(sums[..., 0], items), means(sums[..., 2], sums[..., 3]), items)
+
+
+def _combine(content: Array, responsiveness: Array, items: Array) -> Array:
+    """Table 4's overall ``(...)`` of mode means and counts ``(..., 4)``; a mean of nothing is NaN."""
+    weighed = _STREAMING & ~np.isnan(responsiveness)
+    scores = np.where(weighed, overall(content, responsiveness), content)
+    return means(sum_in_order(np.where(items > 0, items * scores, 0.0)), sum_in_order(items))
+
+
+def _check_mode(mode: str, content: float, responsiveness: float | None) -> None:
+    if mode not in MODES:
+        raise UsageError(f"mode {mode!r} is unknown; choose from {', '.join(MODES)}")
+    if responsiveness is not None and mode not in STREAMING_MODES:
+        raise UsageError(f"mode {mode!r} has responsiveness {responsiveness}, expected None: it has no streaming items")
+    scores = (content,) if responsiveness is None else (content, responsiveness)
+    if not all(0 <= score <= 1 for score in scores):
+        raise UsageError(f"mode {mode!r} has content {content} and responsiveness {responsiveness}, expected 0 to 1")
