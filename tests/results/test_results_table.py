@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.registry import get_benchmark
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError
+from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import Column, ItemTable, RunTables, column_of, item_table, pooled_table
