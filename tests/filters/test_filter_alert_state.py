@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters.alert_state import AlertResponse, AlertStateFilter, alert_status, is_alert, parse_alert
+from medtasks.filters.alert_state import AlertResponse, alert_status, is_alert, parse_alert
 
 QUIET = {
     "no_alert": [
@@ -200,8 +200,3 @@ def test_long_repetitions_are_read(piece: str) -> None:
     long = piece * (100_000 // len(piece))
     for text in (long, f"alert: {long}", f"{long}alert", f"no_alert{long}x"):
         assert isinstance(parse_alert(text), AlertResponse)
-
-
-def test_the_harness_filter_keeps_repeats_apart() -> None:
-    filtered = AlertStateFilter().apply([["No alert."], ["ALERT - blood", "who knows"]], None)
-    assert filtered == ["no_alert", ["alert: blood", "[invalid]"]]

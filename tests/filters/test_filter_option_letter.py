@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import OptionLetterFilter, extract_option, option_status
+from medtasks.filters import extract_option, option_status
 
 SELECTED = {
     "B": "B", "b": "B", " B ": "B", "B.": "B", "(B)": "B", "[B]": "B", "{B}": "B", "**B**": "B", "B)": "B",
@@ -158,10 +158,6 @@ def test_any_text_gives_a_status_and_filtering_is_idempotent(text: str) -> None:
     assert option_status(extraction.filtered) == extraction.status
     if extraction.letter:
         assert extract_option(extraction.filtered) == extraction
-
-
-def test_the_harness_filter_keeps_repeats_apart() -> None:
-    assert OptionLetterFilter().apply([["B"], ["A", "no idea"]], None) == ["B", ["A", "[none]"]]
 
 
 def test_fewer_options_narrow_the_range() -> None:

@@ -7,7 +7,6 @@ import pytest
 from medtasks import filters
 from medtasks.errors import MedtasksError
 from medtasks.filters import FILTER_VERSIONS, filter_class, status_of, version_of
-from medtasks.filters.base import ResponseFilter
 
 
 @pytest.mark.parametrize("name", FILTER_VERSIONS)
@@ -44,9 +43,26 @@ def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
             ask(name)
 
 
-def test_a_filter_reads_each_response_on_its_own() -> None:
-    class Upper(ResponseFilter):
-        version = "1"
-        read = staticmethod(str.upper)
-
-    assert Upper().apply([["a"], ["b", "c"], []], None) == ["A", ["B", "C"], []]
+@pytest.mark.parametrize(
+    ("name", "responses", "filtered"),
+    [
+        (
+            "AlertStateFilter",
+            [["No alert."], ["ALERT - blood", "who knows"]],
+            ["no_alert", ["alert: blood", "[invalid]"]],
+        ),
+        ("AnswerTextFilter", [["a"], ["a", "Answer: b"]], ["a", ["a", "b"]]),
+        ("AnswerabilityFilter", [["Unanswerable."], ["Answer: B", "<think>"]], ["unanswerable", ["B", "[empty]"]]),
+        ("LastStageOptionFilter", [["B"], ['{"stage1": "A", "stage2": "C"}', "no idea"]], ["B", ["C", "[none]"]]),
+        ("OptionLetterFilter", [["B"], ["A", "no idea"]], ["B", ["A", "[none]"]]),
+        (
+            "ReasonedAnswerFilter",
+            [[" a\nFinal answer: b "], ["<think>x</think>c", ""]],
+            ["a\nFinal answer: b", ["c", "[empty]"]],
+        ),
+    ],
+)
+def test_the_responses_to_a_question_that_was_asked_repeatedly_are_read_one_by_one(
+    name: str, responses: list[list[str]], filtered: list[str | list[str]]
+) -> None:
+    assert filter_class(name)().apply(responses, None) == filtered
