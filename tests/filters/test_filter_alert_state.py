@@ -38,7 +38,7 @@ QUIET = {
         "Alert: No\nThe view is clear.", "Alert: No. The view is clear.",
         "**Alert:** None\n**Reason:** clear", "assistant\nno_alert<|im_end|>", "no_alert</s>", "| State | no_alert |",
         "The clip is clean, so the answer is: no_alert.", "Uncertain at first. Final answer: no_alert",
-        "no_alert\nno_alert",
+        "no_alert\nno_alert", "uncertain\nFinal answer: alert: none",
         "alert: oozing? Final answer: no_alert", "- Response: **no_alert**", "Decision - no alert", "<b>no_alert</b>",
     ],
     "uncertain": [

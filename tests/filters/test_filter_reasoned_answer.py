@@ -52,6 +52,7 @@ def test_the_final_answer_is_found(envelope: str) -> None:
         ("Final answer: **cyst**, not **polyp**", "**cyst**, not **polyp**"),
         ("\\boxed{T_{2} lesion} as said", "T_{2} lesion"),
         ("Final answer: {cyst}", "{cyst}"),
+        ("Final answer: `factor X`", "factor X"),
     ],
     ids=repr,
 )

@@ -48,7 +48,7 @@ FORCEPS = [
     "Answer:\nforceps", "### Answer\n\nforceps", "Final answer: forceps", "The answer is forceps.", "The answer is B.",
     "The correct answer is (B) forceps", "Correct option: B", "答案：B", "\\boxed{B}", "$\\boxed{\\text{forceps}}$",
     "<answer>forceps</answer>", "<think>hand? bovie?</think>forceps", "<think>A</think>B", '{"answer": "forceps"}',
-    '{"answer": "B", "confidence": 0.9}', '["forceps"]', '```json\n{"answer": "Forceps"}\n```', "```\nB\n```",
+    '{"answer": "B", "confidence": 0.9}', '["forceps"]', '["\\u0066orceps"]', '```json\n{"answer": "Forceps"}\n```', "```\nB\n```",
     "A hand holds a bovie.\nAnswer: forceps", "The hand is empty. Answer: B",
     "Not the hand.\n\nFinal answer: B. forceps",
     "The answer is unclear at first.\nAnswer: forceps", "Answer: hand\nNo, look again.\nFinal answer: forceps",
