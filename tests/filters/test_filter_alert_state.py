@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters.alert_state import AlertResponse, AlertStateFilter, alert_status, is_alert, parse_alert
+from medtasks.filters.alert_state import AlertResponse, alert_status, is_alert, parse_alert
 
 QUIET = {
     "no_alert": [
@@ -38,7 +38,7 @@ QUIET = {
         "Alert: No\nThe view is clear.", "Alert: No. The view is clear.",
         "**Alert:** None\n**Reason:** clear", "assistant\nno_alert<|im_end|>", "no_alert</s>", "| State | no_alert |",
         "The clip is clean, so the answer is: no_alert.", "Uncertain at first. Final answer: no_alert",
-        "no_alert\nno_alert",
+        "no_alert\nno_alert", "uncertain\nFinal answer: alert: none",
         "alert: oozing? Final answer: no_alert", "- Response: **no_alert**", "Decision - no alert", "<b>no_alert</b>",
     ],
     "uncertain": [
@@ -200,8 +200,3 @@ def test_long_repetitions_are_read(piece: str) -> None:
     long = piece * (100_000 // len(piece))
     for text in (long, f"alert: {long}", f"{long}alert", f"no_alert{long}x"):
         assert isinstance(parse_alert(text), AlertResponse)
-
-
-def test_the_harness_filter_keeps_repeats_apart() -> None:
-    filtered = AlertStateFilter().apply([["No alert."], ["ALERT - blood", "who knows"]], None)
-    assert filtered == ["no_alert", ["alert: blood", "[invalid]"]]

@@ -31,10 +31,6 @@ def test_what_is_scored(response: str, answer: str) -> None:
     assert AnswerTextFilter().apply([[response]], None) == [answer]
 
 
-def test_repeats_stay_apart() -> None:
-    assert AnswerTextFilter().apply([["a", "Answer: b"]], None) == [["a", "b"]]
-
-
 @given(st.text())
 def test_an_answer_never_begins_or_ends_with_blanks(response: str) -> None:
     (answer,) = AnswerTextFilter().apply([[response]], None)

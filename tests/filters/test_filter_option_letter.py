@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import OptionLetterFilter
 from medtasks.filters.option_letter import extract_option, option_status
 
 SELECTED = {
@@ -159,10 +158,6 @@ def test_any_text_gives_a_status_and_filtering_is_idempotent(text: str) -> None:
     assert option_status(extraction.filtered) == extraction.status
     if extraction.letter:
         assert extract_option(extraction.filtered) == extraction
-
-
-def test_the_harness_filter_keeps_repeats_apart() -> None:
-    assert OptionLetterFilter().apply([["B"], ["A", "no idea"]], None) == ["B", ["A", "[none]"]]
 
 
 def test_fewer_options_narrow_the_range() -> None:

@@ -35,6 +35,7 @@ CASES = {
     "## Thinking\n\nA or B?\n\n## Final Response\n\nB": "B",
     "### **Thinking**\nA\n### **Final Answer:**\nB": "B",
     "## Thinking\n\nnever closed, so B": "",
+    "## Thinking\nA or B?</think>B": "B",
     "## Reasoning\nA\n## Final Response\nB": "## Reasoning\nA\n## Final Response\nB",
     "<|channel|>analysis<|message|>A?<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>": "B",
     "<|channel|>final <|constrain|>json<|message|>B": "B",

@@ -307,7 +307,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
         def breaks(*_: Any, **__: Any) -> Any:
             raise ValueError("a bug")
 
-        patch.setattr(running, "pooled_scores", breaks)
+        patch.setattr(running, "scores_of", breaks)
         with pytest.raises(SystemExit) as ended:
             evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "broken")
     assert ended.value.code == 1

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL.Image import Image
 from runs import Run, baseline
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import stage_messages, stage_text
-from medtasks.filters import LastStageOptionFilter
-from medtasks.filters.option_letter import join_stages, read_stages
 from medtasks.spec import leaf_tasks, load_spec
 
 TASKS = leaf_tasks("mi_cxr_stagewise")
@@ -129,26 +124,3 @@ def test_baselines_and_simple_back_ends_run_it(tmp_path: Path) -> None:
     simple = Run(harness.run_tasks("dummy", "response=(A)", ["mi_cxr_stagewise_icr"], tmp_path / "dummy"))
     letters = simple.scores["mi_cxr_stagewise_icr"]["letters"]
     assert letters["chosen"]["A"] == len(task_documents("mi_cxr_stagewise_icr"))
-
-
-@given(first=st.text(), second=st.text())
-def test_what_stages_said_survives_the_log_and_the_harness_representations(first: str, second: str) -> None:
-    record = join_stages([first, second])
-    readers: list[Callable[[str], str]] = [
-        str,
-        lambda text: str((text,)),
-        lambda text: str([text]),
-        lambda text: f" {text}\n",
-    ]
-    for wrapped in readers:
-        assert read_stages(wrapped(record)) == (first, second)
-
-
-@given(st.text())
-def test_any_other_response_is_the_last_stage(text: str) -> None:
-    assert read_stages(text) in (("", text), read_stages(text.strip()))
-
-
-def test_the_letter_is_that_of_the_last_stage() -> None:
-    said = join_stages(["Answer: B. T1 to T2: nothing.", "I choose C."])
-    assert LastStageOptionFilter().apply([[said], ["(D)"], [join_stages(["A", "no idea"])]], []) == ["C", "D", "[none]"]

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 from runs import Run, baseline
-from scipy import stats
 from test_harness_failures import Backend, evaluate, target
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents, task_rows
 from medtasks.benchmarks.mi_cxr import with_demonstrations
 from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError
 from medtasks.spec import leaf_tasks
-from medtasks.stats import student_interval
 
 ONE_SHOT = [*leaf_tasks("mi_cxr_1shot"), "mi_cxr_icr_variant_1shot"]
 VLM = "pretrained=tiny,device=cpu,max_new_tokens=8"
@@ -82,21 +80,7 @@ def test_the_spread_is_that_of_the_runs(sampled: Run) -> None:
     assert accuracy["samples"] == len(lines)
 
 
-@pytest.mark.parametrize("values", [[0.3, 0.31, 0.35], [0.0, 1.0], [0.2] * 4, [0.25, 0.2, 0.3, 0.27, 0.21]])
-def test_the_interval_is_students(values: list[float]) -> None:
-    found = student_interval(values)
-    assert found["deviation"] == pytest.approx(stats.tstd(values), abs=1e-12)
-    low, high = found["interval"]
-    if found["deviation"] > 0:
-        reference = stats.t.interval(0.95, len(values) - 1, loc=found["mean"], scale=stats.sem(values))
-        assert (low, high) == pytest.approx(reference)
-    else:
-        assert low == high == pytest.approx(0.2)
-
-
 def test_one_run_has_no_spread(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="at least 2 runs, found 1"):
-        student_interval([0.5])
     direct = baseline("oracle", ["mi_cxr_icr"], tmp_path)
     assert direct.scores["mi_cxr_icr"]["metrics"]["accuracy"]["repeats"] is None
 

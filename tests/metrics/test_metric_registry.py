@@ -6,6 +6,7 @@ import doctest
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,8 +45,15 @@ def test_import_loads_no_heavy_library() -> None:
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["base", "rouge", "exact_match", "accuracy"])
-def test_doctests(module: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"medtasks.metrics.{module}"))
+def with_examples() -> list[str]:
+    """Modules of filters, metrics and statistics whose docstrings have examples."""
+    root = Path(metrics.__file__).parent.parent
+    files = sorted(path for folder in ("filters", "metrics", "stats") for path in (root / folder).glob("*.py"))
+    return [f"medtasks.{path.parent.name}.{path.stem}" for path in files if ">>> " in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("module", with_examples())
+def test_the_examples_of_docstrings_are_right(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 0
     assert result.failed == 0

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.metrics import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import RunManifest
-from medtasks.results.samples import Sample, duplicate_ids, read_samples, write_samples
-from medtasks.results.scoring import score_samples
+from medtasks.results.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
+from medtasks.results.scoring import MetricScore, Scored, coverage_text, intervals, score_samples, score_tables
+from medtasks.results.table import item_table
+from medtasks.stats import cluster_bootstrap
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"
@@ -58,8 +62,150 @@ def test_accuracy_counts_unextracted_answers_as_wrong() -> None:
 def test_letters_abstention_and_commitment() -> None:
     letters = score_samples(FOUR, MI_CXR).letters
     assert letters is not None
+    assert letters.gold == {"A": 1, "B": 1, "C": 0, "D": 0, "E": 2}
     assert letters.chosen == {"A": 1, "B": 0, "C": 1, "D": 0, "E": 1, "[none]": 1}
     assert (letters.null_chosen_when_wrong, letters.null_missed_when_right) == (1, 1)
+
+
+UNKNOWN = ((0.0, 1.0), (1.0, 1.0))  # wrong at worst, right at best
+
+
+def unanswered(number: int, patient: str = "p1") -> Sample:
+    return sample(number, "[failed]", "A", patient).model_copy(
+        update={
+            "status": "failed",
+            "failed": ("timeout",),
+            "scores": {"accuracy": None},
+            "statistics": {},
+            "limits": {"accuracy": UNKNOWN},
+        }
+    )
+
+
+def judged(number: int, low: float, high: float, judge: str | None = "panel") -> Sample:
+    """An answer of which a judge decided if ``low`` and ``high`` are equal."""
+    score = JudgedScore(rubric="r", judge=judge, limits=((low, 1.0), (high, 1.0)))
+    return sample(number, "A", "A", f"p{number}").model_copy(
+        update={"scores": {"accuracy": None}, "statistics": {}, "judged": {"accuracy": score}}
+    )
+
+
+def accuracy(samples: list[Sample], threshold: float = 0.99) -> MetricScore:
+    return score_samples(samples, MI_CXR, threshold=threshold).metrics["accuracy"]
+
+
+def test_requests_without_response_are_counted_and_bound_the_score() -> None:
+    scores = score_samples([*FOUR, unanswered(4)], MI_CXR)
+    found = scores.metrics["accuracy"]
+    assert (found.value, found.samples, found.answered, found.known, found.judged) == (0.25, 5, 4, 4, None)
+    assert found.bounds == (0.2, 0.4)
+    assert found.incomplete
+    assert scores.status == {"failed": 1, "none": 1, "ok": 3}
+    assert scores.letters is not None
+    assert sum(scores.letters.gold.values()) == sum(scores.letters.chosen.values()) == 4
+    assert "failed" not in found.signature
+
+
+def test_as_many_responses_as_the_threshold_asks_for_make_a_complete_score() -> None:
+    assert not accuracy([*FOUR, unanswered(4)], threshold=0.8).incomplete
+    assert accuracy([*FOUR, unanswered(4)], threshold=0.81).incomplete
+
+
+def test_no_response_at_all_has_no_score() -> None:
+    found = accuracy([unanswered(0), unanswered(1)])
+    assert (found.value, found.interval, found.reason) == (None, None, "none of 2 items has a response")
+    assert (found.answered, found.bounds, found.incomplete) == (0, (0.0, 1.0), False)
+
+
+def test_the_score_of_decided_answers_and_what_the_others_could_make_of_it() -> None:
+    found = accuracy([judged(0, 1, 1), judged(1, 0.5, 0.5), judged(2, 0, 1), judged(3, 0.25, 0.75)], threshold=0.5)
+    assert (found.value, found.samples, found.judged, found.answered) == (0.75, 4, 2, None)
+    assert found.bounds == (1.75 / 4, 3.25 / 4)
+    assert found.signature.endswith("|judge:panel")
+    assert not found.incomplete
+    assert accuracy([judged(0, 1, 1), judged(1, 0, 1)], threshold=0.51).incomplete
+
+
+def test_a_score_that_awaits_its_judge_has_no_value() -> None:
+    found = accuracy([judged(0, 1, 1), judged(1, 0, 1, judge=None)])
+    assert (found.value, found.reason, found.judged) == (None, "1 of 2 items await a judge", 1)
+    assert found.bounds == (0.5, 1.0)
+    assert not found.incomplete
+    assert accuracy([judged(0, 1, 1), judged(1, 0, 1, judge=None)], threshold=0.5).value == 1.0
+    assert accuracy([judged(0, 0, 1), judged(1, 0, 1)]).reason == "none of 2 items has a verdict"
+
+
+def test_the_judges_of_all_answers_are_in_the_signature() -> None:
+    found = accuracy([judged(0, 1, 1, "two"), judged(1, 0, 0, "one"), judged(2, 0, 0, "two")])
+    assert found.signature.endswith("|judge:one|judge:two")
+
+
+def test_a_score_that_some_samples_lack_is_named() -> None:
+    lacking = sample(4, "A", "A").model_copy(update={"statistics": {}})
+    found = accuracy([*FOUR, lacking])
+    assert found.value is None
+    assert found.reason == "1 of 5 samples lack it: the run that made these samples could not compute it"
+    assert accuracy([lacking]).reason == "the run that made these samples could not compute it"
+
+
+def test_repeats_have_a_score_each_and_a_spread() -> None:
+    """Three runs of two questions score 1, 0.5 and 0: mean 0.5, deviation 0.5, t of two degrees of freedom 4.3027."""
+    runs = [("A", "A", "B"), ("A", "B", "B")]
+    samples = [
+        sample(number, "A", "A", f"p{number}").model_copy(
+            update={
+                "repeats": tuple(
+                    Repeat(filtered=letter, status="ok", statistics={"accuracy": (float(letter == "A"), 1.0)})
+                    for letter in letters
+                ),
+                "statistics": {"accuracy": (float(letters.count("A")), 3.0)},
+            }
+        )
+        for number, letters in enumerate(runs)
+    ]
+    found = accuracy(samples)
+    assert found.value == 0.5
+    assert found.repeats is not None
+    assert found.repeats.values == (1.0, 0.5, 0.0)
+    assert (found.repeats.mean, found.repeats.deviation) == pytest.approx((0.5, 0.5))
+    reach = 4.302653 * 0.5 / 3**0.5
+    assert found.repeats.interval == pytest.approx((0.5 - reach, 0.5 + reach))
+    assert score_samples(samples, MI_CXR).status == {"ok": 6}
+
+
+def test_coverage_counts_responses_and_verdicts() -> None:
+    assert coverage_text(13_000, 12_000, None) == "12,000 of 13,000 answered"
+    assert coverage_text(13, None, 9) == "9 of 13 judged"
+    assert coverage_text(13, 12, 9) == "12 of 13 answered, 9 of 13 judged"
+    assert coverage_text(13, None, None) == ""
+
+
+def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
+    """Together, by breakdown, and of several tables at once: each as if it were drawn alone."""
+    samples = [sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}") for n in range(60)]
+    table = item_table(samples, MI_CXR, ["null_option"])
+    drawn = score_tables({"all": Scored(table, MI_CXR, ("null_option",)), "again": Scored(table, MI_CXR)})
+    for scores, rows in (
+        (drawn["all"], samples),
+        (drawn["again"], samples),
+        *(
+            (part, [one for one in samples if (one.target == "E") == (key == "null option right")])
+            for key, part in drawn["all"].breakdowns["null_option"].items()
+        ),
+    ):
+        statistics = np.array([one.statistics["accuracy"] for one in rows])
+        alone = cluster_bootstrap(
+            statistics, [one.cluster for one in rows], get_metric("accuracy").score, resamples=1000, seed=0
+        )
+        assert scores.metrics["accuracy"].interval == (alone.low, alone.high)
+        assert scores.clusters == len({one.cluster for one in rows})
+    assert set(intervals(drawn)) == {"all", "again"}
+    told = intervals(drawn)["again"]["accuracy"]
+    assert told == {
+        "value": drawn["again"].metrics["accuracy"].value,
+        "interval": drawn["again"].metrics["accuracy"].interval,
+        "reason": None,
+    }
 
 
 def test_one_cluster_has_no_interval_and_says_why() -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from medtasks.benchmarks.base import Value
-from medtasks.errors import DataError
+from medtasks.errors import DataError, MedtasksError
 from medtasks.registry import get_benchmark
+from medtasks.results.paired import compare_tables
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import Column, ItemTable, RunTables, column_of, item_table, pooled_table
@@ -72,6 +73,100 @@ def test_a_part_takes_the_place_of_the_whole_where_there_is_one() -> None:
     np.testing.assert_array_equal(cut.statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2])
     assert column.part("y").judges_of(np.array([1])) == ["a"]
     assert column.part("z") is column
+
+
+def test_the_limits_of_open_items_go_into_the_bounds() -> None:
+    column = column_of("accuracy", VALUES)
+    low, high = column.bounds(np.array([0, 1, 2]))
+    assert (low.tolist(), high.tolist()) == ([[0.1, 1], [0, 2], [1, 2]], [[0.1, 1], [2, 2], [1, 2]])
+    assert column.bounds(np.array([2, 3])) is None  # item 3 has no value at all
+
+
+def test_what_is_known_of_each_item() -> None:
+    waiting = Value(low=(0.0, 1.0), high=(1.0, 1.0))
+    column = column_of("accuracy", [*VALUES, OPEN, waiting, Value(statistics=(0.0, 0.0)), Value()])
+    assert column.present.tolist() == [True, True, True, False, True, True, True, True]
+    assert column.known.tolist() == [True, False, True, False, False, False, True, False]
+    assert column.failed.tolist() == [False, True, *[False] * 6]
+    assert column.pending.tolist() == [*[False] * 4, True, True, False, False]
+    assert column.awaiting.tolist() == [*[False] * 5, True, False, False]
+    assert column.applies.tolist() == [True, True, True, False, True, True, False, True]
+    assert column.counted[3].tolist() == [0.0, 0.0]
+    assert column.judges_of(np.arange(8)) == ["a", "b"]
+    assert column.judges_of(np.array([0, 1])) == []
+    assert column.judges_of(np.array([4])) == ["a"]
+
+
+def test_chosen_items_keep_all_of_their_values() -> None:
+    rows = [Value(statistics=(1.0, 2.0), repeats=((number, 1.0), (1.0, 1.0))) for number in (0.0, 1.0, 2.0)]
+    column = column_of("accuracy", rows).take(np.array([2, 0]))
+    assert column.repeats is not None
+    assert column.repeats[:, 0, 0].tolist() == [2.0, 0.0]
+    cut = column_of("accuracy", VALUES).take(np.array([2, 1, 0]))
+    assert cut.statistics[[0, 2]].tolist() == [[1.0, 2.0], [0.1, 1.0]]
+    assert cut.judges_of(np.array([0])) == ["b"]
+    assert cut.part("x").statistics[2].tolist() == [0.3, 1.0]
+
+
+def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
+    once, twice = (Value(statistics=(1.0, 1.0), repeats=((1.0, 1.0),) * count) for count in (1, 2))
+    assert column_of("accuracy", [once, once]).repeats is None
+    assert column_of("accuracy", [once, twice]).repeats is None
+    assert column_of("accuracy", [twice, None]).repeats is None
+    found = column_of("accuracy", [twice, twice]).repeats
+    assert found is not None
+    assert found.shape == (2, 2, 2)
+
+
+def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
+    whole = Value(statistics=(1.0, 1.0), judge="w", parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")})
+    part = column_of("accuracy", [whole, KNOWN, None]).part("p")
+    assert part.judges_of(np.array([0])) == ["p"]
+    assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
+    assert part.pending.tolist() == [True, False, False]
+    bounds = part.bounds(np.array([0, 1]))
+    assert bounds is not None
+    assert [side.tolist() for side in bounds] == [[[0, 1], [1, 2]], [[1, 1], [1, 2]]]
+
+
+def test_the_rows_of_a_breakdowns_groups(samples: dict[str, list[Sample]]) -> None:
+    table = item_table(samples[TASKS[0]], MI_CXR, ["family"])
+    assert {key: rows.tolist() for key, rows in table.rows_by_group(MI_CXR, "family").items()} == {
+        "TEL": list(range(20))
+    }
+    for wrong in (lambda: table.rows_by_group(MI_CXR, "mood"), lambda: item_table(samples[TASKS[0]], MI_CXR, ["mood"])):
+        with pytest.raises(MedtasksError, match=r"^mi_cxr: breakdown 'mood' is unknown; choose from \w+, .*\.$"):
+            wrong()
+
+
+def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
+    odd = samples[TASKS[0]][3].model_copy(update={"scores": {}})
+    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single holds the metrics \[\], expected \['acc"):
+        item_table([*samples[TASKS[0]][:3], odd], MI_CXR)
+
+
+def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str, list[Sample]]) -> None:
+    table = item_table(samples[TASKS[1]], MI_CXR, ["family"])
+    small = table.compact()
+    assert (small.items, small.clusters, small.groups) == (table.items, table.clusters, {})
+    assert small.statuses == ((),) * 19
+    for name, column in table.columns.items():
+        np.testing.assert_array_equal(small.columns[name].statistics, column.statistics)
+        np.testing.assert_array_equal(small.columns[name].present, column.present)
+    assert compare_tables(("a", small), ("b", small), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
+
+
+def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
+    tables = RunTables(samples)
+    first = tables.of(TASKS[0])
+    assert tables.of(TASKS[0]) is first
+    tables.of("mi_cxr", TASKS)
+    assert tables.groups == [("mi_cxr", TASKS)]
+    assert set(tables.made) == set(tables.tasks) == set(TASKS)
+    left = tables.compact()
+    assert set(left.tasks) == set(TASKS)
+    assert left.of(TASKS[0]).items == first.items
+    assert left.of("mi_cxr", TASKS).unique == tables.of("mi_cxr", TASKS).unique
 
 
 def test_statistics_of_another_width_are_refused() -> None:

@@ -1,0 +1,68 @@
+"""Filters are found by the names that task files use: ours, those a module imports, and never a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtasks import filters
+from medtasks.errors import MedtasksError
+from medtasks.filters import FILTER_VERSIONS, filter_class, status_of, version_of
+
+
+@pytest.mark.parametrize("name", FILTER_VERSIONS)
+def test_a_filter_of_ours_is_found_by_its_name_and_by_where_it_is_imported(name: str) -> None:
+    kind = getattr(filters, name)
+    for path in (name, f"medtasks.filters.{name}"):
+        assert filter_class(path) is kind
+        assert version_of(path) == kind.version == FILTER_VERSIONS[name]
+        assert status_of(path, "  ") == "empty"
+
+
+@pytest.mark.parametrize(
+    ("name", "filtered", "status"),
+    [
+        ("OptionLetterFilter", "B", "ok"),
+        ("OptionLetterFilter", "[multiple]", "multiple"),
+        ("LastStageOptionFilter", "[none]", "none"),
+        ("AnswerabilityFilter", "unanswerable", "unanswerable"),
+        ("AlertStateFilter", "[invalid]", "invalid"),
+        ("ReasonedAnswerFilter", "It enhances.", "no_final_answer"),
+        ("AnswerTextFilter", "polyp", "ok"),
+    ],
+)
+def test_each_filter_tells_the_status_of_what_it_returned(name: str, filtered: str, status: str) -> None:
+    assert status_of(name, filtered) == status
+
+
+@pytest.mark.parametrize(
+    "name", ["Nothing", "nowhere.at.all", "medtasks.filters.Nothing", "medtasks.errors.UsageError"]
+)
+def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
+    for ask in (filter_class, version_of, lambda kind: status_of(kind, "B")):
+        with pytest.raises(MedtasksError, match=rf"^filter '{name}' is unknown; choose from AlertStateFilter, "):
+            ask(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "responses", "filtered"),
+    [
+        (
+            "AlertStateFilter",
+            [["No alert."], ["ALERT - blood", "who knows"]],
+            ["no_alert", ["alert: blood", "[invalid]"]],
+        ),
+        ("AnswerTextFilter", [["a"], ["a", "Answer: b"]], ["a", ["a", "b"]]),
+        ("AnswerabilityFilter", [["Unanswerable."], ["Answer: B", "<think>"]], ["unanswerable", ["B", "[empty]"]]),
+        ("LastStageOptionFilter", [["B"], ['{"stage1": "A", "stage2": "C"}', "no idea"]], ["B", ["C", "[none]"]]),
+        ("OptionLetterFilter", [["B"], ["A", "no idea"]], ["B", ["A", "[none]"]]),
+        (
+            "ReasonedAnswerFilter",
+            [[" a\nFinal answer: b "], ["<think>x</think>c", ""]],
+            ["a\nFinal answer: b", ["c", "[empty]"]],
+        ),
+    ],
+)
+def test_the_responses_to_a_question_that_was_asked_repeatedly_are_read_one_by_one(
+    name: str, responses: list[list[str]], filtered: list[str | list[str]]
+) -> None:
+    assert filter_class(name)().apply(responses, None) == filtered
