@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import LastStageOptionFilter, join_stages, read_stages
+from medtasks.filters import LastStageOptionFilter
+from medtasks.filters.option_letter import join_stages, read_stages
 
 
 @given(first=st.text(), second=st.text())
