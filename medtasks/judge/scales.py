@@ -73,7 +73,7 @@ class Cap(_Frozen):
 class Rubric(_Frozen):
     """What a judge is asked, and how its scores are counted.
 
-    Args:
+    Attributes:
         sees: the only fields of a sample, besides the response, that may be in the prompt.
         media: whether a judge that can see images is shown them.
         aspects: the fixed aspects; or

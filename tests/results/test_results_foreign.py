@@ -300,7 +300,7 @@ def test_csv_takes_very_long_responses(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "p.csv: the file is empty"),
-        ("sample_id,response\n", "a header alone"),
+        ("sample_id,response\n", "only a header"),
         ("sample_id;response\ns;x\n", "`response` is missing, expected it beside 'sample_id;response'"),
         ("response,response\n", "line 1: column 'response' is duplicated in the header"),
         ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
