@@ -20,9 +20,9 @@ DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
 def compare(
     first: Annotated[
-        Path, typer.Argument(help="A run's folder (…_medtasks), or one that holds it.", show_default=False)
+        Path, typer.Argument(help="A run's directory (…_medtasks), or one that contains it.", show_default=False)
     ],
-    second: Annotated[Path, typer.Argument(help="Another run's folder.", show_default=False)],
+    second: Annotated[Path, typer.Argument(help="Another run's directory.", show_default=False)],
     task: Annotated[str | None, typer.Option("--task", help="This task or group alone.")] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="This metric alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -40,7 +40,7 @@ MODELS = (
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for results and logs.")] = Path("medtasks-demo"),
+    out: Annotated[Path, typer.Option("--out", help="Directory for results and logs.")] = Path("medtasks-demo"),
 ) -> None:
     """Evaluate a tiny vision-language model and three baselines on the miniature data, through lmms-eval."""
     os.environ["MEDTASKS_DATA"] = "mini"

@@ -61,9 +61,9 @@ def _built(name: str, command: PrepareCommand) -> Any:
 @app.command("package")
 def package(
     benchmark: Annotated[str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")],
-    source: Annotated[Path, typer.Option("--source", help="Folder or file, as the package's documentation says.")],
+    source: Annotated[Path, typer.Option("--source", help="Directory or file, as the package's documentation says.")],
     media: Annotated[
-        Path | None, typer.Option("--media", help="Folder of the media (default: the source).", show_default=False)
+        Path | None, typer.Option("--media", help="Directory of the media (default: the source).", show_default=False)
     ] = None,
     out: Out = None,
     allow_missing_media: Missing = False,

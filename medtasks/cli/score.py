@@ -26,7 +26,7 @@ def score(
     results: Annotated[
         Path,
         typer.Argument(
-            help="A run's folder (…_medtasks), or one that holds it, or a file of predictions made elsewhere.",
+            help="A run's directory (…_medtasks), or one that contains it, or a file of predictions made elsewhere.",
             show_default=False,
         ),
     ],
@@ -48,12 +48,12 @@ def score(
         typer.Option("--verdicts-of", help="Take over the verdicts in a prediction file, as those of this judge."),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="Another run's folder, to compare this one with, pair by pair.")
+        Path | None, typer.Option("--against", help="Another run's directory, to compare this one with, pair by pair.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new folder.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score a result folder again, or predictions that were made elsewhere; no model is needed."""
+    """Score a result directory again, or predictions made elsewhere, without a model."""
     from medtasks.errors import UsageError
 
     if layout is None and (results.is_dir() or not results.exists()):

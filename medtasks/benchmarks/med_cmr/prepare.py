@@ -41,7 +41,7 @@ NAMED = 10
 
 def prepare_med_cmr(
     source: Annotated[
-        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the folder that holds dataset/.")
+        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the directory that contains dataset/.")
     ],
     out: Out = None,
     *,

@@ -32,10 +32,12 @@ HUB = "Venn2024/MedStreamBench"
 
 
 def prepare_medstream(
-    source: Annotated[str, typer.Option("--source", help="hub, or the folder of the .jsonl files.")],
+    source: Annotated[str, typer.Option("--source", help="hub, or the directory of the .jsonl files.")],
     media: Annotated[
         Path | None,
-        typer.Option("--media", help="Folder of the upstream media, which holds Stream_Bench/.", show_default=False),
+        typer.Option(
+            "--media", help="Directory of the upstream media, which contains Stream_Bench/.", show_default=False
+        ),
     ] = None,
     out: Out = None,
     *,

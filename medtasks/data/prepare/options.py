@@ -31,7 +31,7 @@ Bars = Callable[[str], AbstractContextManager[Bar]]
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder to prepare into (default: below MEDTASKS_DATA).", show_default=False),
+    typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
 ]
 Missing = Annotated[
     bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures, counted in the manifest.")
