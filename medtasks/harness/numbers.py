@@ -12,6 +12,7 @@ from medtasks.errors import MedtasksError
 from medtasks.files import replaced
 
 if TYPE_CHECKING:
+    from medtasks.results.folder import RunRecord
     from medtasks.results.run import CollectedRun
     from medtasks.results.scoring import MetricScore
 
@@ -56,7 +57,7 @@ def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -
             entry.update(sample.scores, filtered_resps=said, status=sample.status)
 
 
-def renew_numbers(folder: Path, run: Any) -> Path | None:
+def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
     """Update the harness's results file beside ``folder`` after the run was judged.
 
     Returns the file, or None if there is none (the run was moved, or not made by the harness).
@@ -70,7 +71,7 @@ def renew_numbers(folder: Path, run: Any) -> Path | None:
     path = folder.resolve().parent / f"{stamp}_results.json"
     if not path.is_file():
         return None
-    errors = standard_errors(run.samples, run.manifest.groups)
+    errors = standard_errors(run.tables, run.manifest.groups)
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
         for kind, entries in (("results", {**run.tasks, **run.groups}), ("groups", run.groups)):

@@ -62,7 +62,7 @@ def test_a_broken_one_leaves_everything_else_working(
                 packages = ["otherlab_bench"]
                 """
         }
-        sentence = "it names the module no_such_module, which does not exist"
+        sentence = "its module no_such_module does not exist"
     site = {"PYTHONPATH": str(install(**changes))}
     done = python(*CLI, "show", "mi_cxr_tel_single", **site)
     assert done.returncode == 0, done.stderr
