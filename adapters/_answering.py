@@ -1,4 +1,4 @@
-"""Answers to batches that fit into memory, computing once what prompts share, or every prompt from the start."""
+"""Batched generation within the memory limit, with or without shared prompt prefixes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, alike, padded
 
 SHARE = 0.25
-"""Share of the free memory for keys and values; copies of them, activations and scores need the rest."""
+"""Share of free memory for keys and values; their copies, activations and scores need the rest."""
 LEAST, MOST = 2_048, 65_536
 CALM = 64
 """After this many batches without running out of memory, larger ones are tried again."""
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class Budget:
-    """Batches of at most ``tokens`` tokens, padding and answers included, or of a single longer row.
+    """Batches of at most ``tokens`` tokens, including padding and answers; a longer row is a batch of its own.
 
     Args:
-        tokens: per batch.
-        free: releases what is kept on the device.
+        tokens: limit per batch.
+        free: releases tensors cached on the device.
     """
 
     def __init__(self, tokens: int, free: Callable[[], None]) -> None:
@@ -41,9 +41,9 @@ class Budget:
         self._calm = 0
 
     def run(self, lengths: Sequence[int], compute: Callable[[range], list[T]]) -> Iterator[T]:
-        """Yield what ``compute`` returns for consecutive rows of ``lengths`` tokens, in their order.
+        """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
 
-        If memory runs out, the batch is halved, and so are the next ones.
+        If memory runs out, this batch and the following ones are halved.
 
         Raises:
             MedtasksError: a single row does not fit.
@@ -78,7 +78,7 @@ class Budget:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-        # the error, whose frames hold tensors, is released only here
+        # outside the except block, because the error's frames keep tensors alive
         self._free()
         gc.collect()
         if torch.cuda.is_available():
@@ -100,7 +100,7 @@ class Budget:
 
 
 def default_tokens(model: Any) -> int:
-    """Tokens whose keys and values take a quarter of the free memory of the model's device."""
+    """Number of tokens whose keys and values fit in a quarter of the device's free memory."""
     config = model.config.get_text_config(decoder=True)
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -118,23 +118,23 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 TRIED = 4
-"""Tokens whose scores with and without sharing are compared, once for every kind of batch."""
+"""Number of tokens whose scores are compared with and without sharing, once per kind of batch."""
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
-"""Largest allowed difference of scores, relative to the largest of them. Padding alone changes them by 1e-6 in single
-precision and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2."""
+"""Largest allowed difference, relative to the largest score. Padding alone changes scores by 1e-6 in single precision
+and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2."""
 
 
 class Answering:
-    """A model and its processor, answering prompts.
+    """Answers prompts with a model and its processor.
 
-    Prompts share what they have in common if the model's class allows it and the first batch of each kind (no
-    picture, one, several; video; one row, several) had the same scores as without sharing.
+    Common prefixes are computed once if the model's class supports it and the first batch of each kind (no picture,
+    one, several; video; one row, several) had the same scores as without sharing.
 
     Args:
         model: in evaluation mode, on its device.
         processor: with a tokenizer that pads left.
         share_prefix: False computes every prompt from the start.
-        batch_tokens: per batch at most, padding and answers included; None for a share of the free memory.
+        batch_tokens: limit per batch, including padding and answers; None derives it from free memory.
     """
 
     def __init__(self, model: Any, processor: Any, *, share_prefix: bool, batch_tokens: int | None) -> None:
@@ -153,7 +153,7 @@ class Answering:
             self._give_up(self.not_shared)
 
     def usage(self) -> dict[str, int]:
-        """How many pictures, videos and prompt tokens the model computed, and how many reuse saved."""
+        """Number of pictures, videos and prompt tokens computed and reused, and of ties decided alone."""
         shared, vision = self._shared, self._shared.vision
         return {
             "media_encoded": vision.encoded + self._computed["media"],
@@ -176,7 +176,7 @@ class Answering:
     def answer(
         self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        """One answer per prompt; ``talks`` are their conversations, ``seed`` that of a sampled answer.
+        """One answer per prompt; ``talks`` are their conversations, ``seed`` seeds sampling.
 
         Raises:
             MedtasksError: a single prompt does not fit into memory.
@@ -203,7 +203,7 @@ class Answering:
         return [self._settled(answer, talk, settings) for answer, talk in zip(answers, talks, strict=True)]
 
     def _settled(self, answer: Answer, talk: Conversation, settings: GenerationSettings) -> Answer:
-        """``answer``, or if rounding may have decided it, the answer to its prompt alone, computed from the start."""
+        """``answer``, or if rounding may have decided it, the answer to the prompt alone, computed from the start."""
         if not answer.tied:
             return answer
         self._ties += 1
@@ -224,7 +224,7 @@ class Answering:
         return [answers[number] for number in range(len(prompts))]
 
     def _with_pixels(self, talk: Conversation, prompt: Prompt) -> Prompt:
-        """The prompt with all its inputs: while prompts are shared they are read without pixels."""
+        """The prompt with its pixels, which are left out while prefixes are shared."""
         has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
         return prompt if has_them else self._reader.prompt(talk)
 
@@ -249,7 +249,7 @@ class Answering:
         alone = [self._decoder.scores(self._padded([self._reader.prompt(talk)]), TRIED) for talk in talks]
         try:
             tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
-        except Exception as error:  # an untried class may raise anything
+        except Exception as error:  # an untested model class may raise anything
             if is_out_of_memory(error):
                 raise
             return first_line(error)

@@ -1,4 +1,4 @@
-"""What all back-ends share: arguments, how they are created, which requests they refuse, which replica they are."""
+"""Shared by all back-ends: arguments, construction, unsupported requests, data-parallel replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medtasks.schema import first_problem
 
 
 def _not_a_flag(value: object) -> object:
-    if isinstance(value, bool):  # which pydantic would take for 0 or 1
+    if isinstance(value, bool):  # pydantic would accept it as 0 or 1
         raise PydanticCustomError("expected", "a number")
     return value
 
@@ -38,14 +38,14 @@ S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Settings that users write; ``source`` is the option or key that holds them."""
+    """User settings; ``source`` is the option or key they come from."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: ClassVar[str] = "generation_kwargs"
 
     @classmethod
     def read(cls: type[S], given: Mapping[str, Any]) -> S:
-        """``given`` checked; None and empty text leave a setting at its default.
+        """Validate ``given``; None and empty strings leave a setting at its default.
 
         Raises:
             UsageError: a setting is missing, unknown or out of range; names it, what was found and what is expected.
@@ -57,9 +57,9 @@ class Settings(BaseModel):
 
 
 class Arguments(Settings):
-    """``--model_args`` of a back-end; the harness turns ``revision=12`` into a number.
+    """``--model_args`` of a back-end; numbers are accepted as text (the harness parses ``revision=12`` as a number).
 
-    The harness also passes the three fields to every back-end; those that use one declare it again.
+    The harness passes these three fields to every back-end; those that use one redeclare it.
     """
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
@@ -75,9 +75,9 @@ _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re
 
 @dataclass
 class Response(GenerationResult):  # type: ignore[misc]
-    """One response of our back-ends; an empty text is a response, too, unless ``failed`` gives the reason for none.
+    """One response; an empty text is a valid response unless ``failed`` gives a reason.
 
-    ``finish`` is ``stop`` or, if the token limit cut the response off, ``length``.
+    ``finish`` is ``stop``, or ``length`` if the token limit cut the response off.
     """
 
     finish: str | None = None
@@ -87,8 +87,8 @@ class Response(GenerationResult):  # type: ignore[misc]
 class MedtasksAdapter(lmms):  # type: ignore[misc]
     """Base of the back-ends: chat requests, ``generate_until`` only, one data-parallel replica per process.
 
-    Replicas never talk to each other; the harness gathers their results. ``rank`` is the global process
-    index, so several nodes do not evaluate the same documents twice.
+    Replicas do not communicate; the harness gathers their results. ``rank`` is the global process index, so several
+    nodes do not evaluate the same documents twice.
     """
 
     is_simple = False
@@ -96,24 +96,24 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     """Whether ``generate_until`` shows a progress bar; a caller that sends batch by batch shows its own."""
 
     answers_all_rounds = False
-    """Whether one answer to a task of several rounds holds all of them."""
+    """Whether one response to a multi-round task contains all rounds."""
 
     max_failed: float | None = None
     """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions in ``requests`` of each batch, in the order of answering, without padding; by default one batch.
+        """Positions in ``requests`` of each batch, in processing order, without padding; one batch by default.
 
-        Answers are stored after each batch, so a back-end that takes its time plans small ones.
+        Answers are stored after each batch, so slow back-ends should plan small ones.
         """
         return [[number for number, request in enumerate(requests) if not is_padding(request)]]
 
     @classmethod
     @exit_with_sentence
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
-        """Create the back-end from ``key=value,…``, which wins over the harness's own options.
+        """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
 
-        The harness passes ``--batch_size 1`` by default, so that value sets no limit here.
+        ``--batch_size 1`` is the harness's default, so it is ignored.
 
         Raises:
             UsageError: ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
@@ -140,7 +140,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """
         replicas = int(os.environ.get("WORLD_SIZE", "1"))
         kind = _checked_kind(device, replicas)
-        # A lone process picks its device itself; with several the process group depends on it (gloo or nccl).
+        # Matters only with several processes: it selects the process group's backend (gloo or nccl).
         on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())
         self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
         self._rank = self.accelerator.process_index
@@ -168,7 +168,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return self._device
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """Answer tasks of several rounds, each round of all requests together; padding gets an empty answer, unread."""
+        """Answer multi-round tasks, each round for all requests together; padding requests get an empty answer."""
 
         def ask(asked: list[Any]) -> list[Any]:
             return [reply_of(one) for one in self.generate_until(asked)]
@@ -181,14 +181,14 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         ]
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        """Refused: no medtasks task asks for likelihoods."""
+        """Not supported: no medtasks task needs likelihoods."""
         raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
 
 
 def _warn_of_lone_process(replicas: int) -> None:
-    """Warn that ``accelerate launch --cpu --num_processes N`` starts one process, whatever N is.
+    """Warn that ``accelerate launch --cpu --num_processes N`` starts one process, regardless of N.
 
-    The launcher leaves a master address behind when several were asked for, but no world size.
+    If several were requested, the launcher sets a master address but no world size.
     """
     forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
     if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:

@@ -47,7 +47,7 @@ class CheckpointArguments(Arguments):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model in evaluation mode, its processor, and ``facts`` about both that can be written as JSON."""
+    """A model in evaluation mode, its processor, and JSON-serializable ``facts`` about both."""
 
     model: Any
     processor: Any
@@ -79,7 +79,7 @@ def load_checkpoint(
 
 
 def _locate(pretrained: str) -> str:
-    """The directory of a local checkpoint, or the hub id as it is."""
+    """The directory of a local checkpoint, or the hub id unchanged."""
     directory = tiny_checkpoint() if pretrained == "tiny" else Path(pretrained).expanduser()
     if directory.is_dir():
         if not (directory / "config.json").is_file():
@@ -129,7 +129,7 @@ def _load_processor(given: CheckpointArguments, source: str, common: dict[str, A
 
 
 def _load_model(given: CheckpointArguments, source: str, common: dict[str, Any], device: torch.device) -> Any:
-    # "auto" is what the checkpoint was saved in, but half precision is slow and coarse on CPU.
+    # "auto" keeps the checkpoint's dtype, but half precision is slow and imprecise on CPU.
     dtype = "float32" if given.dtype == "auto" and device.type == "cpu" else given.dtype
     extra = {**common, "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
     if given.attn_implementation:
@@ -156,12 +156,12 @@ def _with_adapter(given: CheckpointArguments, model: Any) -> Any:
     if not _HUB_ID.fullmatch(path) and not Path(path).expanduser().is_dir():
         raise MedtasksError(f"{path}: no such PEFT adapter directory, and not a hub id (owner/name).")
     adapted = _attempt(path, "PEFT adapter", lambda: PeftModel.from_pretrained(model, path))
-    # Merged weights generate as fast as the plain model; kinds that cannot be merged stay as they are.
+    # Merged weights are as fast as the plain model; some adapter types cannot be merged.
     return adapted.merge_and_unload() if hasattr(adapted.base_model, "merge_and_unload") else adapted
 
 
 def _limit_processor(processor: Any, limits: PixelLimits) -> None:
-    """Set the limits of processors that count pixels (the Qwen-VL family); others keep their own sizes."""
+    """Apply the limits to processors that have pixel limits (the Qwen-VL family); others keep their sizes."""
     image_processor = processor.image_processor
     known = getattr(getattr(image_processor, "valid_kwargs", None), "__annotations__", {})
     size = getattr(image_processor, "size", None)
@@ -170,7 +170,7 @@ def _limit_processor(processor: Any, limits: PixelLimits) -> None:
     changed = dict(size)
     least = changed["shortest_edge"] if limits.least is None else limits.least
     most = changed["longest_edge"] if limits.most is None else limits.most
-    # A single limit may contradict the checkpoint's other one; the given one wins.
+    # A single given limit takes precedence over the checkpoint's other one.
     if limits.least is None:
         least = min(least, most)
     if limits.most is None:

@@ -1,4 +1,4 @@
-"""From a request's generation settings and the model's inputs to answers."""
+"""Decoding: from generation settings and model inputs to answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GenerationSettings(Settings):
     """How one request is decoded; ``temperature`` 0 is greedy (or beam) search.
 
     ``top_p`` 1 and ``top_k`` 0 switch the two filters off. ``repetition_penalty`` None keeps the checkpoint's own.
-    ``ignored`` names the given settings without effect, for the run to report.
+    ``ignored`` lists given settings that have no effect, for reporting.
     """
 
     max_new_tokens: Count = DEFAULT_MAX_NEW_TOKENS
@@ -54,11 +54,10 @@ class GenerationSettings(Settings):
 
 
 def forget_sampling(config: Any) -> None:
-    """Take a checkpoint's own sampling settings and length limit out of its GenerationConfig, in place.
+    """Remove a checkpoint's sampling settings and length limit from its GenerationConfig, in place.
 
     A checkpoint that ships ``top_k=1`` would make every temperature greedy, and a greedy run would warn about
-    a temperature it does not use. This has to be the model's own object: transformers takes from it what a request
-    leaves open.
+    a temperature it does not use. Pass the model's own object: transformers falls back to it for unset options.
     """
     fresh = type(config)()
     for name in _SAMPLING_FIELDS:
@@ -70,7 +69,7 @@ def forget_sampling(config: Any) -> None:
 def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
     """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
 
-    ``do_sample: false`` means greedy whatever the temperature. Raises :class:`UsageError` naming the setting.
+    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting.
     """
     names = GenerationSettings.model_fields.keys() - {"ignored"}
     known = {name: value for name, value in given.items() if name in names}
@@ -101,7 +100,7 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
 
 
 class StopAtText(StoppingCriteria):  # type: ignore[misc]
-    """Ends a row as soon as its decoded answer holds a stop string; the text itself is cut afterwards."""
+    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards."""
 
     def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
         self._tokenizer = tokenizer
@@ -116,12 +115,12 @@ class StopAtText(StoppingCriteria):  # type: ignore[misc]
 
 TIE = 2e-5
 """Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
-single precision the size of a batch changes scores by some 1e-6 of the largest."""
+single precision the batch size changes scores by about 1e-6 of the largest."""
 
 
 @dataclass
 class Answer(Response):
-    """One generated answer; ``tied``: at some token another summation order could have chosen the second best."""
+    """One generated answer; ``tied`` if another summation order could have chosen the second best at some token."""
 
     tied: bool = False
 
@@ -155,7 +154,7 @@ class Decoder:
         return [self._answer(*row, settings) for row in zip(rows, tokens, ties, strict=True)]
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first greedy ``tokens`` of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
+        """First greedy tokens of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
         config = self._configure(GenerationSettings(max_new_tokens=tokens))
         config.eos_token_id = None
         config.output_logits = config.return_dict_in_generate = True
@@ -198,5 +197,5 @@ class _Margins(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def ties(self, rows: int) -> list[list[bool]]:
-        """For each row whether each token was tied; empty if nothing was recorded."""
+        """Whether each token of each row was tied; empty if nothing was recorded."""
         return torch.stack(self._steps, dim=1).tolist() if self._steps else [[]] * rows

@@ -1,4 +1,4 @@
-"""What the back-ends that run a checkpoint share: arguments, batches, reading conversations, how answers ended."""
+"""Shared by the back-ends that run a checkpoint: arguments, batches, conversations, finish reasons."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class GeneratingAdapter(MedtasksAdapter):
     """Answers batch by batch; greedy by default.
 
     A task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams, repetition_penalty, max_new_tokens (by
-    default 512), do_sample and until; others are reported as ignored. ``finish`` tells per task and sample id how each
-    answer ended, one entry per repeat.
+    default 512), do_sample and until; others are reported as ignored. ``finish`` records per task and sample id how
+    each answer ended, one entry per repeat.
     """
 
     name: str
     alone_when_sampling = True
-    """Whether a sampled answer is a batch of its own."""
+    """Whether each sampled answer is a separate batch."""
 
     def __init__(self, given: GeneratingArguments) -> None:
         super().__init__()
@@ -69,10 +69,10 @@ class GeneratingAdapter(MedtasksAdapter):
         self._answered, self._seconds = 0, 0.0
 
     def describe(self) -> dict[str, Any]:
-        """What produced the answers, as JSON: checkpoint, versions, limits, and how answers ended so far.
+        """Provenance of the answers, JSON-serializable: checkpoint, versions, limits, and finish reasons so far.
 
-        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` is what
-        this replica computed, in how many seconds of answering; all of it may be added up over replicas.
+        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` is this
+        replica's work and the seconds it took; replicas' counts and seconds may be summed.
         """
         finish = Counter(end for task in self.finish.values() for ends in task.values() for end in ends)
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
@@ -90,26 +90,25 @@ class GeneratingAdapter(MedtasksAdapter):
         }
 
     def usage(self) -> dict[str, int]:
-        """What this replica computed so far."""
+        """Counts of the work this replica has done so far."""
         raise NotImplementedError
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions of the requests of each batch, in the order of answering."""
+        """Positions of the requests of each batch, in processing order."""
         self._planned = self._batches(read_requests(requests, self.task_dict))
         return [[request.position for request in batch] for _, batch in self._planned]
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in their order; a padding request is answered with an empty text, unread.
+        """Answer ``requests`` in order; padding requests get an empty text.
 
         Raises:
-            UsageError: a setting is out of range, or the back-end does not have it.
-            MedtasksError: media cannot be read, the model does not take an input, or a sample is too large for the
-                device.
+            UsageError: a setting is out of range or not supported by the back-end.
+            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
         """
         read = read_requests(requests, self.task_dict)
         answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
         batches = self._batches(read)
-        if batches and batches[0] not in self._planned:  # asked without a plan, or for part of a batch that failed
+        if batches and batches[0] not in self._planned:  # called without a plan, or with part of a failed batch
             self._planned = batches + self._planned
         began = time.monotonic()
         silent = self.rank != 0 or not self.show_progress

@@ -29,7 +29,7 @@ class PixelLimits:
 
 @dataclass(frozen=True)
 class Video:
-    """Frames of a video and the second at which each was taken, at least two."""
+    """At least two frames of a video and their times in seconds."""
 
     frames: list[Image.Image]
     times: list[float]
@@ -71,9 +71,9 @@ def read_messages(
 ) -> Conversation:
     """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
 
-    An image part holds a PIL image or the path of a file under ``url`` (or ``image``). ``system_prompt``
-    replaces the task's own system message. With ``native_video``, neighbouring image parts with a ``time`` become one
-    video; a lone one stays an image.
+    An image part has a PIL image or a file path under ``url`` (or ``image``). ``system_prompt`` replaces the task's own
+    system message. With ``native_video``, neighbouring image parts with a ``time`` become one video; a lone one stays
+    an image.
 
     Raises:
         DataError: a part has another type; a video must be given as frames.
@@ -122,7 +122,7 @@ def without_media(given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def video_inputs(videos: list[Video]) -> dict[str, Any]:
-    """A processor's arguments for videos whose frames are already chosen, with their times in milliseconds."""
+    """Processor arguments for videos whose frames are already chosen, with times in milliseconds."""
     if not videos:
         return {}
     from transformers.video_utils import VideoMetadata

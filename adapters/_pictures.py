@@ -1,4 +1,4 @@
-"""Pictures are prepared and encoded once: one shown in many prompts is processed for the first of them."""
+"""Each picture is preprocessed and encoded once, however many prompts show it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from PIL import Image
 from medtasks.cache import RecentlyUsed
 
 KEPT_BYTES = 512 * 2**20
-"""Prepared pixels that are kept, and features on the device, beside those of the current prompts."""
+"""Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""
 
 Join = Callable[[list[Any]], Any]
-"""Joins the values of single pictures to the value of one prompt."""
+"""Joins the values of single pictures into the value of one prompt."""
 
 
 def digest(images: Sequence[Image.Image]) -> bytes:
-    """A digest of what the pictures show."""
+    """A digest of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
         total.update(f"{image.mode} {image.size}\0".encode())
@@ -30,10 +30,10 @@ def digest(images: Sequence[Image.Image]) -> bytes:
 
 @dataclass(frozen=True)
 class Unit:
-    """Media that the vision tower sees at once: one picture, or all media of a prompt.
+    """Media that the vision tower encodes together: one picture, or all media of a prompt.
 
-    ``inputs`` are its pixels as the model takes them, ``identity`` is a digest of what it shows, ``count`` the number
-    of pictures and videos.
+    ``inputs`` are its pixels as model inputs, ``identity`` is a digest of its content, ``count`` the number of pictures
+    and videos.
     """
 
     identity: bytes
@@ -48,8 +48,8 @@ class OncePerPicture:
     two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a prompt's
     pictures are prepared together, once for all prompts that show the same ones.
 
-    Each call takes the pictures of one prompt. ``latest`` holds the digests of the last call and their prepared
-    pixels, in a single entry if they were prepared together.
+    Each call takes the pictures of one prompt. ``latest`` has the digests of the last call and their prepared pixels,
+    in a single entry if they were prepared together.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -74,7 +74,7 @@ class OncePerPicture:
         self._kept.trim(shown)
         if shown != self._joined[0]:
             self._joined = (shown, self._join([found for _, found in self.latest]))
-        return type(self._joined[1])(dict(self._joined[1]))  # processors take entries out
+        return type(self._joined[1])(dict(self._joined[1]))  # a copy: processors remove entries
 
     def _join(self, prepared: list[Any]) -> Any:
         if self._joins is None or len(prepared) == 1:
@@ -163,7 +163,7 @@ class Features:
 class Vision:
     """The vision tower of a model that takes encoded media (``mm_encoder_outputs``).
 
-    ``encoded`` counts the pictures and videos that it encoded, ``reused`` those whose features were kept.
+    ``encoded`` counts the pictures and videos encoded, ``reused`` those found in the cache.
     """
 
     def __init__(self, model: Any) -> None:
@@ -192,7 +192,7 @@ class Vision:
         self._kept.clear()
 
     def free(self) -> None:
-        """Release the model, too."""
+        """Drop all features and the model."""
         self.forget()
         del self._model
 

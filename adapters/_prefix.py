@@ -1,9 +1,8 @@
-"""Many questions about one picture: what prompts have in common is computed once.
+"""Shared prompt prefixes: for many questions about one picture, the common part is computed once.
 
 The keys and values of the tokens that several prompts share stay on the device; the rest of each prompt is added to a
 copy of them, and all prompts of a batch continue as one left-padded batch, at the same positions as without sharing.
-What the last prompts have in common with the next ones (a system prompt, an example, earlier frames of a stream) is
-kept, too.
+A prefix common to successive batches (a system prompt, an example, earlier frames of a stream) is kept, too.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
 
 
 def refusal(model: Any) -> str | None:
-    """Why the prefixes of a model of this class cannot be shared; None if they can."""
+    """Why models of this class cannot share prefixes; None if they can."""
     if not getattr(model, "_supports_mm_encoder_outputs", lambda: False)():
         return "its class takes no encoded media"
     layers = DynamicCache(config=model.config.get_text_config(decoder=True)).layers
@@ -37,8 +36,8 @@ def refusal(model: Any) -> str | None:
 class Row:
     """One prompt on the device.
 
-    ``keys`` identify its tokens, each placeholder by what it shows: two prompts whose keys agree up to some token have
-    the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
+    ``keys`` identify its tokens, placeholders by the media they show: two prompts whose keys agree up to some token
+    have the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
     """
 
     ids: torch.Tensor
@@ -70,7 +69,7 @@ class Row:
 class SharedPrefix:
     """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
 
-    ``computed`` counts the prompt tokens that the decoder computed, ``reused`` those that it did not.
+    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix.
     """
 
     def __init__(self, model: Any) -> None:
@@ -87,7 +86,7 @@ class SharedPrefix:
         self.vision.forget()
 
     def free(self) -> None:
-        """Release the model, too."""
+        """Release everything on the device and the model."""
         self.forget()
         self.vision.free()
         del self._model
@@ -140,7 +139,7 @@ class SharedPrefix:
         )
 
     def _computed(self, rows: Sequence[Row]) -> Layers:
-        """Keys and values of all but the last token of each of ``rows``, right-padded, which share their media."""
+        """Keys and values of all but the last token of each of ``rows`` (all with the same media), right-padded."""
         lengths = [len(row) - 1 for row in rows]
         shared = min([_common(rows[0].keys, row.keys) for row in rows[1:]] + lengths)
         kept = min(_common(self._keys, rows[0].keys), shared)
@@ -186,7 +185,7 @@ class SharedPrefix:
 
 
 def _common(some: torch.Tensor, other: torch.Tensor) -> int:
-    """Number of tokens that two prompts have in common from the start."""
+    """Length of the common prefix of two prompts, in tokens."""
     length = min(len(some), len(other))
     differing = (some[:length] != other[:length]).nonzero()
     return int(differing[0]) if len(differing) else length
@@ -198,7 +197,7 @@ def _repeated(layer: tuple[torch.Tensor, torch.Tensor], count: int) -> tuple[tor
 
 
 def _cache(layers: Layers) -> DynamicCache:
-    """A cache of ``layers`` without copying them; every layer keeps all tokens, also those with a window."""
+    """A cache over ``layers`` without copying them; sliding-window layers keep all tokens, too."""
     cache = DynamicCache()
     for keys, values in layers:
         layer = DynamicLayer()

@@ -20,7 +20,7 @@ from ._pictures import OncePerPicture, Unit, digest
 
 @dataclass(frozen=True)
 class Prompt:
-    """One request as the model's inputs, a batch of one row on the CPU, and its media in the order of their places."""
+    """Model inputs of one request, a batch of one row on the CPU, and its media in order."""
 
     inputs: Mapping[str, Any]
     units: tuple[Unit, ...]
@@ -36,18 +36,18 @@ class Prompt:
         return sum(unit.count for unit in self.units)
 
     def without_pixels(self) -> Prompt:
-        """The prompt with its pixels in ``units`` only, which prompts that show the same pictures share."""
+        """The prompt with its pixels in ``units`` only, shared by prompts with the same pictures."""
         return replace(self, inputs={name: one for name, one in self.inputs.items() if not name.startswith("pixel")})
 
 
 class Reader:
     """Encodes conversations one by one; thread-safe.
 
-    It copies the processor: encoding changes the padding of a tokenizer with which another thread may be decoding.
+    The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
 
     Args:
         processor: the checkpoint's.
-        longest: how many tokens the model can read; None if unknown.
+        longest: the model's context length in tokens; None if unknown.
     """
 
     def __init__(self, processor: Any, longest: int | None) -> None:
@@ -58,16 +58,16 @@ class Reader:
         self._lock = threading.Lock()
 
     def prompt(self, conversation: Conversation) -> Prompt:
-        """The conversation as the processor encodes it.
+        """Encode a conversation.
 
         Raises:
-            DataError: the processor refuses the input, or it is longer than the model can read.
+            DataError: the processor rejects the input, or it exceeds the model's context length.
         """
         try:
             with self._lock:
                 inputs = self._encode(conversation)
                 latest = self._pictures.latest
-        except (ValueError, TemplateError) as error:  # how processors and templates refuse an input
+        except (ValueError, TemplateError) as error:  # raised by processors and templates on invalid input
             raise DataError(str(error)) from error
         tokens = int(inputs["input_ids"].shape[1])
         if self._longest is not None and tokens >= self._longest:
@@ -83,7 +83,7 @@ class Reader:
     def _encode(self, conversation: Conversation) -> Mapping[str, Any]:
         self._pictures.latest = []
         text = self._processor.apply_chat_template(conversation.messages, tokenize=False, add_generation_prompt=True)
-        # A template that writes the start token itself must not get a second one.
+        # The template may already write the start token.
         start = self._processor.tokenizer.bos_token
         return dict(
             self._processor(
@@ -104,7 +104,7 @@ def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
 
 
 def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Positions of prompts that can share a batch: models do not agree on batches with and without media."""
+    """Positions of prompts that can share a batch: not all models accept batches that mix kinds of media."""
 
     def kind(number: int) -> list[str]:
         return sorted(prompts[number].inputs)
@@ -116,7 +116,7 @@ def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
     """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other.
 
-    If prompts have different numbers of tiles, the missing ones are zeros, as processors do it.
+    If prompts have different numbers of tiles, the missing ones are zeros, as in processors.
     """
     length = max(prompt.tokens for prompt in prompts)
     batch: dict[str, Any] = {}
@@ -139,7 +139,7 @@ def _per_token(name: str) -> bool:
 
 
 def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
-    """``values`` with zeros after them in every dimension but the first."""
+    """``values`` zero-padded to the same size in every dimension but the first."""
     sizes = [max(size) for size in zip(*(value.shape[1:] for value in values), strict=True)]
     filled = []
     for value in values:

@@ -1,4 +1,4 @@
-"""The harness's request objects as typed records, and the batches in which they are answered."""
+"""The harness's requests as typed records, and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ChatRequest:
     """One ``generate_until`` request of a chat task.
 
     ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that only fills up a replica
-    and whose answer is discarded; ``media`` names the document's media, in order, and ``item_id`` the streaming item
-    of which it is a round (else the sample itself). ``position`` does not count for equality.
+    and whose answer is discarded; ``media`` names the document's media, in order, and ``item_id`` the streaming item it
+    belongs to (else the sample itself). Equality ignores ``position``.
     """
 
     position: int = field(compare=False)
@@ -44,7 +44,7 @@ class ChatRequest:
 def light_rows(rows: Any, names: Sequence[str]) -> Any:
     """The columns ``names`` of a dataset, so that reading a row decodes no image; None if it has none of them.
 
-    A plain sequence of documents is returned as it is.
+    A plain sequence of documents is returned unchanged.
     """
     columns = getattr(rows, "column_names", None)
     if columns is None:
@@ -101,12 +101,12 @@ def plan_batches(
     *,
     alone_when_sampling: bool = True,
 ) -> Iterator[Batch]:
-    """Yield (settings, requests) with one setting a batch and at most ``size`` requests, without padding requests.
+    """Yield batches (settings, requests) of at most ``size`` requests with equal settings, without padding requests.
 
-    With ``alone_when_sampling`` a sampled answer is a batch of its own, so that its draw depends on its seed alone.
+    With ``alone_when_sampling`` each sampled answer is a separate batch, so that its draw depends on its seed alone.
 
     The order is by generation settings, media, item, then text length, longest first: samples that share images and
-    rounds of one stream are neighbours, a batch needs little padding, and what exceeds the memory fails at the start.
+    rounds of one stream are adjacent, batches need little padding, and out-of-memory errors occur early.
     """
 
     def settings_key(request: ChatRequest) -> str:

@@ -44,7 +44,7 @@ class BaselineArguments(Arguments):
 
 
 class MedtasksBaseline(MedtasksAdapter):
-    """Answers from the documents by a policy (:class:`BaselineArguments`); it never looks at media.
+    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read.
 
     Errors end the process with one sentence and exit code 1.
     """
@@ -57,7 +57,7 @@ class MedtasksBaseline(MedtasksAdapter):
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """What produced the answers, as JSON; settings that the policy does not use are None."""
+        """Provenance of the answers, JSON-serializable; settings that the policy does not use are None."""
         given, noisy = self._given, self._given.policy == "noisy_oracle"
         return {
             "model": "medtasks_baseline",

@@ -22,12 +22,12 @@ DEFAULT_ACCURACY = 0.7
 
 @dataclass(frozen=True)
 class Question:
-    """What a policy may know. ``choices`` are letters or texts to choose from, empty for an open question.
+    """A question as policies see it. ``choices`` are letters or texts to choose from, empty for an open question.
 
     ``answers`` are the reference answers of all documents of the task, sorted, repeats included; only open
     questions are answered from them. ``ideal`` is a whole perfect response if that is more than the target.
-    ``positive`` is the positive response to a streaming item, of which this is round ``round`` of ``rounds``;
-    None for any other question.
+    ``positive`` is the positive response to a streaming item, None for any other question; this is round ``round`` of
+    ``rounds``.
     """
 
     sample_id: str
@@ -72,7 +72,7 @@ def _pick(options: Sequence[str], seed: int, question: Question, purpose: str) -
 
 
 def oracle(question: Question) -> str:
-    """The reference answer, in the form that the task asks for."""
+    """The reference answer, in the form the task asks for."""
     return question.target if question.ideal is None else question.ideal
 
 
@@ -84,7 +84,7 @@ def constant(question: Question, answer: str | None = None) -> str:
 
 
 def abstain(question: Question) -> str:
-    """The task's answer of an abstaining model; raises :class:`DataError` if the task names none."""
+    """The task's abstention; raises :class:`DataError` if it has none."""
     if question.abstention is None:
         raise DataError(f"{question.sample_id}: field 'abstention' is missing, which policy=abstain answers.")
     return question.abstention

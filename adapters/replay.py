@@ -24,7 +24,7 @@ class ReplayArguments(Arguments):
 
     path: str
     """JSONL file, one object per line: ``sample_id``, ``response`` and, if a sample id occurs in several tasks,
-    ``task``. A row that names the task precedes one that does not. All repeats of a sample get the same response."""
+    ``task``. A row with the task takes precedence over one without. All repeats of a sample get the same response."""
 
     missing: Literal["error", "failed"] = "error"
     """A requested sample without a row ends the run (``error``) or is counted as not answered (``failed``)."""
@@ -51,7 +51,7 @@ class MedtasksReplay(MedtasksAdapter):
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """What produced the answers, as JSON.
+        """Provenance of the answers, JSON-serializable.
 
         ``answered`` and ``missing`` count this replica's requests; ``unmatched`` are rows of the file that
         belong to no document of the tasks in the run (None before the first request).
@@ -92,7 +92,7 @@ class MedtasksReplay(MedtasksAdapter):
         return [Response(found or "", failed=reason if found is None else None) for found in responses]
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """A recorded response holds all rounds of its sample."""
+        """As `generate_until`: a recorded response contains all rounds of its sample."""
         return self.generate_until(requests)
 
     def _find(self, request: ChatRequest) -> str | None:
@@ -113,7 +113,7 @@ class MedtasksReplay(MedtasksAdapter):
 
 
 def _encodable(text: str) -> str:
-    text.encode()  # raises ValueError for half a character, which JSON escapes can hold
+    text.encode()  # raises ValueError for lone surrogates, which JSON escapes can encode
     return text
 
 
@@ -121,7 +121,7 @@ _Text = Annotated[str, AfterValidator(_encodable)]
 
 
 class _Row(BaseModel):
-    """One line of the file; it may have other fields."""
+    """One line of the file; other fields are ignored."""
 
     model_config = ConfigDict(strict=True)
 

@@ -103,7 +103,7 @@ RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 
 @dataclass(frozen=True)
 class TinyConfig:
-    """Shapes of the checkpoint; the defaults give the tiny one.
+    """Shapes of the checkpoint; the defaults are the tiny one's.
 
     ``vocab_size`` is the number of embedding rows (the tokenizer has at most 1,024 entries), ``max_pixels`` and
     ``min_pixels`` are pixels per image after resizing (one token covers ``28 * 28`` pixels), and ``end_gain`` makes
@@ -136,7 +136,7 @@ class TinyConfig:
 
 @contextmanager
 def progress_bars(shown: bool) -> Iterator[None]:
-    """Switch off the bars of transformers inside the block unless ``shown``; its switch is global to the process."""
+    """Disable transformers' progress bars inside the block unless ``shown``; the setting is process-wide."""
     from transformers.utils import logging
 
     were_on = logging.is_progress_bar_enabled()

@@ -32,13 +32,13 @@ COUNTERS = {
     "prompt_tokens": "vllm:prompt_tokens",
     "output_tokens": "vllm:generation_tokens",
 }
-"""Names in ``usage`` of vLLM's counters: tokens and media items looked up in its caches and found there."""
+"""vLLM's counters by their names in ``usage``; cache queries and hits count tokens and media items."""
 
 
 class VLLMArguments(GeneratingArguments):
     """Arguments of ``medtasks_vllm``.
 
-    All others go to ``vllm.LLM`` as they are: ``tensor_parallel_size``, ``data_parallel_size``, ``quantization``,
+    All others are passed to ``vllm.LLM``: ``tensor_parallel_size``, ``data_parallel_size``, ``quantization``,
     ``max_model_len``, ``gpu_memory_utilization``, ``dtype``, ``revision``, ``limit_mm_per_prompt``, …
     """
 
@@ -54,9 +54,9 @@ class VLLMArguments(GeneratingArguments):
 class MedtasksVLLM(GeneratingAdapter):
     """Generates answers with vLLM (:class:`VLLMArguments`). Install ``medtasks[vllm]``.
 
-    Requests are ordered by media, and pictures carry the digest of what they show as their ``uuid``, so that vLLM finds
-    them in its prefix and multimodal caches without hashing. One process serves all GPUs; start it without ``accelerate
-    launch``. There is no beam search.
+    Requests are ordered by media, and pictures carry a content digest as their ``uuid``, so that vLLM finds them in its
+    prefix and multimodal caches without hashing. One process serves all GPUs; start it without ``accelerate launch``.
+    There is no beam search.
     """
 
     name = "medtasks_vllm"
@@ -83,7 +83,7 @@ class MedtasksVLLM(GeneratingAdapter):
         return self._usage
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
-        """As every back-end that generates."""
+        """Answer ``requests`` as :meth:`GeneratingAdapter.generate_until` does, and read vLLM's counters."""
         answers = super().generate_until(requests)
         found: Counter[str] = Counter()
         for metric in self._model.get_metrics():
@@ -103,7 +103,7 @@ class MedtasksVLLM(GeneratingAdapter):
         return [answer for part in self._portions(requests) for answer in self._ask(settings, *zip(*part, strict=True))]
 
     def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
-        """Requests with their messages, in parts of few enough pictures: vLLM prepares a whole part at once."""
+        """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
         portion: list[tuple[ChatRequest, list[dict[str, Any]]]] = []
         shown: set[str] = set()
         for request in batch:
@@ -126,7 +126,7 @@ class MedtasksVLLM(GeneratingAdapter):
                 use_tqdm=False,
                 lora_request=self._lora_request(),
             )
-        except ValueError as error:  # how vLLM refuses a prompt that is too long, or has too many pictures
+        except ValueError as error:  # raised for prompts that are too long or have too many pictures
             raise DataError(f"vLLM refused a request: {first_line(error)}") from error
         return [_response(output) for output in outputs]
 
@@ -158,7 +158,7 @@ class MedtasksVLLM(GeneratingAdapter):
                 enable_lora=self._lora is not None,
                 **self._engine,
             )
-        except Exception as error:  # whatever vLLM, transformers or a driver may raise
+        except Exception as error:  # vLLM, transformers and drivers raise many types
             raise MedtasksError(f"{name}: vLLM cannot serve it: {first_line(error)}") from error
 
     def _lora_request(self) -> Any:
@@ -190,7 +190,7 @@ class MedtasksVLLM(GeneratingAdapter):
 
 
 def _for_vllm(talk: Conversation) -> list[dict[str, Any]]:
-    """The messages with their pictures in place, each with the digest of what it shows."""
+    """The messages with their pictures in place, each with its content digest."""
     images = iter(talk.images)
     messages = []
     for message in talk.messages:

@@ -27,12 +27,12 @@ class VLMArguments(CheckpointArguments, GeneratingArguments):
     """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Under ``accelerate launch`` each process takes its own GPU."""
 
     batch_size: Count = 32
-    """Samples per batch at most: answers are stored batch by batch, so larger ones lose more with a killed run.
-    Sampled answers are always batches of one, so that a draw depends on its seed alone."""
+    """Samples per batch at most. Answers are stored batch by batch, so a killed run loses at most one batch. Sampled
+    answers are always batches of one, so that a draw depends on its seed alone."""
 
     batch_tokens: Count | None = None
-    """Tokens per batch at most, padding and the longest possible answers included; by default as many as have keys and
-    values in a quarter of the device's free memory. A batch that runs out of memory is halved."""
+    """Tokens per batch at most, padding and the longest possible answers included; by default as many as a quarter of
+    the device's free memory can cache. A batch that runs out of memory is halved."""
 
     share_prefix: bool = True
     """Compute what prompts have in common (pictures, frames, system message) once. A model whose token scores change
@@ -72,11 +72,11 @@ class MedtasksVLM(GeneratingAdapter):
         self._ahead: tuple[Batch, Future[Read]] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """As every back-end that generates; ``share_prefix`` is true, or the reason why nothing is shared."""
+        """Provenance of the answers; ``share_prefix`` is true, or the reason why nothing is shared."""
         return {**super().describe(), **self._settings, "share_prefix": self._answering.not_shared or True}
 
     def usage(self) -> dict[str, int]:
-        """How many pictures, videos and prompt tokens were computed, and how many reuse saved."""
+        """Number of pictures, videos and prompt tokens computed and reused."""
         return self._answering.usage()
 
     def clean(self) -> None:

@@ -1,1 +1,1 @@
-"""From result folders to rankings, tables, figures, exports and the site; ``reference/`` holds published figures."""
+"""From result directories to rankings, tables, figures, exports and the site."""

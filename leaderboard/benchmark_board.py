@@ -1,4 +1,4 @@
-"""One benchmark of the board: its card, filled with the scores of the runs."""
+"""One benchmark of the board: its layout, filled with the scores of the runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .tables import Tables, held_groups, is_incomplete
 
 
 def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
-    """Whether any run has a score of the card's benchmark, or of another track on the card."""
+    """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
     tasks = {column.task for column in card_columns(card)}
     entries = (entry for digest in digests for entry in digest.entries.values())
     return any(entry.benchmark == card.benchmark or entry.name in tasks for entry in entries)
@@ -39,9 +39,9 @@ def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
 def benchmark_board(
     card: Card, digests: Sequence[Digest], standings: Standings, *, published: bool, resamples: int
 ) -> BenchmarkBoard:
-    """The benchmark's rankings, tables, plots, letters and timelines, with the published rows beside them.
+    """The benchmark's rankings, tables, plots, letters, timelines and published rows.
 
-    A column that no run has and no paper prints is left out, as are tables and plots of such columns alone.
+    Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
     return _Filling(card, digests, standings, published).board(resamples)
 
@@ -95,7 +95,7 @@ class _Filling:
         return found
 
     def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
-        """The ranking by one headline column; None where no run is comparable, and of a signed score."""
+        """The ranking by one headline column; None for a signed score, or if no run is comparable."""
         standing = self._standings.of(column.task, column.metric)
         if column.signed or not (standing.ranked or standing.waiting):
             return None
@@ -122,7 +122,7 @@ class _Filling:
         return rows
 
     def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
-        """The plots that have numbers; a table is added to ``shown`` for one whose numbers stand in none."""
+        """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
         found = []
         for plot in self._card.plots:
             columns, against = self._drawn(plot, tables)
@@ -149,7 +149,7 @@ class _Filling:
         return found
 
     def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
-        """The plot's columns that have a value in some row; of a paired plot's, those that have one on both sides."""
+        """The plot's columns with a value in some row; for a paired plot, with values on both sides."""
         columns = self._columns(plot.columns)
         if plot.kind == "letters":
             return tuple(one for one in columns if any(self._letters_of(one))), ()
@@ -170,7 +170,7 @@ class _Filling:
         return [one for column in self._of_kind("timeline") for one in self._timelines_of(column)]
 
     def _of_kind(self, kind: str) -> list[BoardColumn]:
-        """The columns of all plots of a kind, each task once."""
+        """The columns of all plots of a kind, one per task."""
         plotted = self._columns(column for plot in self._card.plots if plot.kind == kind for column in plot.columns)
         return list({column.task: column for column in plotted}.values())
 
@@ -190,7 +190,7 @@ def _benchmark_of(task: str) -> Benchmark:
 
 
 def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
-    """Where each model's rows stand: by the first ranking, then by the next."""
+    """Each model's sort key: its rank in the first ranking, then in the next."""
     models = {one.model for ranking in rankings for one in ranking.ranked}
     ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
     return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
@@ -201,7 +201,7 @@ def _reasons(waiting: dict[str, Digest], column: BoardColumn) -> dict[str, str]:
 
 
 def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
-    """Models of which too many items lack a response or a verdict for a place."""
+    """Models with too few responses or verdicts for a rank, and how many they have."""
     found = {}
     for model, digest in standing.ranked.items():
         score = _score(digest, column)
@@ -216,14 +216,14 @@ def _score(digest: Digest, column: BoardColumn) -> MetricScore:
 
 
 def _without_empty(table: BoardTable, printed: set[str]) -> BoardTable:
-    """The table without columns that hold nothing and are in no published row."""
+    """The table without columns that have neither cells nor published figures."""
     rows = (*table.rows, *(one.row for one in table.apart))
     held = {key for row in rows for key in row.cells} | printed
     return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in held)})
 
 
 def _free(name: str, tables: Sequence[BoardTable]) -> str:
-    """The plot's name for a table of its own, or one like it that no table has."""
+    """The plot's name for its table, extended if another table has it."""
     taken = {table.name for table in tables}
     while name in taken:
         name = f"{name}-numbers"

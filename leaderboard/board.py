@@ -1,7 +1,7 @@
-"""What a leaderboard says: the one model that pages, exports and checks are made of, and that ``board.json`` holds.
+"""The leaderboard as data: the source of pages, exports and checks, and the content of ``board.json``.
 
-Nothing here is computed. Fractions stay fractions (0..1) and points points (0..100): ``unit`` says which. A model is
-known by its ``slug`` everywhere. All text may come from strangers: whoever shows it escapes it.
+Nothing here is computed. Fractions are 0 to 1 and points 0 to 100; ``unit`` says which. Models are identified by their
+``slug``. All text is untrusted and must be escaped when shown.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model. ``value`` is None where ``reason`` says why; ``low`` and ``high`` are the 95 %
-    cluster-bootstrap interval, where there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` as in
-    `medtasks.results.scoring.MetricScore`. ``signature`` is the reproducibility signature: equal ones are comparable.
+    """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
+    cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
+    `medtasks.results.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable.
     """
 
     value: float | None
@@ -37,10 +37,10 @@ class Cell(_Frozen):
 
 
 class BoardColumn(_Frozen):
-    """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in addresses and file names.
+    """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
 
-    ``chance`` is the score of uniform guessing, where that has one. A ``signed`` score is best at 0, but what is
-    too early and what is too late cancel in its mean: no model is ranked by it, whatever ``higher_is_better`` says.
+    ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
+    cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``.
     """
 
     key: str
@@ -56,7 +56,7 @@ class BoardColumn(_Frozen):
 
 
 class BoardRow(_Frozen):
-    """A model's scores by column key; a column that the model was not run on is absent. ``run`` is `RunFacts.key`."""
+    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`."""
 
     model: str
     cells: dict[str, Cell]
@@ -65,14 +65,14 @@ class BoardRow(_Frozen):
 
 
 class Apart(_Frozen):
-    """A row that shares no ranking with the others, and why, a sentence for each difference."""
+    """A row that is not comparable with the others, and why: a sentence for each difference."""
 
     row: BoardRow
     reasons: tuple[str, ...]
 
 
 class BoardTable(_Frozen):
-    """Rows that are comparable in every column they share, then those that are not."""
+    """Rows that are comparable in every column they share, and in ``apart`` those that are not."""
 
     name: str
     title: str
@@ -83,8 +83,8 @@ class BoardTable(_Frozen):
 
 
 class Ranked(_Frozen):
-    """A model's place: ``rank`` counts the models that are better by value (ties share it), ``best`` to ``worst`` is
-    the 95 % interval of ranks, models with a letter in common cannot be told apart (5 %, Holm)."""
+    """A model's place. ``rank`` is 1 for the best value (ties share it), ``best`` to ``worst`` is its 95 % interval;
+    models with a letter in common do not differ significantly (5 %, Holm)."""
 
     model: str
     rank: int
@@ -96,8 +96,8 @@ class Ranked(_Frozen):
 class Pair(_Frozen):
     """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
     test (`medtasks.stats.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
-    ``wins`` and ``losses`` count items where only the first, or only the second, is right (accuracies alone).
-    ``reason`` says why there is no interval or test, ``warning`` what so few ``clusters`` cannot show."""
+    ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
+    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``."""
 
     first: str
     second: str
@@ -117,9 +117,9 @@ class Pair(_Frozen):
 class Ranking(_Frozen):
     """The comparison of all comparable models by one headline column, best first.
 
-    ``detectable`` is the smallest difference that a comparison of two of these models finds with chance 0.8 at level
-    0.05 (median over pairs), in the column's unit; None where models never differ, or clusters are too few to find
-    anything. ``warning`` tells of too few clusters. ``unranked`` are comparable models without a value, and why.
+    ``detectable`` is the minimum detectable difference between two of these models (80 % power at level 0.05, median
+    over pairs), in the column's unit; None if models never differ or there are too few clusters. ``warning`` is about
+    too few clusters. ``unranked`` gives by comparable model the reason why it has no rank.
     """
 
     column: BoardColumn
@@ -135,7 +135,7 @@ class Ranking(_Frozen):
 
 
 class BoardPlot(_Frozen):
-    """A figure; the numbers are those of ``table`` (a table's name), of `BenchmarkBoard.letters` or ``timelines``."""
+    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters`` or ``timelines``."""
 
     name: str
     title: str
@@ -149,7 +149,7 @@ class BoardPlot(_Frozen):
 
 
 class LetterCounts(_Frozen):
-    """How often each letter was right and chosen in one task; ``chosen`` has extraction failures in brackets, too."""
+    """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets."""
 
     task: str
     model: str
@@ -169,7 +169,7 @@ class Round(_Frozen):
 
 
 class Timeline(_Frozen):
-    """A streaming item as one model answered it; times as in the item (seconds, or frames)."""
+    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
 
     model: str
     task: str
@@ -181,7 +181,7 @@ class Timeline(_Frozen):
 
 
 class PublishedCell(_Frozen):
-    """A published figure; ``value`` is in ``unit`` of the column here (a published percentage is a fraction)."""
+    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions)."""
 
     column: str
     printed: str | None
@@ -191,7 +191,7 @@ class PublishedCell(_Frozen):
 
 
 class Published(_Frozen):
-    """What one table of a paper prints for one model: published, not re-run."""
+    """One model's row in a table of a paper: published, not re-run."""
 
     table: str
     source: str
@@ -208,8 +208,8 @@ class Published(_Frozen):
 
 
 class BenchmarkBoard(_Frozen):
-    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name its columns or
-    those of other tables by the paper's own headings."""
+    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
+    board, or the paper's own heading if there is none."""
 
     name: str
     title: str
@@ -232,10 +232,10 @@ class BenchmarkBoard(_Frozen):
 
 
 class RunFacts(_Frozen):
-    """A result folder: by the last part of its name alone, and by the SHA-256 of what it holds.
+    """A run: the name of its directory without the path, and the SHA-256 of the content.
 
-    ``protocols`` maps task to its protocol hash, ``prompts`` to its prompt hash; ``commands`` say how to repeat it.
-    ``notes`` name everything that a reader must know (blind, rescored, miniature data, limit, coverage, superseded).
+    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes; ``commands`` reproduce the run. ``notes`` are
+    what a reader must know (blind, rescored, miniature data, limit, coverage, superseded).
     """
 
     key: str
@@ -258,7 +258,7 @@ class RunFacts(_Frozen):
 
 
 class ModelFacts(_Frozen):
-    """A model as the board shows it; ``trained`` says by benchmark whether it was trained on the benchmark's data."""
+    """A model as the board shows it; ``trained`` says by benchmark whether it was trained on that benchmark's data."""
 
     slug: str
     name: str
@@ -271,16 +271,16 @@ class ModelFacts(_Frozen):
 
 
 class Refused(_Frozen):
-    """A folder that is on no table, and why."""
+    """A directory that is not on the board, and why."""
 
     folder: str
     reason: str
 
 
 class Board(_Frozen):
-    """A whole leaderboard; the same results give the same board, whenever and in whatever order they are read.
+    """A whole leaderboard; the same results give the same board, at any time and in any order.
 
-    ``demonstration`` says that results on miniature data are shown; ``latest`` is the time of the newest run.
+    With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the newest run.
     """
 
     schema_version: int = 1

@@ -1,4 +1,4 @@
-"""From digests of runs to the board: comparable runs are ranked, all others listed with the reasons."""
+"""The board from digests of runs: comparable runs are ranked, all others listed with the reasons."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def build_board(
     """The leaderboard of the runs; their order makes no difference.
 
     Args:
-        digests: of the result directories (`medtasks.leaderboard.collect`); duplicates are used once.
+        digests: of the result directories (`medtasks.leaderboard.collect`); duplicates are ignored.
         refused: directories that could not be read, and why.
         title: the board's heading.
         models: the organiser's facts about models (`medtasks.leaderboard.models.read_models`).
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
-        releases: what documents of runs are compared with; by default they are taken as they are.
-        resamples: of the cluster bootstrap for rank intervals.
+        releases: the releases to compare documents of runs with; by default they are not compared.
+        resamples: number of resamples for rank intervals.
 
     Raises:
-        UsageError: a run's items and statistics do not fit each other.
+        UsageError: a run's items and statistics do not match.
         DataError: a file of published figures breaks its format.
     """
     once = {digest.facts.key: digest for digest in sorted(digests, key=lambda one: (one.facts.key, one.facts.folder))}
@@ -71,7 +71,7 @@ def build_board(
 
 
 def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFacts]:
-    """By slug, with distinct names: the facts of the newest run, and the training data of any."""
+    """Models by slug, with distinct names; facts are from the newest run, training data from all."""
     found: dict[str, ModelFacts] = {}
     for digest in runs:
         facts = model_facts(digest.facts, models)

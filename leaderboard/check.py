@@ -37,11 +37,11 @@ class CheckReport:
     findings: tuple[Finding, ...]
 
     def failed(self, strict: bool = False) -> bool:
-        """Whether there is an error or, where ``strict``, a warning."""
+        """Whether there is an error or, if ``strict``, a warning."""
         return failed(self.findings, strict)
 
     def as_json(self) -> str:
-        """Folders and findings as JSON."""
+        """Directories and findings as JSON."""
         found = {"folders": list(self.folders), "findings": [asdict(one) for one in self.findings]}
         return json.dumps(found, indent=1)
 
@@ -66,7 +66,7 @@ def check_results(
         public: whether the repository is public; if not, rows that must not be shared are a warning.
         rescore: score all responses again (the slowest part).
         documents: files of document hashes, in addition to the data prepared here (`medtasks.leaderboard.releases`).
-        environment: where keys are looked for; by default this process's.
+        environment: variables whose secrets are searched for; by default this process's.
         progress: called with the number of directories done, and of all.
 
     Raises:
@@ -95,7 +95,7 @@ def check_results(
 def _checked(
     folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str], releases: Releases
 ) -> tuple[RunManifest | None, list[Finding]]:
-    """The manifest if the directory could be read, and all findings about it; never raises."""
+    """The manifest (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
         run = Submission(folder, manifest, samples, digest_run(folder))
@@ -114,7 +114,7 @@ def _checked(
 def _around(
     paths: Sequence[Path], folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked
 ) -> Iterator[Finding]:
-    """Paths without a run, what could not be read, and what is beside the runs."""
+    """Findings about paths without a run, unreadable directories, and files beside the runs."""
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
@@ -127,7 +127,7 @@ def _around(
 
 
 def _other_data(fingerprints: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[Finding]:
-    """Runs on other data than most, which cannot be compared with these."""
+    """Findings about runs whose data differ from those of most others, so that they are not comparable."""
     for name, folders in sorted(fingerprints.items()):
         counts = Counter({fingerprint: len(found) for fingerprint, found in folders.items()})
         most = min(counts, key=lambda one: (-counts[one], one))

@@ -1,4 +1,4 @@
-"""Whether the samples of a run answer the documents of the data that it claims, with the installed templates."""
+"""Whether a run's samples have the documents of the data that it claims, and prompts of the installed templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files in and beside result directories: only a run's own, without media, keys and paths of a machine."""
+"""Checks of the files in and beside result directories: no other files, media, secrets or local paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .strip import is_withheld
 
 _VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
 _SHORTEST = 8
-"""Characters of the shortest value that is searched for."""
+"""Minimum length of the values that are searched for."""
 
 _PATH = re.compile(
     r"""(?:^|(?<=[\s=,;"'(\[]))(?:~?/[\w.@+-]+/[^\s,;"')\]]*|~/[^\s,;"')\]]+|[A-Za-z]:[\\/][^\s,;"')\]]+|file://[^\s,;"')]+)"""
@@ -34,7 +34,7 @@ _MEDIA = {
     *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
 }
 _LOG = re.compile(r".*_(?:samples_(?P<task>.+)\.jsonl|results\.json)", re.I)
-"""Files of lmms-eval beside a run's directory: whole documents, and the command with all its arguments."""
+"""Files of lmms-eval beside a run's directory: whole documents, and the full command."""
 _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
@@ -73,7 +73,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _text(path: Path, where: str, secrets: Mapping[str, str]) -> Iterator[Finding]:
-    """Keys in any file; paths of a machine in those of a run."""
+    """Findings about secrets in any file, and local paths in a run's files."""
     if not path.is_file():
         return
     counts: Counter[str] = Counter()
@@ -109,7 +109,7 @@ def _in_manifest(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in a JSON value, keys included, and in which field it is."""
+    """Every text in a JSON value, including keys, with its field."""
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, dict):
@@ -147,7 +147,7 @@ def _paths(places: Iterable[tuple[str, str]], where: str, path: Path, number: in
 
 
 def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
-    """Findings about the files in ``path`` that are in none of its runs' ``folders``.
+    """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
 
     Files of lmms-eval beside a run, and those of unfinished runs, are a note, unless they have rows that must not be
     shared.

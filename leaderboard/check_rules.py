@@ -13,7 +13,7 @@ from medtasks.validation.findings import Finding, Rule, Severity
 from .digest import Digest
 
 MOST = 5
-"""Findings of one kind in one task or file."""
+"""Maximum number of findings of one kind per task or file."""
 
 _RULES = (
     Rule("LB101", "error", "no result directory"),
@@ -49,7 +49,7 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read: its directory, what that holds, and the digest made of it."""
+    """A run that could be read: its directory, content and digest."""
 
     folder: Path
     manifest: RunManifest

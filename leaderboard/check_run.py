@@ -1,4 +1,4 @@
-"""Whether a run that could be read can be ranked: complete, comparable, covered, judged, nothing hidden."""
+"""Whether a run can be ranked: complete, comparable, sufficiently covered, judged, no leaked answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .tables import is_incomplete
 
 @dataclass(frozen=True)
 class Asked:
-    """What a repository asks of its submissions: `medtasks.leaderboard.check.check_results` explains each."""
+    """A repository's requirements; see `medtasks.leaderboard.check.check_results`."""
 
     coverage: float
     demonstration: bool
@@ -30,7 +30,7 @@ class Asked:
 
 
 def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
-    """Findings about the run as a whole, and about each of its tasks that is known here."""
+    """Findings about the run as a whole, and about each of its installed tasks."""
     known = [name for name in run.manifest.tasks if name in run.digest.entries]
     for name in sorted(run.manifest.tasks.keys() - set(known)):
         found, expected = "no installed package has this task", "one that has"
@@ -121,7 +121,7 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
 
 
 def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
-    """Samples that must not be shared, or that hold too little; miniature data belong to nobody."""
+    """Samples that must not be shared, or were stripped without need; miniature data may be shared."""
     path, samples, facts = run.samples_file(name), run.samples[name], run.manifest.tasks[name]
     withheld = is_withheld(facts.benchmark)
     if is_stripped(samples):
@@ -155,7 +155,7 @@ def _hidden(run: Submission, name: str) -> Iterator[Finding]:
 
 
 def _judged(run: Submission, known: list[str]) -> Iterator[Finding]:
-    """Scores that await a judge, or have too few verdicts; an error if they are headline scores of the benchmark."""
+    """Scores that are not judged or have too few verdicts; an error for headline scores."""
     benchmarks = {run.manifest.tasks[name].benchmark for name in known}
     cards = [card for name in benchmarks if (card := card_of(name)) is not None]
     headline = {(column.task, column.metric) for card in cards for column in card.headline}

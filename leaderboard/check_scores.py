@@ -1,4 +1,4 @@
-"""Whether a run's scores are those of its samples, and its samples what today's rules make of the responses."""
+"""Whether a run's scores follow from its samples, and the samples' scores from the responses by today's rules."""
 
 from __future__ import annotations
 

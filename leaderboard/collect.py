@@ -1,4 +1,4 @@
-"""Result folders below some paths, and their digests; what cannot be read is told, and stops nothing."""
+"""Find runs and digest them; what cannot be read is reported and does not stop the others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .reading import digest_record, digest_run
 from .redaction import shown
 
 Progress = Callable[[int, int], None]
-"""Runs done, all runs."""
+"""Called with the number of runs done and of all runs."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """What was met while runs were looked for, but not looked into: a link to a result folder, a folder without access.
+    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed.
 
     ``found`` says what it is, ``fix`` what to do.
     """
@@ -45,9 +45,9 @@ class _Found:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result folders in ``paths``, which may be such folders or trees that hold some; sorted, each once.
+    """The result directories in ``paths``, which may be such directories or trees that contain some; sorted, each once.
 
-    Folders whose names begin with a dot are left alone, but for a run that a crash left aside while it was replaced.
+    Hidden directories are skipped, except for a run that a crash left there while it was being replaced.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -56,7 +56,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 
 def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
-    """The runs of our tasks in ``paths`` that lmms-eval logged alone, without a result folder of ours; sorted.
+    """The runs of our tasks in ``paths`` that have only lmms-eval's logs and no result directory of ours; sorted.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -65,7 +65,7 @@ def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
 
 
 def find_unread(paths: Sequence[Path]) -> list[Unread]:
-    """Links to result folders (``…_medtasks``) in ``paths``, which are not followed, and folders that cannot be listed.
+    """Links in ``paths`` to result directories (``…_medtasks``), which are not followed, and unreadable directories.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -76,9 +76,9 @@ def find_unread(paths: Sequence[Path]) -> list[Unread]:
 def collect(
     paths: Sequence[Path], cache: Path | None = None, progress: Progress | None = None
 ) -> tuple[list[Digest], list[Refused]]:
-    """The digests of all runs in ``paths``, in order of their digests, and what was refused and why.
+    """Digest all runs in ``paths``; return the digests, sorted by content hash, and what was refused, with reasons.
 
-    The same content counts once, wherever it lies. With a ``cache`` a folder that has not changed is not read again.
+    Runs with the same content count once. With a ``cache``, unchanged directories are not read again.
 
     Raises:
         UsageError: one of the paths is not a directory.
@@ -96,7 +96,7 @@ def collect(
     refused += [
         Refused(folder=shown(one.path.name), reason=f"{one.found}; {one.fix}")
         for one in found.unread
-        if not one.link or one.path.resolve() not in read  # else what the link points to is shown
+        if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
     for number, run in enumerate(runs):
         if progress is not None:
@@ -105,11 +105,11 @@ def collect(
             digest = _digest(run, kept)
         except MedtasksError as error:
             refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
-        except Exception as error:  # results come from strangers: whatever one folder holds, the others are shown
+        except Exception as error:  # untrusted input: one bad run must not hide the others
             refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
         else:
             known = digests.setdefault(digest.facts.digest, digest)
-            if digest.facts.folder < known.facts.folder:  # of copies the same one, wherever they lie
+            if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
                 digests[digest.facts.digest] = digest
     kept.close()
     if progress is not None:
@@ -135,7 +135,7 @@ def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
 
 
 def _files(run: Path | PlainRun) -> list[Path]:
-    """All that a digest is made of."""
+    """The files that a digest depends on."""
     if isinstance(run, PlainRun):
         return run.files
     scores = run / "scores.json"
@@ -143,7 +143,7 @@ def _files(run: Path | PlainRun) -> list[Path]:
 
 
 def _beside(run: Path | PlainRun) -> str:
-    """What a digest rests on beside the content that names it: the scores that it is compared with, our documents."""
+    """What else a digest depends on: the scores.json that is compared, or the data prepared here."""
     if isinstance(run, Path):
         path = run / "scores.json"
         return file_sha256(path) if path.is_file() else ""
@@ -188,7 +188,7 @@ def _name(run: Path | PlainRun) -> str:
 
 
 def _reason(error: Exception, run: Path | PlainRun, kind: str = "") -> str:
-    """The error in one line, folders by their names."""
+    """The error on one line, with directories shortened to their names."""
     place = run if isinstance(run, Path) else run.directory
     text = " ".join(str(error).split())
     for folder in (str(place.resolve()), str(place)):

@@ -1,4 +1,4 @@
-"""The columns of a board layout, with key, unit, direction and chance level, one for each group."""
+"""The columns of a board layout with key, unit, direction and chance level; breakdowns have one per group."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unit_of(metric: str) -> Unit:
 def column_key(column: Column) -> str:
     """The column's key: task, metric, breakdown and group joined by dots.
 
-    Other characters than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
+    Characters other than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
 
     >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
     ('mi_cxr.accuracy', 't.chrf-3fc81af5')

@@ -1,4 +1,4 @@
-"""The commands that reproduce a run, without what must not be shown."""
+"""The commands that reproduce a run, without secrets and local paths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
 
 
 def named_tasks(manifest: RunManifest) -> list[str]:
-    """The value of ``--tasks``: the run's widest groups, and the tasks in none of them."""
+    """The value of ``--tasks``: the run's widest groups, and all tasks outside them."""
     widest: dict[str, set[str]] = {}
     for name, members in sorted(manifest.groups.items(), key=lambda one: -len(one[1])):
         if not any(set(members) <= others for others in widest.values()):

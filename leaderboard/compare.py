@@ -1,4 +1,4 @@
-"""Two runs on the same questions: every score that both have, its difference, and whether that is more than chance."""
+"""Two runs on the same questions: the difference in every shared score, and whether it exceeds chance."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .reading import digest_record
 class Line:
     """One metric of one task or group.
 
-    ``first`` and ``second`` are the scores over the items that both runs have, None where there is none; ``pair``
-    holds their difference, first - second. ``unpaired`` counts items that only one run has a value of. ``detectable``
-    is the smallest difference that the comparison finds with chance 0.8 at level 0.05, in the metric's unit.
-    ``unlike`` says why the two scores are not comparable, ``reason`` why there is no difference.
+    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
+    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
+    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
+    are not comparable, ``reason`` why there is no difference or no test.
     """
 
     task: str
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs by their models' slugs; p-values are corrected over all lines that have one."""
+    """Two runs, named by their models' slugs; p-values are corrected over all lines that have one."""
 
     first: str
     second: str
@@ -56,13 +56,13 @@ class Comparison:
 
 
 def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -> Digest:
-    """The one run in ``folder``, a result folder or one that holds one; with ``task`` alone, read faster.
+    """The single run in ``folder``, which is or contains a result directory; with ``task``, only that is scored.
 
-    ``cache`` is where digests of folders are kept (`medtasks.leaderboard.collect`).
+    ``cache`` is the directory of cached digests (`medtasks.leaderboard.collect`).
 
     Raises:
-        UsageError: there is no such folder, it holds no run or several, or the run has no such task.
-        DataError: the run cannot be read; says why.
+        UsageError: ``folder`` is not a directory or contains several runs, or the run has no such task.
+        DataError: there is no run, or it cannot be read.
     """
     if task is not None and (folder / "manifest.json").is_file():
         return _read_task(folder, task)
@@ -99,17 +99,17 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare two runs, item by item, in all that both have scored, as `medtasks.stats.paired_difference` does.
+    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired_difference`.
 
     Args:
         first: digest of a run.
-        second: digest of another, or of the same.
-        task: this task or group alone.
-        metric: this metric alone.
-        progress: told (done, total).
+        second: digest of another run, or of the same.
+        task: compare only this task or group.
+        metric: compare only this metric.
+        progress: called with (done, total).
 
     Raises:
-        UsageError: the runs have no task in common, not that task, or not that metric.
+        UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
     """
     places = _places(first, second, task, metric)
     lines = []
@@ -123,7 +123,7 @@ def compare_runs(
 
 
 def _places(first: Digest, second: Digest, task: str | None, metric: str | None) -> list[tuple[str, str]]:
-    """Tasks and metrics to compare, those of most items first."""
+    """Tasks and metrics to compare, tasks with most items first."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
     if not shared:
@@ -144,7 +144,7 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Names for a message, which must not fill the screen."""
+    """At most 12 names, for a message."""
     known = list(names)
     return ", ".join([*known[:12], *(["…"] if len(known) > 12 else [])]) or "none"
 
@@ -190,7 +190,7 @@ def _rows(entry: Entry, shared: Sequence[str]) -> list[int]:
 
 
 def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:
-    """Why no item has a value from both."""
+    """Why no item has a value from both runs."""
     return next(_reasons(first, second, metric, shared))
 
 

@@ -1,4 +1,4 @@
-"""What the board needs of one run: scores recomputed from its samples, and every item's statistics."""
+"""A run as the board needs it: scores recomputed from its samples, and the statistics of every item."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Entry:
     """A task or group of one run.
 
     Args:
-        name: of the task or group.
+        name: the task or group.
         benchmark: its benchmark.
         scores: recomputed from the samples, never read from scores.json.
-        items: ids of all items, sorted.
-        clusters: for each item its cluster.
-        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged, or not
-            computed), a mean-type metric's row of zeros one to which the metric does not apply.
+        items: sorted ids of all items.
+        clusters: the cluster of each item.
+        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not
+            computed), a row of zeros of a mean-type metric an item to which it does not apply.
         signatures: by metric, the reproducibility signature of the score over all items
-            (`medtasks.results.signature`); a breakdown's is that with the part added.
-        timelines: of streaming items, the first in order of their ids.
+            (`medtasks.results.signature`); breakdowns add their part to it.
+        timelines: the first streaming items, by id.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Entry:
         signatures: Mapping[str, str],
         timelines: tuple[Timeline, ...],
     ) -> Entry:
-        """The entry whose items and statistics are in ``table``."""
+        """An entry with the items and statistics of ``table``."""
         rows = np.flatnonzero(table.complete)
         return cls(
             name=name,
@@ -66,7 +66,7 @@ class Entry:
 
 
 class _Statistics(Mapping[str, Array]):
-    """Statistics out of a table's columns when they are asked for: those of a group are not held twice."""
+    """Statistics read from the table's columns on access, so that those of groups are not stored twice."""
 
     def __init__(self, table: ItemTable, metrics: tuple[str, ...], rows: Rows) -> None:
         self._columns = table.columns
@@ -89,11 +89,13 @@ class _Statistics(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class Digest:
-    """One run. ``model`` is the model's identity (`medtasks.leaderboard.models`), ``blind`` a run without
-    media, ``complete`` says by task and group whether every document of the prepared data was asked, as the manifest
-    has it. ``documents`` are those of its samples by task, ``doubts`` the reasons not to rank a task
-    (`medtasks.leaderboard.doubts`). `medtasks.leaderboard.releases.verified` adds the result of comparing documents,
-    and in ``unverified`` why those of a task could not be compared. ``tables`` are those that the entries show."""
+    """One run; ``model`` is the model's slug, and ``blind`` marks a run without media.
+
+    ``complete`` says by task and group whether every prepared document was asked, according to the manifest.
+    ``documents`` are those of the samples, ``doubts`` the reasons not to rank a task (`medtasks.leaderboard.doubts`).
+    `medtasks.leaderboard.releases.verified` adds doubts from comparing documents, and in ``unverified`` the reasons
+    why a task's documents could not be compared. ``tables`` are the data behind the entries.
+    """
 
     facts: RunFacts
     model: str

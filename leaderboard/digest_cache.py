@@ -1,4 +1,4 @@
-"""Digests kept on disk: the tables of each folder's content, and an index by size and time."""
+"""Digests cached on disk: tables by content, and an index by file size and modification time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from .documents import TaskDocuments, View
 
 
 class DigestCache:
-    """The folder of digests; without a folder nothing is kept. What is damaged there counts as absent.
+    """A directory of cached digests; None caches nothing. Damaged entries count as missing.
 
-    A digest is found by the state of the files that it was made of (name, size, time of change) without reading them,
-    or else by their content; both count together with the versions of all that scores (every package of tasks, too),
-    and with the task files and rubrics.
+    A digest is looked up by the state of its files (name, size, modification time) without reading them, then by their
+    content. Both keys include the versions of everything that scores (task packages too), task files and rubrics.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -39,17 +38,17 @@ class DigestCache:
                 self._index = {key: value for key, value in found.items() if isinstance(value, str)}
 
     def by_state(self, state: str) -> Digest | None:
-        """The digest of files in that state, as when they were last read."""
+        """The digest of files in this state, if cached."""
         content = self._index.get(self._key(state))
         return None if content is None else self._read(content)
 
     def by_content(self, content: str, state: str) -> Digest | None:
-        """The digest of that content; from now on ``state`` finds it, too."""
+        """The digest of this content, if cached; from now on ``state`` finds it too."""
         self._index[self._key(state)] = self._key(content)
         return self._read(self._key(content))
 
     def keep(self, digest: Digest, content: str, state: str) -> None:
-        """Write the digest; a folder that cannot be written keeps nothing."""
+        """Write the digest, if the directory is writable."""
         self._index[self._key(state)] = self._key(content)
         self._store.write(self._key(content), pack(digest), digest.tables.made)
 
@@ -67,17 +66,17 @@ class DigestCache:
 
 
 def state_of(paths: Iterable[Path]) -> str:
-    """Where the files lie, and their sizes and times of change.
+    """Paths, sizes, modification times and inodes of the files, as text.
 
     Raises:
-        OSError: one is gone.
+        OSError: a file is gone.
     """
     found = [(str(path.resolve()), path.stat()) for path in paths]
     return canonical_json([[name, one.st_size, one.st_mtime_ns, one.st_ino] for name, one in found])
 
 
 def pack(digest: Digest) -> dict[str, Any]:
-    """All of a digest but its tables, as plain JSON."""
+    """A digest without its tables, as JSON."""
     return {
         "facts": digest.facts.model_dump(mode="json"),
         "model": digest.model,
@@ -103,7 +102,7 @@ def pack(digest: Digest) -> dict[str, Any]:
 
 
 def unpack(told: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
-    """The digest of what :func:`pack` wrote and of its tables."""
+    """The digest from the output of :func:`pack` and its tables."""
     tables = RunTables({}, made)
     entries = {
         one["name"]: Entry.of(
@@ -133,7 +132,7 @@ def unpack(told: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write the file in one step, or not at all."""
+    """Write the file atomically; errors are ignored."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaced(path) as partial:

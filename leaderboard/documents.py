@@ -1,8 +1,8 @@
 """The documents that samples claim to answer, as hashes, and files of such hashes.
 
-A sample line holds its whole document: question, choices, gold answer, media, cluster. A submitter can change it, so
-every document is hashed and looked up among those of the release (`medtasks.leaderboard.releases`). A file of hashes is
-what an organiser keeps of a release, to compare runs without its data.
+A sample line contains its whole document: question, choices, gold answer, media, cluster. A submitter can change it,
+so every document is hashed and looked up among those of the release (`medtasks.leaderboard.releases`). With a file of
+hashes, an organiser can compare runs without the data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from medtasks.spec import load_spec
 from .strip import is_stripped
 
 LENGTH = 12
-"""Bytes kept of each SHA-256, too many to find another document with the hash of a given one."""
+"""Bytes kept of each SHA-256: enough to make a second document with the same hash infeasible."""
 
 Hashes = Mapping[tuple[str, str], bytes]
 """Hashes by fingerprint of the data and task, as in `TaskDocuments`."""
@@ -35,10 +35,10 @@ Hashes = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True)
 class View:
-    """Which part of a document a sample shows.
+    """The part of a document that a sample shows.
 
     ``cap`` is the limit on frames of a request (``MEDTASKS_MAX_FRAMES``). ``fields`` are those that a stripped sample
-    keeps besides its id and its correct option; None for a whole sample.
+    has besides its id and correct option; None for a whole sample.
     """
 
     cap: int | None = None
@@ -82,7 +82,7 @@ def hashes_of(task: str, documents: Iterable[Mapping[str, Any]], view: View) -> 
 
 
 def seen(task: str, document: Mapping[str, Any], view: View) -> Document:
-    """What ``view`` shows of a document of ``task``.
+    """The part of a document of ``task`` that ``view`` shows.
 
     Equal for a document and its copy from JSON or a table: absent and empty fields, tuples and lists, and whole numbers
     of any type are the same.
@@ -112,7 +112,7 @@ def _canonical(document: Mapping[str, Any]) -> Document:
 
 
 def split(hashes: bytes) -> frozenset[bytes]:
-    """The hashes one by one."""
+    """The individual hashes."""
     return frozenset(hashes[start : start + LENGTH] for start in range(0, len(hashes), LENGTH))
 
 
@@ -139,7 +139,7 @@ def write_document_file(path: Path, hashes: Hashes) -> None:
     """Write the hashes to the new file ``path``.
 
     Raises:
-        UsageError: there is such a file; one that submissions are compared with is never overwritten.
+        UsageError: the file exists; it is never overwritten, because submissions are compared with it.
         OSError: it cannot be written.
     """
     documents: dict[str, dict[str, str]] = {}
@@ -154,7 +154,7 @@ def write_document_file(path: Path, hashes: Hashes) -> None:
 
 
 def read_document_files(paths: Sequence[Path]) -> dict[tuple[str, str], tuple[bytes, ...]]:
-    """The hashes of all files; if several have a task of the same data, each counts.
+    """The hashes of all files; several files may have hashes for the same data and task.
 
     Raises:
         DataError: a file was not written by `write_document_file`; names the field.

@@ -1,6 +1,6 @@
 """Contradictions in a run's samples, found without the data: a board does not rank such a run.
 
-`medtasks.leaderboard.check` looks at every sample; this is what is cheap enough for every build.
+`medtasks.leaderboard.check` looks at every sample; these checks are cheap enough for every build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .standings import protocols_today
 from .strip import is_stripped, is_withheld
 
 DRAWN = 500
-"""Responses of each task that a build scores again; with one in a hundred changed, it finds one with 99 %."""
+"""Responses per task that a build scores again: if 1 % are changed, it finds one with 99 % probability."""
 _ADDED = ("num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn")
 """Settings of the harness that add to a prompt."""
 
@@ -33,9 +33,9 @@ def doubts_of(
     """By task, the reasons not to rank it, a sentence each.
 
     Args:
-        manifest: of the run; all of its tasks are known here.
+        manifest: of the run, with installed tasks only.
         samples: by task.
-        digest: of the folder; it draws the responses that are scored again.
+        digest: hash of the run's content; it seeds the draw of responses to score again.
     """
     found = {
         task: tuple(_doubts(task, manifest, facts, samples[task], digest)) for task, facts in manifest.tasks.items()
@@ -73,9 +73,9 @@ def _doubts(
 def other_prompts(
     task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample]
 ) -> Iterator[tuple[int, Sample]]:
-    """The samples, with their line, whose prompt is not what the task's template makes of their documents.
+    """The samples, with line numbers, whose prompt is not what the task's template makes of their documents.
 
-    None if the run has another template than the one installed here, the harness added to the prompts, or they were
+    Empty if the run has another template than the one installed here, the harness added to the prompts, or they were
     stripped. Tasks with two stages log the first prompt.
     """
     spec = load_spec(task)
@@ -83,7 +83,7 @@ def other_prompts(
     if added or facts.prompt_hash != spec.prompt_hash or is_stripped(samples):
         return
     for line, sample in enumerate(samples, start=1):
-        if sample.status == FAILED and not sample.prompt:  # of a run that was not finished: it was never asked
+        if sample.status == FAILED and not sample.prompt:  # never asked: the run was not finished
             continue
         if sample.prompt != _prompt(spec, sample):
             yield line, sample

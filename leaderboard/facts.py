@@ -1,4 +1,4 @@
-"""The facts of a run as the board shows them: strings, without paths of a machine and without keys."""
+"""The facts of a run as the board shows them: strings, without local paths and secrets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
 def run_notes(
     manifest: RunManifest, scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str] = ()
 ) -> list[str]:
-    """All that a reader must know before the numbers of a run, a sentence each.
+    """What a reader must know about a run's scores, a sentence each.
 
     Args:
         manifest: of the run.
@@ -83,7 +83,7 @@ def run_notes(
 
 
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
-    """Of the records that the release has for the run's tasks: how many were prepared, and how many there are."""
+    """For the run's tasks, the number of prepared records, and the number in the release."""
     tasks = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
     entries = [entry for entry in manifest.data[benchmark].coverage if entry.task in tasks]
     return sum(one.prepared for one in entries), sum(one.records for one in entries)
@@ -189,7 +189,7 @@ def claimed_scores(text: str) -> dict[str, Any] | None:
 def differences(
     made: Any, held: Any, place: str = "", *, ignored: Set[str] = frozenset()
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ: place, and both; rounding and the keys ``ignored`` make no difference."""
+    """The differences of two JSON values: place, and both values. Rounding and the keys ``ignored`` do not count."""
     if isinstance(made, dict) and isinstance(held, dict):
         for key in sorted((made.keys() | held.keys()) - ignored):
             where = f"{place}.{key}" if place else str(key)

@@ -1,4 +1,4 @@
-"""Untrusted numbers: what no score can be is refused while a directory is read."""
+"""Limits for untrusted numbers: impossible values are refused when a directory is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from medtasks.results.scoring import Scores
 from .board import Timeline
 
 LARGEST = 1e12
-"""Far above all our statistics, scores and times; pages, figures and exports can print everything below."""
+"""Far above all real statistics, scores and times, and small enough for pages, figures and exports to print."""
 _FIX = "restore the directory, or score it again: medtasks score FOLDER --out NEW_FOLDER"
 
 
@@ -50,7 +50,7 @@ def require_statistics(metric: str, rows: Array) -> None:
         raise DataError(
             f"statistics of {metric}: an item counts {known[:, 1].min():g} times, expected 0 or more; {_FIX}."
         )
-    with np.errstate(all="ignore"):  # an item alone may have no score
+    with np.errstate(all="ignore"):  # a single item may have no score
         scores = np.abs(get_metric(metric).score(known))
     if (scores > LARGEST).any():
         largest = float(scores.max(where=scores > LARGEST, initial=LARGEST))

@@ -57,7 +57,7 @@ NO_IDENTITY = frozenset(
 )  # fmt: skip
 LONGEST = 48
 _FIRST = ("model", "presentation", "revision", "peft", "dtype")
-"""The most telling facts come first; then all others, by name."""
+"""The most informative facts come first, then all others by name."""
 _LAST = ("fingerprint",)
 _DIGITS = 8
 _MOST = 3
@@ -177,7 +177,7 @@ def _described(path: Path, name: str, facts: Any) -> Described:
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
-    """The model of a run as the board shows it: the organiser's facts, completed by what its name reveals.
+    """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
 
     Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
     """
@@ -231,7 +231,7 @@ def told_apart(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str
 
 
 def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
-    """By slug the fewest facts in which all differ; if a few are not enough, with the slug's hash."""
+    """By slug, the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added."""
     differing = [key for key in _ordered(facts) if len({one.get(key) for one in facts.values()}) > 1]
     for number in range(1, _MOST + 1):
         for keys in combinations(differing, number):

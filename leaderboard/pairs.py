@@ -1,4 +1,4 @@
-"""Models on the same items, two by two: differences with intervals, tests, and Holm's correction over all of them."""
+"""Pairwise comparisons of models on the same items: differences with intervals, tests, and Holm's correction."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .board import Pair
 CONFIDENCE = 0.95
 SEED = 0
 LEVEL = 0.05
-"""Two models differ where Holm's p-value is at most this."""
+"""Two models differ significantly if Holm's p-value is at most this."""
 VERDICTS = ("accuracy", "exact_match", "judged_strict")
-"""Metrics that call an answer right or wrong."""
+"""Metrics that score an answer as right or wrong."""
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -39,7 +39,7 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Entrant:
-    """One model's statistics ``(items, width)``, with rows that do not count (`medtasks.results.table`)."""
+    """One model's statistics ``(items, width)``; rows without a value do not count (`medtasks.results.table`)."""
 
     model: str
     table: Array
@@ -51,16 +51,16 @@ class Entrant:
 
     @property
     def zeroed(self) -> Array:
-        """The table with zeros, which move no sum, in the rows that do not count."""
+        """The table with zeros in the rows that do not count, so that sums ignore them."""
         return np.where(self.missing[:, None], 0.0, self.table) if self.missing.any() else self.table
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Several models' statistics of one metric on the same items, each of which belongs to a cluster.
+    """Statistics of several models for one metric on the same items, with the cluster of each item.
 
     Raises:
-        UsageError: statistics are not of the items, or not of the metric.
+        UsageError: statistics do not have the shape of the items and the metric.
     """
 
     metric: str
@@ -75,11 +75,11 @@ class Contest:
                 raise UsageError(f"{one.model}: {found}, expected {shape}")
 
     def value(self, entrant: Entrant) -> float:
-        """The model's score over its own items, the same as a run's; NaN without any."""
+        """The model's score over its own items, as in its run; NaN without any."""
         return float(get_metric(self.metric).score(totals(entrant.zeroed)))
 
     def counting(self) -> Contest:
-        """The contest over the items that count for at least one model: no other one, nor its cluster, is drawn."""
+        """The contest without items that count for no model, so that they and their clusters are not resampled."""
         counts = np.zeros(len(self.clusters), dtype=bool)
         for one in self.entrants:
             counts |= ~one.missing
@@ -92,8 +92,8 @@ class Contest:
 
 @dataclass(frozen=True)
 class Compared:
-    """Scores of each entrant (in their order) in the same resamples of clusters; all pairs, the earlier entrant first,
-    and what was found of each."""
+    """``resampled`` are the scores of each entrant, in order, in the same cluster resamples; ``pairs`` are all pairs,
+    the earlier entrant first, and ``found`` their differences."""
 
     resampled: Array
     pairs: tuple[Pair, ...]
@@ -101,10 +101,10 @@ class Compared:
 
 
 def compare_models(contest: Contest, *, resamples: int = 1000) -> Compared:
-    """Every pair of entrants on the items of which both have a value; the others are left out of that pair alone.
+    """Compare every pair of entrants on the items for which both have a value.
 
     Differences, intervals and tests are those of `medtasks.stats.paired_difference`; Holm's correction is over all
-    pairs. The resamples, for intervals of ranks, are of whole clusters (`medtasks.stats.joint_resamples`, seed 0).
+    pairs. The resamples, for rank intervals, are of whole clusters (`medtasks.stats.joint_resamples`, seed 0).
     """
     contest = contest.counting()
     sides = _Sides(contest)
@@ -121,7 +121,7 @@ def compare_models(contest: Contest, *, resamples: int = 1000) -> Compared:
 
 
 class _Sides:
-    """Both sides of a pair: each one's own items where the two have the same ones, else their common ones."""
+    """Both sides of a pair on their common items; computed once per model if all its items are common."""
 
     def __init__(self, contest: Contest) -> None:
         number = {name: code for code, name in enumerate(sorted(set(contest.clusters)))}
@@ -165,8 +165,8 @@ def _pair(contest: Contest, place: tuple[int, int], both: Rows, found: PairedDif
 def pair_of(
     names: tuple[str, str], metric: str, tables: tuple[Array, Array], both: Rows, found: PairedDifference
 ) -> Pair:
-    """What was ``found`` of two models' statistics ``(items, width)`` in the rows that count for ``both``; Holm's
-    correction comes later."""
+    """The pair for the difference ``found`` between two models, whose statistics ``(items, width)`` are in ``tables``;
+    ``both`` are the rows that count for both. Holm's correction comes later."""
     wins, losses = _wins(*(table.take(both, axis=0) for table in tables)) if metric in VERDICTS else (None, None)
     return Pair(
         first=names[0],
@@ -185,7 +185,7 @@ def pair_of(
 
 
 def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs with p-values corrected over all of them, and with what that leaves of few clusters."""
+    """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
     adjusted = holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
     return tuple(
@@ -195,7 +195,7 @@ def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 def _wins(first: Array, second: Array) -> tuple[int, int] | tuple[None, None]:
-    """Items that only the first and only the second has right; None where one was asked several times."""
+    """Items that only the first and only the second has right; None if an item was asked several times."""
     for table in (first, second):
         if not ((table[:, 1] == 1).all() and ((table[:, 0] == 0) | (table[:, 0] == 1)).all()):
             return None, None

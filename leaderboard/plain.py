@@ -1,4 +1,4 @@
-"""Plain output of lmms-eval with our tasks: its sample logs, converted to a run like ``medtasks score`` does."""
+"""Runs of our tasks logged only by lmms-eval, converted as by ``medtasks score``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PlainRun:
 
     @property
     def results(self) -> Path:
-        """The harness's own results beside the logs, if there are any."""
+        """The harness's results file beside the logs; may be missing."""
         return self.directory / f"{self.stamp}_results.json"
 
     @property
@@ -81,7 +81,7 @@ def _stamps_of_ours(directory: Path) -> set[str]:
 
 
 def plain_digest(run: PlainRun) -> str:
-    """SHA-256 of the content of the run's files, wherever they are.
+    """SHA-256 of the content of the run's files, independent of their directory.
 
     Raises:
         DataError: a file cannot be read.
@@ -95,11 +95,11 @@ def plain_digest(run: PlainRun) -> str:
 def converted(run: PlainRun) -> RunRecord:
     """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
 
-    The model is that of the results file; prompt, generation settings and frames are unknown.
+    The model comes from the results file; prompt, generation settings and frames are unknown.
 
     Raises:
         NotPreparedError: the data are not prepared here.
-        DataError: a log is not the harness's, or of other data.
+        DataError: a log is not one of lmms-eval, or has other data.
     """
     config = _config(run.results)
     settings = {key: config.get(key) for key in _SETTINGS}
@@ -134,7 +134,7 @@ def converted(run: PlainRun) -> RunRecord:
 
 
 def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:
-    """Our groups whose tasks the run has all of."""
+    """Our groups whose tasks are all in the run."""
     found = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
     return {name: members for name, members in found.items() if set(members) <= tasks}
 

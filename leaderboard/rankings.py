@@ -26,17 +26,17 @@ def rank_models(
     """Ranks with intervals, all pairs, and the compact letter display.
 
     Args:
-        column: the score, in whose direction models are ranked.
-        tables: by model the metric's statistics ``(items, width)``; rows without a value
-            (`medtasks.results.table.without_value`) do not count, models with no others are not ranked.
+        column: the score to rank by, and its direction.
+        tables: the metric's statistics ``(items, width)`` by model; rows without a value
+            (`medtasks.results.table.without_value`) do not count, and models with only such rows are not ranked.
         clusters: the cluster of each item.
-        cluster: the kind of cluster, in a word.
-        signature: of the scores.
+        cluster: what a cluster is, in one word.
+        signature: the signature of the scores.
         unranked: comparable models without a rank, and why.
         resamples: number of resamples.
 
     Raises:
-        UsageError: the tables are not of the items, or not of the metric.
+        UsageError: the tables do not have the shape of the items and the metric.
     """
     everyone = Contest(column.metric, clusters, [Entrant(model, tables[model]) for model in sorted(tables)])
     values = {one.model: everyone.value(one) for one in everyone.entrants}
@@ -47,7 +47,7 @@ def rank_models(
     compared = compare_models(contest, resamples=resamples)
     bounds = rank_intervals(compared.resampled, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
     letters = compact_letters(_different(compared.pairs), order)
-    # pairs that never differ have no standard error to derive it from
+    # pairs that never differ have no standard error
     seen = [detectable_difference(one.standard_error, one.clusters) for one in compared.found if one.standard_error]
     known = [one for one in seen if one is not None]
     return Ranking(

@@ -1,4 +1,4 @@
-"""From a result folder to its digest: every score made again from the samples, by the functions that the run used."""
+"""Digests of result directories: every score is recomputed from the samples, with the same functions as in a run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Samples = Mapping[str, list[Sample]]
 
 @without_garbage_collection()
 def digest_run(folder: Path) -> Digest:
-    """The digest of the run's folder ``folder``.
+    """The digest of the result directory ``folder``.
 
-    Tasks that no installed package knows are left out, and their groups; the run's notes name them.
+    Tasks of packages that are not installed are left out, and so are their groups; the run's notes list them.
 
     Raises:
-        UsageError: it is no run's folder.
-        DataError: it cannot be read, or manifest and samples do not fit together; names file and field.
-        MedtasksError: its samples cannot be scored.
+        UsageError: it is not a result directory, or none of its tasks is installed.
+        DataError: it cannot be read, or manifest and samples do not match; names file and field.
+        MedtasksError: the samples cannot be scored.
     """
     manifest, samples = read_run(folder)
     path = folder / "scores.json"
@@ -52,7 +52,7 @@ def digest_run(folder: Path) -> Digest:
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
-    """The digest of a run that stands in no folder of ours: ``folder`` is what it is called, ``digest`` what it holds.
+    """The digest of a run without a result directory: ``folder`` is its name, ``digest`` the hash of its content.
 
     Raises:
         MedtasksError: as :func:`digest_run`.
@@ -97,7 +97,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
 
 
 def _check(manifest: RunManifest, samples: Samples) -> None:
-    """Refuse a folder whose manifest tells of other samples."""
+    """Refuse a run whose manifest and samples do not match."""
     if not manifest.tasks:
         raise DataError("manifest.json: field `tasks` names none, expected at least one; run again.")
     if lacking := sorted(manifest.tasks.keys() - samples.keys()):
@@ -142,7 +142,7 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
 
 
 def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
-    """The manifest without tasks and groups that are nobody's here, and their data, and the names of the former."""
+    """The manifest without the tasks and groups that are not installed (and their data), and the names of these."""
     specs = load_specs()
     tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}
     groups = {
@@ -183,6 +183,6 @@ def _is_complete(manifest: RunManifest, task: str, scores: Scores) -> bool:
 
 
 def _is_whole(group: str, members: Sequence[str], complete: Mapping[str, bool]) -> bool:
-    """Whether all tasks of the group are complete; one that the prepared data hold no row for was never run."""
+    """Whether all tasks of the group were run and are complete; those without prepared rows are never run."""
     lacking = set(leaf_tasks(group)) - set(members)
     return all(complete[task] for task in members) and not lacking

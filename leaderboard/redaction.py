@@ -1,4 +1,4 @@
-"""Settings of a run without paths of a machine, addresses and keys."""
+"""Settings of a run without local paths, addresses and secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.files import canonical_json
 
 HIDDEN = "…"
-"""Replaces what is not shown."""
+"""Replaces redacted text."""
 
 _SECRET_NAME = re.compile(
     r"(^|[_-])(api|access|secret|private|auth)?[_-]?(key|token|secret|password|passwd|credentials?|authorization)$",
@@ -27,7 +27,7 @@ SECRETS: Mapping[str, re.Pattern[str]] = {
         r"""\b(?i:api|access|secret)[_-]?(?i:key)\\?["']?\s*[:=]\s*\\?["']?(?!null\b)[\w./+-]{8,}"""
     ),
 }
-"""What looks like a key or token, by its kind."""
+"""Patterns of keys and tokens, by kind."""
 _SECRET = re.compile("|".join(pattern.pattern for pattern in SECRETS.values()))
 _ADDRESS = re.compile(r"\b(https?|wss?|ftp|s3|gs|file)://[^\s'\"<>|]+", re.I)
 _PATH = re.compile(
@@ -99,5 +99,4 @@ def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _shown_fact(key: str, value: Any) -> str:
-    """Arguments of a back-end come as one text, or as a mapping."""
     return shown_argument(value) if key == "model_args" and isinstance(value, str) else shown(value)

@@ -1,6 +1,6 @@
 """Published figures of the benchmarks' papers, as data: the YAML file that a benchmark names (`Benchmark.figures`).
 
-A file holds each table as printed, one line per printed row, label first. ``null`` is a cell that cannot be read with
+A file has each table as printed, one line per printed row, label first. ``null`` is a cell that cannot be read with
 certainty; ``cell_notes`` says why. Each figure is mapped to the task, metric and, for a breakdown, the group that
 medtasks scores. Most tables have models as rows, and ``columns`` says what was scored. In a table with one column per
 model, ``models_across`` lists its headings, and ``rows_are`` says what its rows scored.
@@ -55,7 +55,7 @@ class Gap(_Frozen):
 
 
 class ReferenceCell(PublishedCell):
-    """One printed figure, and what in medtasks it corresponds to.
+    """One printed figure, and its counterpart in medtasks.
 
     ``breakdown`` and ``group`` name the part of the task's rows that was scored, such as ``question_class`` and
     ``polyp_type``; both are None for all rows. ``rankable`` is False for figures that are not comparable with ours.
@@ -68,7 +68,7 @@ class ReferenceCell(PublishedCell):
 
 
 class ReferenceRow(Published):
-    """What one table prints for one model; ``label`` is the model as printed, ``model`` as the board shows it.
+    """One model's row in one table; ``label`` is the model as printed, ``model`` as the board shows it.
 
     ``judge`` is the model that gave the judged columns. ``notes`` are the table's, then the model's.
     """
@@ -214,7 +214,7 @@ def _value(place: str, unit: Unit, text: str | None) -> float | None:
 
 
 def _cells(table: _Table) -> Iterator[tuple[str, ReferenceCell]]:
-    """Every cell with the label of its model, in the order of print."""
+    """Every cell with the label of its model, in printed order."""
     cell_notes = {(entry.row, entry.column): (entry.note,) for entry in table.cell_notes}
     columns = {column.name: column for column in table.columns}
     for label, row in zip(table.row_labels, table.rows, strict=True):
@@ -304,7 +304,7 @@ def _files() -> dict[str, Path]:
 
 
 def place_of(column: BoardColumn | ReferenceCell) -> Place:
-    """What a column, or a published figure, scores."""
+    """The `Place` of a column or a published figure."""
     return column.task, column.metric, column.breakdown, column.group
 
 

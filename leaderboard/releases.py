@@ -25,7 +25,7 @@ from .redaction import shown
 
 @dataclass(frozen=True)
 class Release:
-    """The data that a run claims for a benchmark; ``mini`` are miniature data."""
+    """The data that a run claims for a benchmark; ``mini`` marks miniature data."""
 
     fingerprint: str
     mini: bool = False
@@ -35,8 +35,8 @@ class Release:
 class Match:
     """A comparison of a run's documents of one task with the release's.
 
-    ``absent`` says why there is nothing to compare them with, ``strange`` counts documents that are not the task's,
-    ``missing`` those of the task that the run lacks.
+    ``absent`` says why they could not be compared, ``strange`` counts documents that are not the task's, ``missing``
+    those of the task that the run lacks.
     """
 
     absent: str | None = None
@@ -69,7 +69,7 @@ class Releases:
         return Match(strange=len(mine.difference(*known)), missing=min(len(one - mine) for one in known))
 
     def known(self, task: str, release: Release, view: View) -> tuple[bytes, ...] | str:
-        """Hashes of the task's documents, from every source of this release; or why there is none."""
+        """Hashes of the task's documents, from every source of this release; or the reason why there are none."""
         key = (task, release, view)
         if key not in self._known:
             found: list[bytes] = []
@@ -84,7 +84,7 @@ class Releases:
         return self._known[key]
 
     def documents(self, task: str, release: Release, cap: int | None = None) -> list[Document]:
-        """The task's documents, of the data prepared here.
+        """The task's documents in the data prepared here.
 
         Raises:
             MedtasksError: no data of that release are prepared.
@@ -97,14 +97,14 @@ class Releases:
                     return _documents(task, release.fingerprint, source, cap)
                 except MedtasksError as error:
                     others.append(error)
-                except Exception as error:  # another package's records and documents
+                except Exception as error:  # code of other packages
                     others.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
         raise others[0]
 
 
 @functools.lru_cache(maxsize=2)
 def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
-    del source, cap  # the environment variables hold them; they are part of the cache's key
+    del source, cap  # set in the environment; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
     here = open_prepared(benchmark).manifest.fingerprint
     if here != fingerprint:
@@ -114,7 +114,7 @@ def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> lis
 
 @contextlib.contextmanager
 def _environment(**wanted: str) -> Iterator[None]:
-    """The variables on which documents depend, as they were in the run."""
+    """Set the variables on which documents depend, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -156,7 +156,7 @@ def release_of(digest: Digest, task: str) -> Release:
 
 
 def unverified_note(tasks: list[str]) -> str:
-    """A sentence for readers of the board."""
+    """The note that the documents of these tasks were not verified."""
     return (
         f"Documents not verified: {', '.join(tasks)} (neither the data nor a file of document hashes was available "
         "when the board was built, so questions and gold answers are those that the runs claim)."

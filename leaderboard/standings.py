@@ -1,4 +1,4 @@
-"""Which runs' scores of one metric are comparable, and why the others are not."""
+"""Comparability groups: which runs' scores of one metric are comparable, and why the others are not."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MINIATURE = "miniature data: a demonstration, not a benchmark result"
 OTHER_ITEMS = "other items or clusters than the same signature stands for in other runs"
 
 _ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness")
-"""Parts of a signature that say what was asked; a score that is not there has no others to compare."""
+"""Parts of a signature that describe what was asked; runs without a score are compared by these only."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Of one metric of one task or group: the comparable runs by model, and what became of all others.
+    """The comparable runs of one metric of one task or group, by model, and what happened to the others.
 
-    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` says by run why its score shares
-    no ranking; ``replaced`` by run which other run of the same model counts in its place. ``usual`` is False where the
-    comparable runs do not follow today's task files, since none does.
+    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` lists by run why its score is not
+    comparable; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is False if the
+    comparable runs do not follow today's task files.
     """
 
     signature: str = ""
@@ -42,7 +42,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run's score of the metric; ``alike`` is what comparable runs have in common."""
+    """One run's score of the metric; ``alike`` is equal for comparable runs."""
 
     digest: Digest
     score: MetricScore
@@ -64,7 +64,7 @@ class _Run:
 
 
 class Standings:
-    """The standings of several runs; ``demonstration`` lets those on miniature data be ranked."""
+    """The comparability groups of several runs; ``demonstration`` allows miniature data."""
 
     def __init__(self, digests: Iterable[Digest], *, demonstration: bool) -> None:
         self._digests = sorted(digests, key=lambda one: (one.facts.created, one.facts.key))
@@ -73,12 +73,11 @@ class Standings:
         self._known: dict[tuple[str, str], Standing] = {}
 
     def of(self, task: str, metric: str) -> Standing:
-        """The standing of one metric of one task or group.
+        """The comparability group of one metric of one task or group.
 
-        Comparable runs are complete, not blind, not on miniature data, on documents that nothing speaks against, and
-        have equal signatures. Where there are several such sets, it is one with values, then one whose documents are
-        verified (:func:`trust`), then one that follows today's task files, then the one of most models, then the first
-        by its signature. Of a model's comparable runs the newest counts.
+        Its runs are complete, not blind, not on miniature data, without :func:`doubts`, and have equal signatures and
+        items. If there are several such sets, one with values is preferred, then verified documents (:func:`trust`),
+        today's task files, most models, and the first signature. Only the newest comparable run per model is used.
         """
         if (task, metric) not in self._known:
             self._known[task, metric] = self._standing(task, metric)
@@ -112,7 +111,7 @@ class Standings:
         )
 
     def _runs(self, task: str, metric: str) -> list[_Run]:
-        """All runs of the task that have the metric, in the order of time."""
+        """The runs that have a score for the metric, oldest first."""
         found = []
         for digest in self._digests:
             entry = digest.entries.get(task)
@@ -126,7 +125,7 @@ class Standings:
         return found
 
     def _items_of(self, digest: Digest, entry: Entry) -> str:
-        """A hash of the items and clusters: a signature only claims which they are."""
+        """A hash of items and clusters, because a signature can be forged."""
         key = (digest.facts.key, entry.name)
         if key not in self._items:
             text = canonical_json([entry.items, entry.clusters])
@@ -151,21 +150,21 @@ class Standings:
 
 
 def coverage_notes(digest: Digest, task: str) -> list[str]:
-    """What the run's notes say of media that were missing when the task's data were prepared."""
+    """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in digest.facts.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
 def doubts(digest: Digest, task: str) -> list[str]:
-    """What forbids to rank the run in a task or group, a sentence each."""
+    """The reasons not to rank the run in a task or group, a sentence each."""
     leaves = leaf_tasks(task)
     found = ((leaf, doubt) for leaf in leaves for doubt in digest.doubts.get(leaf, ()))
     return [doubt if leaf == task else f"{leaf}: {doubt}" for leaf, doubt in found]
 
 
 def trust(digest: Digest, task: str) -> int:
-    """0 where all documents of a task or group were compared with the data, 1 where the run is stripped, so that only
-    a part of them could be, 2 where there was nothing to compare some with."""
+    """How far the documents of a task or group were compared with the data: 0 in full, 1 in part because the run is
+    stripped, 2 not for all tasks."""
     leaves = leaf_tasks(task)
     if any(leaf in digest.unverified for leaf in leaves):
         return 2
@@ -173,7 +172,7 @@ def trust(digest: Digest, task: str) -> int:
 
 
 def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
-    """The runs that a ranking is made of; none where no run is eligible."""
+    """The runs to rank; empty if none is eligible."""
     sets: dict[tuple[str, str], list[_Run]] = {}
     for run in runs:
         if run.eligible:
@@ -188,13 +187,13 @@ def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
 
 
 def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:
-    """The last run of each model, and by older run the one that counts instead."""
+    """The newest run of each model, and the one that replaces each older run."""
     newest = {run.digest.model: run for run in runs}
     return newest, {run.key: newest[run.digest.model].key for run in runs if run is not newest[run.digest.model]}
 
 
 def _unasked(digest: Digest, task: str) -> str:
-    """What of a task or group was not asked, or not answered."""
+    """Why the run of a task or group is incomplete."""
     counts = digest.facts.counts
     leaves = leaf_tasks(task)
     answered, asked = (
@@ -210,7 +209,7 @@ def _unasked(digest: Digest, task: str) -> str:
 
 
 def _is_usual(run: _Run, task: str) -> bool:
-    """Whether the run follows today's task files, and asked the harness for nothing unusual."""
+    """Whether the run follows today's task files, with the harness's usual settings."""
     protocols = run.digest.facts.protocols
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
     return "harness" not in run.asked and all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
@@ -218,7 +217,7 @@ def _is_usual(run: _Run, task: str) -> bool:
 
 @functools.cache
 def protocols_today(task: str) -> frozenset[str]:
-    """The protocol hashes of a run by the task file alone; the harness turns a temperature into a float."""
+    """The protocol hashes of a run with the unchanged task file; the harness turns temperatures into floats."""
     spec = load_spec(task)
     settings = spec.generation
     floats = {key: float(value) if key == "temperature" else value for key, value in settings.items()}

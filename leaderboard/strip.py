@@ -1,4 +1,4 @@
-"""A run without the rows of data that must not be shared, and with the same scores."""
+"""Remove from a run the rows of data that must not be shared, keeping its scores."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def strip_run(folder: Path, out: Path) -> Path:
     Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
     and statistics. Prompts, responses, references, verdicts and media names are removed, and clusters (patients) get
     new numbers over all such tasks of the run, so only stripped runs of the same tasks are comparable. The scores do
-    not change, but cannot be recomputed from responses any more.
+    not change, but can no longer be recomputed from responses.
 
     Raises:
         UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.

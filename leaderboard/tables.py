@@ -1,4 +1,4 @@
-"""Rows of a board's tables: each model's comparable scores, then those that are not comparable, with the reasons."""
+"""Rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
 
 
 def is_incomplete(score: MetricScore) -> bool:
-    """Whether too many items lack a response or a verdict, whatever the run's own threshold."""
+    """Whether too many items lack a response or a verdict, regardless of the run's own threshold."""
     return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
@@ -80,7 +80,7 @@ class Tables:
         self._order = order
 
     def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
-        """The table of the columns; a model's row may combine several runs, rows not comparable are of one run."""
+        """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
         rows: dict[str, _Row] = {}
         apart: dict[str, _Row] = {}
         for column in columns:
@@ -147,7 +147,7 @@ class Tables:
 
 
 def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
-    """The reasons; those that differ only in hashes (one for each task) are combined."""
+    """The reasons; those that differ only in hashes (one per task) are combined."""
     alike: dict[str, list[str]] = {}
     for reason in reasons:
         alike.setdefault(_HASH.sub("", reason), []).append(reason)

@@ -1,4 +1,4 @@
-"""Streaming items as a model answered them, in the rounds that were scored."""
+"""Timelines of streaming items: a model's responses in the scored rounds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .board import Round, Timeline
 from .redaction import shown
 
 MOST = 12
-"""Items of a task that are shown, by id."""
+"""Items shown per task, the first by id."""
 LONGEST = 400  # characters of a response
 
 
 def timelines(
     model: str, task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]
 ) -> tuple[Timeline, ...]:
-    """The first `MOST` streaming items of ``items``, which a benchmark with rounds has joined; times as in the item.
+    """The first `MOST` streaming items among the joined ``items``; times as in the item.
 
     ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
     """

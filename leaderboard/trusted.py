@@ -1,4 +1,4 @@
-"""The document hashes of releases that an organiser trusts, from prepared data or from reference runs."""
+"""Document hashes of trusted releases, from prepared data or reference runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .standings import doubts
 
 
 def trusted_documents(sources: Sequence[str]) -> Hashes:
-    """Hashes of the documents of all tasks in the sources.
+    """Hashes of the documents of all tasks in ``sources``.
 
     Args:
         sources: names of benchmarks with prepared data, and result directories (or directories that contain some).
 
     Raises:
-        UsageError: a source is neither, or two sources disagree.
+        UsageError: a source is neither of these, or two sources disagree.
         NotPreparedError: a benchmark has no prepared data.
         MedtasksError: a run cannot be a reference: incomplete, stripped, or doubtful itself.
     """

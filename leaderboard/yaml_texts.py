@@ -1,4 +1,4 @@
-"""YAML files of names and figures: every scalar stays text, every key occurs once."""
+"""YAML files of names and figures: scalars stay text, duplicate keys are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtasks.errors import DataError
 
 
 class _Loader(yaml.SafeLoader):
-    """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` has a meaning of its own."""
+    """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` is special."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own attribute
         first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]

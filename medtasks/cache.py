@@ -1,4 +1,4 @@
-"""The cache directory, and caches in memory."""
+"""The cache directory, and an in-memory cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 def cache_root() -> Path:
-    """``$MEDTASKS_CACHE``, else the user's cache directory for medtasks; it may not exist yet."""
+    """``$MEDTASKS_CACHE``, or the user's cache directory for medtasks; it may not exist yet."""
     from platformdirs import user_cache_path
 
     named = os.environ.get("MEDTASKS_CACHE")
@@ -20,11 +20,11 @@ def cache_root() -> Path:
 
 
 class RecentlyUsed(Generic[K, V]):
-    """Values in the order of their last use, of which :meth:`trim` keeps the latest; not thread-safe.
+    """An in-memory cache whose :meth:`trim` drops the least recently used values; not thread-safe.
 
     Args:
-        most: bytes that they may take together.
-        size: bytes of a value.
+        most: maximum total size, in bytes.
+        size: returns the size of a value, in bytes.
     """
 
     def __init__(self, most: int, size: Callable[[V], int]) -> None:
@@ -37,19 +37,19 @@ class RecentlyUsed(Generic[K, V]):
         return key in self._held
 
     def get(self, key: K) -> V | None:
-        """The value of ``key``, now the latest; None if it is not held."""
+        """The value of ``key``, marked as just used; None if it is not cached."""
         if key not in self._held:
             return None
         value = self._held[key] = self._held.pop(key)
         return value
 
     def add(self, key: K, value: V) -> None:
-        """Hold a value whose key is not held."""
+        """Add a value whose key is not cached yet."""
         self._held[key] = value
         self.nbytes += self._size(value)
 
     def trim(self, needed: Collection[K]) -> None:
-        """Drop the values that were not used for longest until the rest fits; those ``needed`` stay."""
+        """Drop the least recently used values until the rest fits; those in ``needed`` stay."""
         for key in [key for key in self._held if key not in needed]:
             if self.nbytes <= self._most:
                 break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class MedtasksError(Exception):
-    """Base of all errors that medtasks raises on purpose; the message is written for the user."""
+    """Base class of all errors that medtasks raises deliberately; the message is written for the user."""
 
 
 class UsageError(MedtasksError):
@@ -16,11 +16,11 @@ class UsageError(MedtasksError):
 
 
 class DataError(MedtasksError):
-    """Source data break their format; names file, line and field."""
+    """Source data violate their format; the message names file, line and field."""
 
 
 class NoRowsError(DataError):
-    """The prepared data have no row for a task: a release may leave out what a task needs."""
+    """The prepared data have no rows for a task, for example because the release lacks them."""
 
 
 class MediaError(DataError):
@@ -28,15 +28,15 @@ class MediaError(DataError):
 
 
 class NotPreparedError(MedtasksError):
-    """A task was run before ``medtasks prepare`` made its data; the message has the command."""
+    """A task's data are not prepared; the message has the ``medtasks prepare`` command."""
 
 
 class HarnessError(MedtasksError):
-    """This medtasks does not work with the installed lmms-eval."""
+    """The installed lmms-eval does not work with this version of medtasks."""
 
 
 def first_line(error: BaseException) -> str:
-    """An error on one line: the message of ours, or the class and first line of any other."""
+    """An error on one line: the first line of its message, after the class name unless it is ours."""
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, MedtasksError):
         return text

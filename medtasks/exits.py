@@ -1,7 +1,7 @@
-"""Ending the process as a command should: one sentence and exit code 1 after an error, at once after an interrupt.
+"""Exit as a command should: with one sentence and code 1 after an error, immediately after an interrupt.
 
-The harness answers any exception with a traceback, several retries and exit code 0, so a script would take a
-failed run for a finished one. And Python swallows an interrupt that arrives within a destructor.
+The harness answers any exception with a traceback, several retries and exit code 0, so a script would mistake a
+failed run for a finished one. Python also swallows an interrupt that is raised in a destructor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from medtasks.errors import MedtasksError
 INTERRUPTED = 130
 """Exit code of an interrupted program (SIGINT), as in shells."""
 _AGAIN = 0.05
-"""Seconds after which a swallowed interrupt is sent again."""
+"""Delay in seconds before a swallowed interrupt is sent again."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,7 +45,7 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def stopped(kept: str) -> SystemExit:
-    """The end of an interrupted command, reported once for all processes."""
+    """Report an interrupted command, once for all processes, and return the exception to raise."""
     if os.environ.get("RANK", "0") == "0":
         print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
     return SystemExit(INTERRUPTED)
@@ -53,9 +53,9 @@ def stopped(kept: str) -> SystemExit:
 
 @contextlib.contextmanager
 def interrupts_arrive() -> Iterator[None]:
-    """Send SIGINT again if Python only printed its KeyboardInterrupt because it was raised within a destructor.
+    """Send SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python only prints it.
 
-    The package ``regex`` has such destructors: an interrupt while metrics compile their patterns was often lost.
+    The package ``regex`` has such destructors, so interrupts were often lost while metrics compiled their patterns.
     """
     before = sys.unraisablehook
 

@@ -1,7 +1,7 @@
-"""Files: bounded reading, replacing in one step, canonical JSON and hashes.
+"""File access: bounded reads, atomic writes, canonical JSON and hashes.
 
-Only regular files are read, and none beyond a stated size: a named pipe or a device would block, or never end, and
-other people's data must not fill the memory. docs/data.md lists the limits.
+Only regular files up to a size limit are read: a named pipe or a device could block or never end, and untrusted data
+must not exhaust memory. docs/data.md lists the limits.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import Any
 
 HASH_LENGTH = 16
-"""Hex digits of hashes that people read: of prompts, protocols and data."""
+"""Hex digits of the short hashes of prompts, protocols and data."""
 MAX_PIXELS = 89_478_485
-"""Pixels of a picture or video frame: 256 MiB as RGB, the line at which Pillow begins to warn."""
+"""Maximum pixels of an image or video frame: 256 MiB as RGB, where Pillow starts to warn."""
 MAX_PICTURE_BYTES = 256 * 2**20
-"""Bytes of a picture file, on disk, in an archive or fetched."""
+"""Maximum bytes of an image file, whether on disk, in an archive or fetched."""
 MAX_JSON_BYTES = 2**30
-"""Bytes of a file that is read as a whole: JSON, CSV, spreadsheets, records."""
+"""Maximum bytes of a file that is read as a whole: JSON, CSV, spreadsheets, records."""
 MAX_LINE_BYTES = 256 * 2**20
-"""Bytes of one line of a JSONL file."""
+"""Maximum bytes of one line of a JSONL file."""
 MAX_UNPACKED_BYTES = 100 * 2**30
-"""Bytes that the members of an archive may take together once they are unpacked."""
+"""Maximum total bytes of an archive's members once unpacked."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -43,10 +43,10 @@ _KINDS = {
 
 
 def check_regular(path: Path) -> int:
-    """The size in bytes of the regular file ``path``; links are followed.
+    """The size in bytes of the regular file ``path``; symbolic links are followed.
 
     Raises:
-        OSError: there is none, or it is something else; ``strerror`` has the reason.
+        OSError: it does not exist or is not a regular file; ``strerror`` has the reason.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -56,7 +56,7 @@ def check_regular(path: Path) -> int:
 
 
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
-    """The content of the regular file ``path``, which has at most ``most`` bytes.
+    """The content of the regular file ``path``, of at most ``most`` bytes.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` has the reason.
@@ -68,7 +68,7 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
 
 
 def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
-    """The lines of the regular file ``path``, one at a time, each with its line break.
+    """The lines of the regular file ``path``, one at a time, including line breaks.
 
     Raises:
         OSError: the file cannot be read, is not a regular file, or has a line of more than ``most`` bytes.
@@ -86,7 +86,7 @@ def _too_large(size: int, most: int) -> str:
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
-    """JSON with sorted keys, UTF-8 text kept, NaN refused: equal values give equal bytes."""
+    """JSON with sorted keys and unescaped Unicode, refusing NaN: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
@@ -107,10 +107,10 @@ def file_sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the place of ``path`` in one step unless the block raises.
+    """A temporary file to write; it atomically replaces ``path`` unless the block raises.
 
     Raises:
-        OSError: it cannot be written; the old file stays.
+        OSError: it cannot be written; the old file is kept.
     """
     with temporary_beside(path) as folder:
         partial = folder / path.name
@@ -124,13 +124,13 @@ _TEMPORARY_NAME = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_TEMPORARY)}")
 
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """A new hidden directory beside ``target``, to be renamed to it; if it is still there at the end, it is removed.
+    """A new hidden directory next to ``target``, to be renamed to it; removed at the end if it still exists.
 
-    It is locked while in use. A process that is killed leaves the directory without a lock, and the next call in the
-    same place removes it (:func:`remove_abandoned`).
+    It is locked while in use. A killed process leaves it behind unlocked, and the next call in the same parent
+    directory removes it (:func:`remove_abandoned`).
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     remove_abandoned(target.parent)
     folder, lock = _made(target)
@@ -143,9 +143,9 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(directory: Path) -> None:
-    """Remove what killed processes have left of :func:`temporary_beside` in ``directory``, which need not exist.
+    """Remove directories of :func:`temporary_beside` that killed processes left in ``directory``, which need not exist.
 
-    Directories in use stay; on a file system without locks all stay.
+    Directories in use are kept; on a file system without locks, all are.
     """
     with contextlib.suppress(OSError):
         for folder in directory.iterdir():
@@ -164,7 +164,7 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def _made(target: Path) -> tuple[Path, int]:
-    """A new directory and its lock; another one if a process took it for abandoned before it was locked."""
+    """A new directory and its lock; retries if another process removed it as abandoned before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))
         try:

@@ -1,9 +1,9 @@
-"""Imports of other packages' code: output, exceptions and time are contained.
+"""Contain the output, exceptions and duration of imports of other packages' code.
 
-This is no protection against hostile code, since installing a package means running it. It keeps a faulty package from
-breaking everything else: its standard output goes to standard error, under its name; whatever it raises, even
+This does not protect against hostile code: installing a package means running it. It keeps a faulty package from
+breaking everything else: its standard output goes to standard error, labelled with its name; any exception, even
 `SystemExit`, becomes a :class:`MedtasksError` with file and line; an import that takes too long is stopped. A call into
-C code that never returns, and code that exits the process, cannot be contained.
+C code that never returns and code that exits the process cannot be contained.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ VARIABLE = "MEDTASKS_IMPORT_SECONDS"
 """Environment variable: seconds after which the import of a package is stopped."""
 
 LONGEST = 60.0
-"""Seconds, unless :data:`VARIABLE` sets others."""
+"""Default limit in seconds; :data:`VARIABLE` overrides it."""
 
 
 class Guarded(NamedTuple):
-    """The owner of a module, and the directory of its code."""
+    """A module's owner and the directory of its code."""
 
     owner: str
     folder: Path
 
 
 def guard_imports(modules: Mapping[str, Guarded]) -> None:
-    """From now on, import ``modules``, their parents and their submodules under guard."""
+    """Guard all later imports of ``modules``, their parents and their submodules."""
     finder = next((one for one in sys.meta_path if isinstance(one, _Finder)), None)
     if finder is None and modules:
         finder = _Finder()
@@ -55,7 +55,7 @@ def _guarded_modules() -> Mapping[str, Guarded]:
 
 
 class _Finder(MetaPathFinder):
-    """Lets the other finders find a module, and guards its execution."""
+    """Finds modules through the other finders, and guards their execution."""
 
     modules: Mapping[str, Guarded] = MappingProxyType({})
 
@@ -92,7 +92,7 @@ _ENDED: dict[str, str] = {}
 
 
 def _guarded(owner: str, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module under guard, unless the module that imports it is guarded already."""
+    """Execute a module under guard, unless it is imported by a module already under guard."""
     if getattr(_BUSY, "busy", False):
         execute(module)
         return
@@ -135,7 +135,7 @@ def _why(module: ModuleType, error: BaseException, seconds: float) -> str:
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and line of the last frame of ``error`` in a package's code, which its author can fix; None without one."""
+    """File and line of the last frame of ``error`` in a guarded package's code; None if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 1
     folders = tuple(guarded.folder for guarded in _guarded_modules().values())
@@ -145,19 +145,19 @@ def raised_at(error: BaseException) -> tuple[str, int] | None:
 
 
 def raised_in(error: BaseException) -> str:
-    """Where ``error`` was raised, in brackets: :func:`raised_at`, or else the last frame."""
+    """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
     frames = traceback.extract_tb(error.__traceback__)[-1:]
     place = raised_at(error) or next(((one.filename, one.lineno) for one in frames), None)
     return f"({place[0]}, line {place[1]})" if place else "(place unknown)"
 
 
 class _TooSlowError(BaseException):
-    """Not an `Exception`, which the package might catch."""
+    """Not an `Exception`, because the package might catch those."""
 
 
 @contextlib.contextmanager
 def _ended_after(seconds: float) -> Iterator[None]:
-    """Raise within the block after so many seconds; only in the main thread, on POSIX."""
+    """Raise in the block after ``seconds``; only in the main thread, on POSIX."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -171,13 +171,13 @@ def _ended_after(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left, interval)  # another alarm that was set rings a little later
+        signal.setitimer(signal.ITIMER_REAL, left, interval)  # an alarm that was set before is only delayed
         signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Records whether the user pressed Ctrl-C within the block: a package may raise `KeyboardInterrupt` itself."""
+    """Record whether the user pressed Ctrl-C in the block: a package may raise `KeyboardInterrupt` itself."""
     pressed: list[int] = []
     handler: Any = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -197,15 +197,15 @@ def _interrupts() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _output_named(owner: str) -> Iterator[None]:
-    """What the block writes to the process's standard output goes to standard error, in one line.
+    """Print what the block writes to the process's standard output on standard error, as one line.
 
-    `sys.stdout` itself stays: a package may keep a reference for its log.
+    `sys.stdout` itself is not replaced: a package may keep a reference to it for its log.
     """
     with tempfile.TemporaryFile() as held:
         _flush()
         try:
             kept = os.dup(1)
-        except OSError:  # it is closed
+        except OSError:  # standard output is closed
             yield
             return
         os.dup2(held.fileno(), 1)
@@ -222,5 +222,5 @@ def _output_named(owner: str) -> Iterator[None]:
 
 
 def _flush() -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or missing
         sys.stdout.flush()

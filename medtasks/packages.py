@@ -1,12 +1,12 @@
 """Task packages: medtasks itself, and installed packages with an entry point.
 
-A package registers under the group ``medtasks.tasks`` and keeps its files in directories beside the module that it
-names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``, ``rubrics/<module>_*.yaml``. Packages
-are listed from these directories alone, without importing any code, so that start-up stays fast; code is
-:mod:`medtasks.plugin`'s.
+A package registers an entry point in the group ``medtasks.tasks`` and keeps its files in directories next to the
+module that it names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``,
+``rubrics/<module>_*.yaml``. Packages are listed from these directories without importing any code, so that start-up
+stays fast; their code is described in :mod:`medtasks.plugin`.
 
-Task names share one namespace, the harness's: if two packages have a task of the same name, the one installed later is
-left out. All other names start with the package's module, so that packages cannot collide.
+Task names share one namespace, the harness's: if two packages have a task of the same name, the package installed later
+is left out. All other names start with the package's module, so that packages cannot collide.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OURS = "medtasks"
 class LeftOut:
     """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix.
 
-    ``file`` and ``line`` are the place, if known.
+    ``file`` and ``line`` give the place, if known.
     """
 
     owner: str
@@ -57,7 +57,7 @@ class LeftOut:
         return f"{self.file}{f', line {self.line}' if self.line else ''}"
 
     def warn(self) -> None:
-        """Print it on standard error."""
+        """Print it to standard error."""
         warn(str(self))
 
 
@@ -66,7 +66,7 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """No warnings within the block: for commands that report what is left out themselves."""
+    """Suppress warnings in the block, for commands that report what is left out themselves."""
     token = _QUIET.set(True)
     try:
         yield
@@ -75,14 +75,14 @@ def without_warnings() -> Iterator[None]:
 
 
 def warn(text: str) -> None:
-    """Print on standard error what is not used of a package."""
+    """Print a warning about an unused package or part to standard error."""
     if not _QUIET.get():
         print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class TaskPackage:
-    """One distribution with tasks; ``module`` is what its entry point names."""
+    """An installed distribution with tasks; ``module`` is the one that its entry point names."""
 
     distribution: str
     version: str
@@ -103,7 +103,7 @@ class TaskPackage:
 
     @property
     def prefix(self) -> str:
-        """What names of its metrics, rubrics and template directories start with; empty for ours."""
+        """Prefix of the names of its metrics, rubrics and template directories; empty for ours."""
         return "" if self.ours else self.module.replace(".", "_")
 
     def owns(self, name: str) -> bool:
@@ -125,11 +125,11 @@ class TaskPackage:
 
     @property
     def template_folder(self) -> Path:
-        """The directory of its templates, whose names start with the directory's."""
+        """The directory of its templates, whose names start with that of the directory."""
         return self.templates / self.prefix
 
     def foreign_files(self) -> Iterator[LeftOut]:
-        """Files that are ignored, because their names could be another package's."""
+        """Files that are ignored because their names could collide with another package's."""
         for path in sorted(self.templates.rglob("*.j2")):
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
@@ -179,14 +179,14 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 def task_packages() -> tuple[TaskPackage, ...]:
     """Ours, then every usable installed package, in the order of installation.
 
-    A package that cannot be found, has no task, or has a task name that is taken, is left out: one sentence on standard
-    error gives the reason, and everything else works. The others are imported under guard from then on.
+    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already;
+    one sentence on standard error gives the reason. The others are imported under guard from then on.
     """
     return _found()[0]
 
 
 def files_left_out() -> tuple[LeftOut, ...]:
-    """Packages and files of packages that are not used, as far as is known without importing code."""
+    """Packages and files of packages that are not used, as far as that is known without importing code."""
     return _found()[1]
 
 
@@ -241,7 +241,7 @@ def _read(point: EntryPoint) -> TaskPackage | LeftOut:
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Where a module is; `find_spec` would import its parent packages."""
+    """The spec of a module, found without importing its parent packages, as `find_spec` would."""
     first, *rest = module.split(".")
     spec = find_spec(first)
     for number in range(1, len(rest) + 1):

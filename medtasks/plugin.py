@@ -1,4 +1,4 @@
-"""The code of a task package. Our own benchmarks consist of the same parts."""
+"""The code of a task package; our own benchmarks have the same parts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FilterInfo:
 
     Args:
         kind: the class, with the harness's ``apply(responses, documents)``; task files name it with ``!function``.
-        version: changes whenever some response is filtered differently; part of the protocol hash.
-        status: of a filtered response: ``ok``, or one word for why there is no answer to score.
+        version: changes whenever any response is filtered differently; part of the protocol hash.
+        status: returns ``ok`` for a filtered response, or one word for why there is no answer to score.
     """
 
     kind: type[Any]
@@ -29,7 +29,7 @@ class FilterInfo:
 
 @dataclass(frozen=True)
 class Plugin:
-    """The parts of a package: ``PLUGIN`` in the module that its entry point names."""
+    """The parts of a package, defined as ``PLUGIN`` in the module that its entry point names."""
 
     benchmarks: tuple[Benchmark, ...] = ()
     filters: tuple[FilterInfo, ...] = ()

@@ -1,4 +1,4 @@
-"""Checks each part of a package's code: parts of the wrong type or with a name that is taken are left out."""
+"""Check each part of a package's code: parts of the wrong type or with a name already taken are left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Taken:
 
 
 def usable_parts(package: TaskPackage, plugin: Plugin, taken: Taken) -> tuple[Plugin, tuple[LeftOut, ...]]:
-    """The usable parts of ``plugin``, whose names are added to ``taken``, and why the others are left out.
+    """The usable parts of ``plugin``, whose names are added to ``taken``, and the reasons why others are left out.
 
     Raises:
         MedtasksError: a benchmark's name is taken, so the package's tasks would run on another benchmark's data.
@@ -101,7 +101,7 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
             value = getattr(metric, attribute)
         except AttributeError:
             yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or give it one."
-        except Exception as error:  # a property of another package's
+        except Exception as error:  # another package's property may raise anything
             yield f"its `{attribute}` fails ({first_line(error)}); fix it."
         else:
             if not isinstance(value, kind):

@@ -30,9 +30,9 @@ OVERLAY = "MEDTASKS_TEMPLATES"
 
 
 def template_folders() -> tuple[Path, ...]:
-    """Where templates are searched, in this order: the overlay, if set; ours; other packages'.
+    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
 
-    In another package's directory only names below that of its module count (:mod:`medtasks.packages`).
+    In another package's directory, only templates under its module's name are used (:mod:`medtasks.packages`).
 
     Raises:
         UsageError: the overlay is not a directory.
@@ -60,7 +60,7 @@ def _environment(overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -
 
 
 class _Loader(BaseLoader):
-    """The overlay's templates and ours by any name, another package's if the name begins with its module."""
+    """Loads the overlay's templates and ours by any name, another package's if the name starts with its module."""
 
     def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
         self._first = FileSystemLoader([*overlay, packages[0].templates])
@@ -77,13 +77,13 @@ class _Loader(BaseLoader):
 
 
 def render(template: str, **variables: Any) -> str:
-    """Text of ``template`` (a path such as ``mi_cxr/mcq.j2``) for ``variables``, without trailing whitespace.
+    """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
 
-    Limits on numbers, length and time are those of :mod:`medtasks.rendering`.
+    The limits on ranges, length and time are those of :mod:`medtasks.rendering`.
 
     Raises:
         UsageError: there is no such template.
-        MedtasksError: the template names a variable that is not among ``variables``, or is malformed.
+        MedtasksError: the template is malformed, uses a variable not in ``variables``, or exceeds a limit.
     """
     others = worker()
     if others is not None and not _is_ours(template):
@@ -114,7 +114,7 @@ def _is_ours(template: str) -> bool:
 
 
 def isolated_rendering() -> AbstractContextManager[None]:
-    """Have templates of other packages, and of the overlay, rendered in a process of their own within the block."""
+    """Render templates of other packages and of the overlay in a separate process within the block."""
     return isolated(_rendered)
 
 
@@ -153,7 +153,7 @@ def template_source(template: str) -> str:
 
 
 def overlay_diff(template: str) -> str:
-    """What the overlay changes in ``template`` and all it includes, as a unified diff; empty without changes.
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none.
 
     Raises:
         UsageError: there is no such template, or the overlay is not a directory.
@@ -194,7 +194,7 @@ def _with_includes(template: str) -> dict[str, str]:
 
 
 def template_variables(template: str) -> set[str]:
-    """Names of the variables that ``template``, with all it includes, needs."""
+    """Names of the variables that ``template`` and everything it includes use."""
     sources = _with_includes(template)
     found = {one for name, source in sources.items() for one in undeclared_variables(_parsed(name, source))}
     return found - set(_templates().globals)
@@ -209,7 +209,7 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
-    """The error for a template that cannot be parsed, whatever the parser raised."""
+    """The error for a template that cannot be parsed; ``error`` may be of any kind."""
     said = str(error) if isinstance(error, TemplateError) else first_line(error)
     return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); fix it.")
 
@@ -217,7 +217,7 @@ def _malformed(template: str, error: Exception) -> MedtasksError:
 def template_hash(*templates: str) -> str:
     """First 16 hex digits of the SHA-256 over ``templates`` and everything they include.
 
-    Equal hashes mean the same prompt for the same record; template names count, directories above do not.
+    Equal hashes mean the same prompt for the same record. Template names are hashed, their location on disk is not.
     """
     sources = {name: source for template in templates for name, source in _with_includes(template).items()}
     return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

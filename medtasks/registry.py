@@ -1,6 +1,6 @@
-"""The registry: benchmarks, filters, metrics and board layouts of every task package, ours like any other.
+"""The registry of benchmarks, filters, metrics and board layouts of all task packages, ours included.
 
-Packages are imported in order, ours first, as far as a lookup needs.
+Packages are imported in order, ours first, and only as far as a lookup needs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Loaded:
 
     @property
     def owner(self) -> str:
-        """Whom messages name."""
+        """The name used in messages."""
         return OURS if self.package.ours else self.package.owner
 
 
@@ -90,7 +90,7 @@ def plugin_of(package: TaskPackage) -> Plugin:
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
-    """Why nothing of the package can be used, not even its tasks; None if something can."""
+    """Why the package cannot be used at all, not even its tasks; None if it can."""
     if package.ours or package not in task_packages():
         return None
     loaded = _loaded(package)
@@ -108,7 +108,7 @@ def metric_left_out(name: str) -> LeftOut | None:
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """The benchmark called ``name``; later packages are not imported.
+    """The benchmark called ``name``; packages after its own are not imported.
 
     Raises:
         UsageError: there is no such benchmark.

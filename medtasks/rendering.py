@@ -1,7 +1,7 @@
-"""Rendering untrusted templates: in a sandbox, with limits on numbers, text and time.
+"""Render untrusted templates in a sandbox, with limits on ranges, length and time.
 
-Within :func:`isolated`, templates that are not ours are rendered in a process of their own, which is killed if one
-takes too much time or memory; the next one is rendered in a new process.
+Within :func:`isolated`, templates that are not ours are rendered in a separate process. It is killed if a template
+takes too much time or memory; the next template is rendered in a new process.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks.errors import MedtasksError
 
 Renderer = Callable[[str, Mapping[str, Any]], str]
-"""The text of a template, by its name, for variables."""
+"""Takes the name of a template and its variables, and returns the text."""
 
 MOST_NUMBERS = 100_000
-"""Numbers that all ``range`` calls of one prompt may produce together."""
+"""Maximum total length of all ``range`` calls of one prompt."""
 
 MOST_TEXT = 4_000_000
-"""Characters of a prompt."""
+"""Maximum length of a prompt, in characters."""
 
 SECONDS = 10.0
-"""Seconds that one prompt may take; usually it takes a millisecond."""
+"""Time limit of one prompt; most take a millisecond."""
 
 SECONDS_IN_ALL, SECONDS_A_PROMPT = 20.0, 0.1
-"""Seconds that all prompts of a template may take, or each of them on average."""
+"""A template is given up once its prompts exceed both times: all together, and on average."""
 
 MEMORY = 2**30
-"""Bytes that the rendering process may allocate beyond those that it starts with."""
+"""Bytes that the rendering process may allocate beyond those it starts with."""
 
 _BETWEEN_LOOKS = 4096
 _LEFT: ContextVar[list[int]] = ContextVar("left")
@@ -51,7 +51,7 @@ def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
     """An environment for templates of ``loader``."""
     made = ImmutableSandboxedEnvironment(
         loader=loader,
-        undefined=StrictUndefined,  # an unknown variable is an error instead of an empty text
+        undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
         auto_reload=False,  # would check the file for every prompt, and change prompts within a run
@@ -62,7 +62,7 @@ def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
 
 
 def _range(*ends: int) -> range:
-    """``range`` within the remaining numbers of the prompt."""
+    """``range``, within what is left of :data:`MOST_NUMBERS`."""
     numbers = range(*ends)
     left = _LEFT.get()
     left[0] -= len(numbers)
@@ -76,7 +76,7 @@ def rendered(template: Template, variables: Mapping[str, Any]) -> str:
 
     Raises:
         TemplateNotFound: it includes one that does not exist.
-        MedtasksError: it is too long, takes too long, names an unknown variable, or fails otherwise.
+        MedtasksError: it is too long, takes too long, uses an unknown variable, or fails otherwise.
     """
     token = _LEFT.set([MOST_NUMBERS])
     try:
@@ -96,11 +96,11 @@ def rendered(template: Template, variables: Mapping[str, Any]) -> str:
 
 
 class HopelessError(MedtasksError):
-    """A template takes so much time or memory that no further prompt of it should be tried."""
+    """A template takes so much time or memory that it should not be rendered again."""
 
 
 class _LimitError(Exception):
-    """A prompt is too long, or has too many numbers."""
+    """A prompt is too long, or its ranges are."""
 
 
 class _TooSlowError(Exception):
@@ -108,7 +108,7 @@ class _TooSlowError(Exception):
 
 
 def undeclared_variables(tree: nodes.Template) -> set[str]:
-    """Names that a template needs from outside; unlike Jinja's own function this computes no constants."""
+    """Names of the variables that a template needs; unlike Jinja's own function, this evaluates no constants."""
     tracker = _Tracker(tree.environment)
     tracker.visit(tree)
     return tracker.undeclared_identifiers
@@ -138,7 +138,7 @@ def _within_limits(parts: Iterator[str]) -> str:
         if size > MOST_TEXT:
             raise _LimitError(f"it is longer than {MOST_TEXT:,} characters")
         if number % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
-            start = time.thread_time() if start is None else start  # of this thread: a busy machine is no fault
+            start = time.thread_time() if start is None else start  # CPU time, so that a busy machine does not matter
             if time.thread_time() - start > SECONDS:
                 raise _TooSlowError(f"it takes more than {SECONDS:g} s")
     return "".join(kept)
@@ -148,13 +148,13 @@ _WORKER: ContextVar[Worker | None] = ContextVar("worker", default=None)
 
 
 def worker() -> Worker | None:
-    """The process that renders templates of others in this context; None outside of :func:`isolated`."""
+    """The process that renders others' templates in this context; None outside :func:`isolated`."""
     return _WORKER.get()
 
 
 @contextlib.contextmanager
 def isolated(render: Renderer) -> Iterator[None]:
-    """Have templates of others rendered, by ``render``, in a process of their own within the block."""
+    """Render others' templates with ``render`` in a separate process within the block."""
     if worker() is not None:
         yield
         return
@@ -168,7 +168,7 @@ def isolated(render: Renderer) -> Iterator[None]:
 
 
 class Worker:
-    """A process that renders; started when first needed, and again after it was killed."""
+    """A rendering process, started on first use and again after it was killed."""
 
     def __init__(self, render: Renderer) -> None:
         self._render = render
@@ -177,10 +177,10 @@ class Worker:
         self._taken: dict[str, tuple[int, float]] = {}
 
     def __call__(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of ``template``; one that had to be killed is not tried again.
+        """The text of ``template``; a template whose process was killed is not tried again.
 
         Raises:
-            MedtasksError: as ``render`` does, or because it had to be killed.
+            MedtasksError: ``render`` raised it, or the process was killed.
         """
         if template in self._hopeless:
             raise HopelessError(self._hopeless[template])
@@ -216,7 +216,7 @@ class Worker:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # forking is fast and shares what is loaded; on other systems it is not safe
+            # forking is fast and shares loaded modules; it is not safe on other systems
             context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
             self._pool = ProcessPoolExecutor(1, context, _prepare_process)
         return self._pool
@@ -231,13 +231,13 @@ class Worker:
 
 
 def _prepare_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     _limit_memory()
     _WORKER.set(None)
 
 
 def _limit_memory() -> None:
-    """Limit this process to :data:`MEMORY` beyond what it has, where the system reports that."""
+    """Limit this process to :data:`MEMORY` beyond its current size, if the system reports that."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

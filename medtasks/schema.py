@@ -1,4 +1,4 @@
-"""Pydantic's errors in our words: the field, what was found, what was expected."""
+"""Pydantic's errors in our own wording: the field, what was found, what was expected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Keys = tuple[str | int, ...]
 """The path to a value: keys of mappings and positions in lists, from the top."""
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
-"""A text that is not blank."""
+"""A string that is not blank."""
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -49,7 +49,7 @@ _EXPECTED = {
 
 
 class Problem(NamedTuple):
-    """One value that a model refuses: pydantic's type of error (or a custom one), where the value is, and a message."""
+    """One invalid value: pydantic's type of error (or a custom one), the path to the value, and a message."""
 
     kind: str
     keys: Keys
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
 
 def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
-    """A validator for values that no type describes: ``fits`` accepts them, ``words`` describe them."""
+    """A validator for values that no type describes: ``fits`` tests them, ``words`` describes them."""
 
     def check(value: Any) -> Any:
         if not fits(value):
@@ -68,14 +68,14 @@ def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
 
 
 def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
-    """The error that a validator of a whole model raises about its field ``at``."""
+    """An error about the field ``at``, to be raised by a validator of a whole model."""
     return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
 
 
 def problems(error: ValidationError, model: type[BaseModel] | None = None) -> Iterator[Problem]:
-    """All that a model refuses; each message has the field, what was found and what was expected.
+    """All problems in a validation error; each message has the field, what was found and what was expected.
 
-    A validator's own error follows the field as it is; ``at`` in its context is the key or position concerned.
+    A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
     With ``model``, messages about unknown keys list the known ones.
     """
     for one in error.errors(include_url=False):
@@ -138,7 +138,7 @@ def field_name(keys: Keys) -> str:
     return text.removeprefix(".")
 
 
-_SHORT = reprlib.Repr()  # files may hold anything, however deep
+_SHORT = reprlib.Repr()  # files may contain anything, at any depth
 _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlong = 80, 80, 6, 6, 40
 
 
@@ -149,6 +149,6 @@ def shown(value: object) -> str:
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """`` (did you mean …?)`` where a known name is close, else an empty text."""
+    """`` (did you mean …?)`` if a known name is close, else an empty string."""
     near = get_close_matches(str(name)[:80], sorted(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""

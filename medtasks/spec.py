@@ -1,4 +1,4 @@
-"""Tasks and groups as the rest of the code sees them, read without importing the functions that they name."""
+"""Specifications of tasks and groups, read without importing the functions that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from medtasks.task_model import GroupFile, Metadata, load_task
 
 
 class TaskSpec(BaseModel):
-    """One task or group as its YAML file states it.
+    """One task or group, as defined in its YAML file.
 
     ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
     """
@@ -42,7 +42,7 @@ class TaskSpec(BaseModel):
 
     @property
     def prompt_hash(self) -> str | None:
-        """Hash of the template, with that of the first stage, and all they include; None for a group."""
+        """Hash of the template, that of the first stage, and everything they include; None for a group."""
         if self.template is None:
             return None
         return template_hash(*filter(None, (self.stage1_template, self.template)))
@@ -77,7 +77,7 @@ def _load(path: Path) -> TaskSpec:
 
 
 def filter_name(path: str) -> str:
-    """What a filter is called in manifests and protocol hashes: ours by its class, another package's in full.
+    """A filter's name in manifests and protocol hashes: the class name of ours, the full path of another package's.
 
     >>> filter_name("medtasks.filters.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
     ('OptionLetterFilter', 'acme.letters.LetterFilter')
@@ -88,11 +88,11 @@ def filter_name(path: str) -> str:
 def load_specs() -> dict[str, TaskSpec]:
     """All tasks and groups by name.
 
-    A faulty file of another package is left out with a warning; :mod:`medtasks.plugin` warns of packages whose code
-    cannot be used.
+    A faulty file of another package is left out with a warning; :mod:`medtasks.registry` warns about packages whose
+    code cannot be used.
 
     Raises:
-        MedtasksError: one of our files is faulty; names file, line and field.
+        MedtasksError: one of our files is faulty; the message names file, line and field.
     """
     specs = {}
     for name, _, path in task_files():
@@ -124,7 +124,7 @@ def load_spec(name: str) -> TaskSpec:
     """The task or group called ``name``.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no such task or group.
         MedtasksError: its file is faulty, or the code of its package cannot be used.
     """
     path = next((path for found, _, path in task_files() if found == name), None)
@@ -137,10 +137,10 @@ def load_spec(name: str) -> TaskSpec:
 
 
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """Names of the tasks of ``name``: itself, or those of a group, in order and without duplicates.
+    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates.
 
     Raises:
-        UsageError: there is none of that name, or a group holds an unknown member, or itself.
+        UsageError: there is no such task or group, or a group contains an unknown member or itself.
     """
     return tuple(dict.fromkeys(_leaves(name, ())))
 

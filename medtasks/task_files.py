@@ -1,4 +1,4 @@
-"""Which task files there are, from the directory layout alone: fast enough for lmms-eval's start-up."""
+"""Find task files from the directory layout alone, which is fast enough for lmms-eval's start-up."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def task_directory() -> Path:
 def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
     """Name, kind and file of every task and group, ours and other packages', by name.
 
-    A file's stem is its task's name, groups are in ``groups/``, shared parts start with an underscore: so the harness
-    can list tasks without parsing any YAML (target S6).
+    A file's stem is its task's name, groups are in ``groups/``, and shared parts start with an underscore, so that the
+    harness can list tasks without parsing any YAML (target S6).
     """
     yield from _below(tuple(package.tasks for package in task_packages()))
 

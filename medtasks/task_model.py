@@ -1,4 +1,4 @@
-"""What a task or group file may say: one schema for runs and for ``medtasks validate``.
+"""The schema of task and group files, used by runs and by ``medtasks validate``.
 
 Keys are those of lmms-eval's task and group configuration, and our ``metadata``; docs/yaml-reference.md explains them.
 """
@@ -17,10 +17,10 @@ from medtasks.schema import expects, problems, shown, suggestion
 from medtasks.task_source import Defect, FunctionName, TaskSource, read_task
 
 AGGREGATIONS = frozenset({"mean", "median", "bypass"})
-"""The harness's named aggregations that make sense of one number per sample."""
+"""The harness's named aggregations that apply to one number per sample."""
 
 _ABSENT: Any = None
-"""Default of an optional key; a null that is written out is refused."""
+"""Default of an optional key; an explicit null is refused."""
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -68,9 +68,9 @@ class _Keys(BaseModel):
 
 
 class Metadata(_Keys):
-    """The ``metadata`` block. ``pooled`` are metrics of a group in addition to those of its tasks, ``learned`` metrics
-    that a model computes over all samples at once, ``rubrics`` those under which a judge may score the responses (the
-    first is always shown), ``compare_with`` the task or group that asks the same questions in the plain way."""
+    """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
+    a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
+    always shown), and ``compare_with`` is the task or group that asks the same questions in the plain way."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -83,7 +83,7 @@ class Metadata(_Keys):
 
 
 class Generation(BaseModel):
-    """``generation_kwargs``: the settings that back-ends commonly know; others are allowed, with a warning."""
+    """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a warning."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -133,7 +133,7 @@ class Pipeline(_Keys):
 
 
 class Templates(BaseModel):
-    """``lmms_eval_specific_kwargs``; a benchmark may have other keys of its own."""
+    """``lmms_eval_specific_kwargs``; a benchmark may add keys of its own."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -154,7 +154,7 @@ class TaskFile(_Keys):
     dataset_path: Name
     test_split: Name
     process_docs: Function
-    # as texts these would be templates over all fields of a document, hidden ones included
+    # as strings these would be templates over all fields of a document, hidden ones included
     doc_to_visual: Function
     doc_to_text: Function
     doc_to_messages: Function
@@ -213,7 +213,7 @@ def _contradiction(said: str, fix: str, at: str, **values: object) -> PydanticCu
 
 
 UNKNOWN_SETTING = "MT117"
-"""The one code that is only a warning."""
+"""The only code that is a warning."""
 
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
 _METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
@@ -221,7 +221,7 @@ _FIXES = {"MT107": "correct or remove it", "MT108": "correct or remove it", "MT1
 
 
 def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Defect]]:
-    """The typed content of a file, None if the schema refuses it, and all that is wrong or doubtful with the file."""
+    """The typed content of a file (None if it does not match the schema), and all its defects."""
     defects = list(source.defects)
     if not source.content and defects:
         return None, defects
@@ -263,7 +263,7 @@ def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
     """The typed content of a task or group file, and its source.
 
     Raises:
-        MedtasksError: the file is faulty; names file, line and field.
+        MedtasksError: the file is faulty; the message names file, line and field.
     """
     source = read_task(path)
     file, found = check_task(source)

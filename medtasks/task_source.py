@@ -1,4 +1,4 @@
-"""A task file as plain values with its includes merged, and for every value the file and line it comes from."""
+"""A task file as plain values with includes merged, and the file and line of every value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtasks.schema import Keys, shown
 Kind = Literal["task", "group"]
 
 MOST_VALUES = 100_000
-"""Values that a file may hold, aliases expanded: a few bytes of nested aliases can stand for billions."""
+"""Maximum number of values in a file, aliases expanded: a few bytes of nested aliases can expand to billions."""
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
@@ -36,7 +36,7 @@ class FunctionName(str):
 
 @dataclass(frozen=True)
 class Defect:
-    """Something wrong with a task file by itself; ``code`` is that of the finding (:mod:`medtasks.validation`)."""
+    """A defect in a task file itself; ``code`` is that of the finding (:mod:`medtasks.validation`)."""
 
     code: str
     message: str
@@ -46,7 +46,7 @@ class Defect:
 
 @dataclass
 class TaskSource:
-    """One task or group file; ``content`` is empty if it cannot be read, ``files`` are itself and what it includes."""
+    """One task or group file; ``content`` is empty if it cannot be read, ``files`` are itself and those it includes."""
 
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class TaskSource:
 
     @property
     def name(self) -> str:
-        """The name under which the harness knows it: that of the file."""
+        """Its name in the harness, which is the file's stem."""
         return self.path.stem
 
     @property
@@ -85,12 +85,12 @@ class TaskSource:
 
 
 def kind_of(path: Path) -> Kind:
-    """Whether a file is a group's: groups are in ``groups/``."""
+    """Whether a file is a task or a group: groups are in ``groups/``."""
     return "group" if path.parent.name == "groups" else "task"
 
 
 def read_task(path: Path) -> TaskSource:
-    """The task or group file ``path``; never raises: what is wrong is in ``defects``."""
+    """Read the task or group file ``path``. Never raises: problems are in ``defects``."""
     source = TaskSource(path)
     source.content = _merged(source, path, ())
     return source
@@ -140,7 +140,7 @@ def _included(source: TaskSource, path: Path, include: Any, place: Place, above:
 
 
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect]]:
-    """The values of ``text``, the lines of all keys and items, and what is wrong; the values are None if unreadable."""
+    """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
     nodes, content = _Nodes(path), None
     try:
         loader = _Loader(text)
@@ -162,14 +162,14 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's loader with ``!function``; all its errors have a line."""
+    """PyYAML's loader with ``!function``, whose errors all have a line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
-        except Exception as error:  # PyYAML lets through what int(), float() and its own indexing raise
+        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
             raise _unreadable(node, f"{str(node.value)[:80]!r} cannot be read ({error})") from error
 
 
@@ -181,7 +181,7 @@ def _unreadable(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
 
 
 class _Nodes:
-    """The lines of all values, and what their types do not show: duplicate keys, and keys that are not texts."""
+    """Collects the lines of all values, and finds duplicate keys and keys that are not strings."""
 
     def __init__(self, path: Path) -> None:
         self.lines: dict[Keys, int] = {}
@@ -195,7 +195,7 @@ class _Nodes:
         self.defects.append(Defect(code, message, Place(self._path, line), keys))
 
     def visit(self, node: yaml.Node, keys: Keys) -> None:
-        """Note the lines of a value and of all in it; keys that are not texts are removed from it."""
+        """Record the lines of a value and everything in it, and remove keys that are not strings."""
         self.lines.setdefault(keys, node.start_mark.line + 1)
         self._count += 1
         if self._count > MOST_VALUES:

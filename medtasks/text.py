@@ -8,7 +8,7 @@ _COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line: white space as single spaces, control and formatting characters as U+FFFD."""
+    """``text`` on one line: whitespace as single spaces, control and formatting characters as U+FFFD."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
 
 

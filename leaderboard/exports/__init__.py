@@ -33,7 +33,7 @@ def write_exports(board: Board, directory: Path) -> None:
     def write(name: str, text: str) -> None:
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8", "replace"))  # as bytes: line ends stay what the format wants
+        path.write_bytes(text.encode("utf-8", "replace"))  # as bytes, to keep each format's line endings
 
     write("board.json", canonical_json(board.model_dump(mode="json")) + "\n")
     write("board.schema.json", json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n")

@@ -14,7 +14,7 @@ from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Publis
 from ..numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
 MOST_COLUMNS = 6
-"""Score columns of one LaTeX table; a wider table becomes several."""
+"""Score columns per LaTeX table; a wider table becomes several."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 _LINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
@@ -37,7 +37,7 @@ def markdown_escaped(text: str) -> str:
 
 
 def latex_escaped(text: str) -> str:
-    r"""``text`` as LaTeX that prints it and does nothing else; ``\\`` would take brackets, so they are shielded.
+    r"""``text`` escaped for LaTeX; brackets are in braces, because ``\\`` would take them as an argument.
 
     >>> print(latex_escaped("50 % of $x_1"))
     50 \% of \$x\_1
@@ -166,9 +166,9 @@ def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Ite
 
 
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
-    """1 (best) or 2 (second) by the number of the row in ``table.rows``; equal printed numbers share a place.
+    """1 (best) or 2 (second) by index in ``table.rows``; equal printed numbers share a place.
 
-    Blind rows and incomplete values do not compete. Signed columns have no best: their means do not order models.
+    Blind rows and incomplete values do not compete. Signed columns have no best value.
     """
     if column.signed:
         return {}

@@ -1,4 +1,4 @@
-"""Tidy CSV: one line per score, with all that is needed to tell whether two of them are comparable."""
+"""Tidy CSV: one line per score, with everything needed to tell whether two scores are comparable."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _Field = str | float | int | None
 
 
 def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
-    """All scores of one benchmark, by RFC 4180: a heading, lines that end with CR LF, fields quoted where needed.
+    """All scores of one benchmark as in RFC 4180: a header, CR LF line endings, fields quoted if needed.
 
-    An apostrophe precedes text that a spreadsheet would take for a formula; numbers stay as they are.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as they are.
     """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
@@ -65,7 +65,7 @@ def _column(column: BoardColumn) -> dict[str, _Field]:
 
 
 def _published(benchmark: BenchmarkBoard) -> Iterator[dict[str, _Field]]:
-    """A figure in a column that the board does not have: its metric is the paper's own heading, without a unit."""
+    """The published figures; in a column that the board lacks, the metric is the paper's heading, without a unit."""
     columns = {column.key: column for table in benchmark.tables for column in table.columns}
     for row in benchmark.published:
         for cell in row.cells:

@@ -1,4 +1,4 @@
-"""Figures of a board, drawn with matplotlib: SVG that follows a dark page, PNG and PDF; the same bytes every time."""
+"""Figures of a board, drawn with matplotlib: SVG with a dark mode, PNG and PDF, with reproducible bytes."""
 
 from __future__ import annotations
 

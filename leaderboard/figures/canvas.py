@@ -1,4 +1,4 @@
-"""The looks of figures, drawing without global state, and files whose bytes follow from the numbers alone."""
+"""Styles of figures, drawing without global state, and reproducible files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from matplotlib.figure import Figure
 from medtasks.text import one_line
 
 Drawn: TypeAlias = "dict[str, Any]"
-"""Arguments of matplotlib that say how something looks."""
+"""Style arguments of matplotlib."""
 
 WIDTH = 4.8
 """Inches: at the width of a phone the text is still about 10 pixels high."""
 
 MOST_MODELS = 8
-"""How many models bars, radars, dumbbells, letters and timelines show; more could not be distinguished."""
+"""Maximum number of models in all figures but heat maps; more could not be distinguished."""
 
 INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
 """Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
@@ -36,7 +36,7 @@ SPAN = "#56b4e9"
 
 
 class Look(NamedTuple):
-    """One series: Okabe and Ito's colours (grey for their yellow, which fades on white), and marks without colour."""
+    """The style of one series: a colour of Okabe and Ito (grey for their yellow, which fades on white), and marks."""
 
     colour: str
     marker: str
@@ -68,7 +68,7 @@ _SETTINGS = {
     "axes.titlesize": 9,
     "figure.facecolor": "none",
     "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; whoever lacks it sees the generic family behind it
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; viewers without it use the generic family
     "font.size": 8.5,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
@@ -128,7 +128,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def listed(parts: Sequence[str], most: int = 8) -> str:
-    """The parts as a list in a sentence; of many the first, and the number of the others."""
+    """The first ``most`` parts as a list in a sentence, and the number of the others."""
     more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
     return "; ".join(parts[:most]) + more
 
@@ -137,7 +137,7 @@ def listed(parts: Sequence[str], most: int = 8) -> str:
 def drawing() -> Iterator[None]:
     """Our settings on top of matplotlib's defaults; the user's own are restored afterwards."""
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # a name may be of any script; browsers have the glyphs that the bundled font lacks
+        # names may be in any script; browsers have the glyphs that the bundled font lacks
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
@@ -191,7 +191,7 @@ def _bytes(drawn: Drawing, kind: str) -> bytes:
         dates = {"Title": drawn.title, "CreationDate": None, "ModDate": None}
         drawn.figure.savefig(stream, format="pdf", metadata=dates)
     else:
-        # a picture of points cannot follow the page: dark text needs a light ground
+        # a PNG cannot adapt to a dark page: dark text needs a light background
         drawn.figure.savefig(stream, format="png", dpi=_DPI, facecolor=PAPER, metadata={"Software": None})
     return stream.getvalue()
 
@@ -205,5 +205,5 @@ def _themed(svg: str) -> str:
     )
     style = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
     head, defs, body = _DOCTYPE.sub("", svg).partition("<defs>")
-    # the ground of a hatch is an attribute, where all else is a style
+    # the background of a hatch is an attribute; all else is a style
     return f"{head}{style}{defs}" + _FILL.sub(r' style="fill: \1"', body)

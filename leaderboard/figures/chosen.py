@@ -37,7 +37,7 @@ class Shown:
         return "" if cell is None or cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
 
     def complete(self, column: BoardColumn) -> float | None:
-        """Its value if that is complete, so that it competes with the others'."""
+        """Its value if that is complete and so competes with the others'."""
         cell = self.cells.get(column.key)
         return None if cell is None or cell.incomplete else self.value(column)
 
@@ -49,8 +49,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The models that are drawn, best by the first headline first, out of ``of`` that have a value here; ``apart``
-    counts rows that are not comparable, ``signed`` are labels of columns left out of a figure about order."""
+    """The models that are drawn, best by the first headline first; ``of`` is how many have a value here. ``apart``
+    counts rows that are not comparable; ``signed`` are labels of columns left out of a figure about order."""
 
     columns: tuple[BoardColumn, ...]
     against: tuple[BoardColumn, ...]
@@ -82,7 +82,7 @@ class Chosen:
         return f"{text} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else text
 
     def in_order(self) -> Chosen:
-        """Without signed columns, by which no model is first or last."""
+        """Without signed columns, which do not order models."""
         return replace(
             self,
             columns=tuple(column for column in self.columns if not column.signed),
@@ -90,9 +90,9 @@ class Chosen:
         )
 
     def summary(self, column: BoardColumn) -> str:
-        """The best and the last model of a column, or of a signed one the lowest and the highest, with their numbers.
+        """The best and the last model of a column (signed: the lowest and the highest), with their numbers.
 
-        Incomplete values are neither, unless there are no others.
+        Incomplete values are used only if there are no others.
         """
         found = [one for one in self.models if one.complete(column) is not None]
         found = found or [one for one in self.models if one.value(column) is not None]
@@ -118,12 +118,12 @@ def scaled(value: float, column: BoardColumn) -> float:
 
 
 def _labels(board: Board, rows: Sequence[tuple[str, bool]], most: int) -> list[str]:
-    """Short names of (slug, blind), all different."""
+    """Distinct short names of (slug, blind)."""
     return distinct([shown_name(board, slug, blind) for slug, blind in rows], most)
 
 
 def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """Places of the models that the first headline ranks."""
+    """Places of the models in the first headline ranking."""
     return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
 
 

@@ -21,13 +21,13 @@ _WITH_NUMBERS = 12
 _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": INK, "linewidth": 0.3, "alpha": 0.55}
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
 _DARK_BELOW = 0.633
-"""Where the luminance of the colour map, which only rises, reaches 0.3."""
+"""The position in the colour map at which its (monotonic) luminance reaches 0.3."""
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
-    """Models by columns, the fewer of the two side by side, so that a phone shows them.
+    """Models by columns, with the fewer of the two across, so that the figure fits a phone.
 
-    The best model by the headline comes first. Columns of several units are each stretched over the scale.
+    The best model by the headline comes first. Columns with different units are each scaled separately.
     """
     columns, models = [short(one.label) for one in chosen.columns], [one.label for one in chosen.models]
     turned = len(columns) > len(models)
@@ -55,7 +55,7 @@ def _number(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | No
 
 
 def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
-    """By column and model 0 (worst) to 1 (best); None without a value, in a map of ranks without a complete one."""
+    """By column and model 0 (worst) to 1 (best); None without a value (for ranks, without a complete one)."""
     if plot.ranks:
         ranks = [
             normalised_ranks([one.complete(column) for one in chosen.models], higher_is_better=column.higher_is_better)

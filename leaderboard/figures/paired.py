@@ -1,4 +1,4 @@
-"""Dumbbells: for each model the score of a column (filled) and of the one it is compared with (hollow)."""
+"""Dumbbells: for each model, the score in a column (filled) and in the column it is compared with (hollow)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _panel(axes: Axes, pairs: Sequence[tuple[BoardColumn, BoardColumn]], models:
 
 
 def _names(column: BoardColumn, other: BoardColumn) -> tuple[str, str]:
-    """The labels of both; with their tasks if the labels are equal."""
+    """Both labels; with their tasks if the labels are equal."""
     if column.label != other.label:
         return column.label, other.label
     return f"{column.label} ({column.task})", f"{other.label} ({other.task})"

@@ -13,11 +13,11 @@ from .canvas import GRID, INK, MUTED, Drawn, new_figure
 from .chosen import Chosen, Shown
 
 _LINE = 0.165
-"""Inches from line to line."""
+"""Line spacing in inches."""
 
 
 def by_scale(columns: Sequence[BoardColumn]) -> list[list[int]]:
-    """Places of the columns that can share an axis, in the order of their first column: per cent and points can."""
+    """Places of the columns that can share an axis, as per cent and points can; ordered by their first column."""
     found: dict[str, list[int]] = {}
     for place, column in enumerate(columns):
         found.setdefault("percent" if column.unit in ("fraction", "points") else column.unit, []).append(place)
@@ -76,14 +76,14 @@ def lines(
 
 
 def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
-    """Ends of an axis that begins at 0, with room for a number at the end of the longest bar."""
+    """Ends of an axis that includes 0, with room for a number at the end of the longest bar."""
     found = [value for value in values if math.isfinite(value)]
     high = max([0.0, *found])
     low = min([0.0, *found])
     if high == low:
         high = 1.0
     room = 0.16 * (high - low)
-    # no tick may promise more than 100 per cent, but numbers need their room
+    # no tick above 100 per cent, but room for the numbers
     return (low - (room if low < 0 else 0.0), min(high + room, 118.0) if percent else high + room)
 
 

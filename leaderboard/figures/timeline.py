@@ -1,4 +1,4 @@
-"""Timelines: rounds of streaming items as each model answered them, and the time from which they are answerable."""
+"""Timelines: each model's rounds of streaming items, and the time from which these are answerable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawing, 
 from .chosen import labelled_best, plotted_tasks
 
 MOST_ITEMS = 6
-"""How many items a figure shows."""
+"""Maximum number of items in a figure."""
 
 _MARKS: dict[str, Drawn] = {
     "positive": {
@@ -32,9 +32,9 @@ _TOLERANCE: Drawn = {"facecolor": "none", "edgecolor": INK, "hatch": "////", "li
 
 
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
-    """A panel for each item, a line of rounds for each model. None where the plot's tasks have no timeline."""
+    """A panel for each item, a line of rounds for each model. None if there are no timelines."""
     tasks = plotted_tasks(benchmark, plot)
-    # the column of a group has no timelines of its own: those of its tasks are drawn
+    # a group has no timelines of its own: those of its tasks are drawn
     every = [one for one in benchmark.timelines if one.task in tasks] or benchmark.timelines
     if not every:
         return None

@@ -1,4 +1,4 @@
-"""Scores as the pages show them: text, interval bar, and why a value is missing."""
+"""Scores as shown on pages: text, interval bar, and why a value is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..numbers import exact, interval, number
 
 @dataclass(frozen=True)
 class Scale:
-    """The range that all interval bars of a column span, so that they can be compared by eye."""
+    """The common range of all interval bars of a column, so that they can be compared by eye."""
 
     low: float
     high: float
@@ -93,7 +93,7 @@ def cell_view(
 
 
 def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
-    """What a reader must know about a score that is not decided for every item."""
+    """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
     notes = [coverage_text(cell.items, cell.answered, cell.judged)]

@@ -55,7 +55,7 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _best(board: Board) -> dict[str, str]:
-    """By metric which values are good unless more is better; of one sample a signed score is good near 0."""
+    """By metric, which values are best (``low`` or ``zero``); metrics for which more is better are left out."""
     columns = [column for one in board.benchmarks for table in one.tables for column in table.columns]
     found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
     return dict(sorted(found.items()))
@@ -103,14 +103,13 @@ def _pair(pair: Pair, unit: Unit) -> list[Any]:
 
 
 def _p_value(value: float | None) -> str:
-    """Three decimals."""
     if value is None:
         return ""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str, Any]]]:
-    """Write the samples; return by benchmark the tasks with samples, where their files are, and of which models."""
+    """Write the samples; return by benchmark the tasks with samples, the place of their files, and the models."""
     by_task: dict[tuple[str, str], list[SampleKey]] = {}
     for key in sorted(samples):
         by_task.setdefault((key.benchmark, key.task), []).append(key)

@@ -1,4 +1,4 @@
-"""A model's page: its places, and for each benchmark its scores as lists, or as matrices of groups by tasks."""
+"""A model's page: its ranks, and for each benchmark its scores as lists, or as matrices of groups by tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first page: who is best at what, all models by all headline scores, and what is not comparable."""
+"""The overview page: the best model by each score, all models, and what is not comparable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NotComparable:
 
 
 def leaders(board: Board) -> Iterator[Leader]:
-    """One for each ranking."""
+    """One leader for each ranking."""
     for benchmark in board.benchmarks:
         for ranking in benchmark.rankings:
             if not ranking.ranked:
@@ -49,7 +49,7 @@ def leaders(board: Board) -> Iterator[Leader]:
 
 
 def all_models(board: Board) -> TableView:
-    """Every model that some benchmark compares, with the first headline score of each, and its letters."""
+    """Every model that a benchmark compares, with each benchmark's first headline score and its letters."""
     rows: dict[str, dict[str, BoardRow]] = {}
     for benchmark in board.benchmarks:
         for row in benchmark.tables[0].rows:

@@ -1,4 +1,4 @@
-"""The pages as text: templates, autoescaped, with the views that they print."""
+"""The pages as text, from autoescaped templates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""No inline script or style, nothing from elsewhere; ``file:`` is for pages that are opened without a server."""
+"""No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score"}
@@ -67,7 +67,7 @@ def pages_of(
     """File names and texts of all pages, one after the other.
 
     Args:
-        board: what they show.
+        board: the board to show.
         figures: the drawn figures, by benchmark and plot.
         downloads: paths of other files of the site that the overview links to.
     """
@@ -173,13 +173,13 @@ def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str
 
 
 def _trained_any(model: ModelFacts) -> str:
-    """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for each that is listed."""
+    """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
     answers = set(model.trained.values())
     return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
 
 
 def _letters(counts: Sequence[LetterCounts]) -> list[str]:
-    """The letters of a task's options, then what was chosen beside them."""
+    """The letters of a task's options, then everything else that was chosen."""
     gold = counts[0].gold
     return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold.keys())]
 

@@ -1,4 +1,4 @@
-"""Published figures as tables of their own: in our units, beside what was printed, with every note."""
+"""Published figures as separate tables: in our units, beside the printed text, with all notes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PublishedTable:
 
 
 def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
-    """The published rows of ``benchmark``, table by table, in the order of print."""
+    """The published rows of ``benchmark``, table by table, in printed order."""
     tables: dict[tuple[str, str, str], list[Published]] = {}
     for row in benchmark.published:
         tables.setdefault((row.paper, row.table, row.source), []).append(row)

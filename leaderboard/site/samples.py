@@ -1,4 +1,4 @@
-"""Samples for the comparison page: what a benchmark's licence allows to be shown, and never their media."""
+"""Samples for the comparison page: only what a benchmark's licence allows, and never media."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SampleRow:
 
 
 SampleText = Mapping[SampleKey, Callable[[], Sequence[SampleRow]]]
-"""Functions that read samples, so that memory holds those of one task of one model at a time."""
+"""Functions that read samples, so that only those of one task of one model are in memory."""
 
 
 def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:

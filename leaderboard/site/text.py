@@ -35,7 +35,7 @@ def require_name(text: str, what: str) -> str:
     """``text``, if it can be part of file names and addresses.
 
     Raises:
-        DataError: it has anything but letters, digits and a few signs.
+        DataError: it has characters other than letters, digits and a few signs.
     """
     if not _NAME.fullmatch(text):
         raise DataError(f"board: {what} {text!r} cannot be part of a file name; use letters, digits, `-`, `_` and `.`.")
@@ -45,8 +45,8 @@ def require_name(text: str, what: str) -> str:
 def data_script(key: str, value: Any) -> str:
     """A script that stores ``value`` under ``key``: pages opened as files may load scripts, but not fetch data.
 
-    The value is a JSON text in a string literal: no text in it ends the literal or the script, and no key of it (such
-    as ``__proto__``) means anything to JavaScript.
+    The value is a JSON text in a string literal: no text in it can end the literal or the script, and no key (such
+    as ``__proto__``) is special to JavaScript.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return f"(window.medtasks??={{}})['{_literal(key)}']=JSON.parse('{_literal(text)}');\n"

@@ -1,4 +1,4 @@
-"""Writing the site: completely or not at all, replacing an earlier one, never anything else."""
+"""Write the site completely or not at all; it replaces an earlier site, and nothing else."""
 
 from __future__ import annotations
 
@@ -38,19 +38,18 @@ def write_site(
 ) -> None:
     """Write the pages of ``board`` to ``directory``; open its ``index.html``.
 
-    The same arguments give the same bytes. An earlier site there is replaced in one step: a reader or a crash sees the
-    old one or the new one. Files in it that no site wrote (a ``CNAME``, say) stay.
+    The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
+    we did not write (a ``CNAME``, say) stay.
 
     Args:
-        board: what the pages show.
+        board: the board to show.
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
         figures: draws the plots below the directory it is given (`medtasks.leaderboard.figures.draw_all`).
         exports: writes other files below the directory it is given; the overview links to all of them.
 
     Raises:
-        UsageError: ``directory`` has files but no site of ours, or a file of another origin with the name of one that
-            is to be written.
+        UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
         DataError: a name cannot be part of a file name, or a sample cannot be read.
     """
     _require_names(board)
@@ -89,10 +88,10 @@ def _write(
 
 
 def _others(directory: Path) -> list[str]:
-    """The entries of ``directory`` that no site wrote.
+    """The entries of ``directory`` that do not belong to the site.
 
     Raises:
-        UsageError: there are files, but no site.
+        UsageError: it is a file, or has files but no site.
     """
     if not directory.exists():
         return []

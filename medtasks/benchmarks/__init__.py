@@ -1,6 +1,6 @@
-"""One directory per benchmark has everything particular to it; the modules beside the directories are shared.
+"""Benchmarks, one directory each; the modules next to the directories are shared.
 
-A directory is laid out like another package's module, and found in the same way (`medtasks.packages`).
+A directory is laid out like an external package's module and discovered the same way (`medtasks.packages`).
 """
 
 from __future__ import annotations
@@ -8,4 +8,4 @@ from __future__ import annotations
 __all__ = ["DIRECTORIES"]
 
 DIRECTORIES = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
-"""The shipped benchmarks, in the order in which tables show them."""
+"""The shipped benchmarks, in table order."""

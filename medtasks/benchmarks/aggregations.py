@@ -1,7 +1,7 @@
 """Aggregation functions for ``metric_list``: corpus scores from the per-sample values of ``process_results``.
 
 With them the harness alone (``--include_path``, without our hook) prints the right score per task. The hook replaces
-them by the same scores with intervals, and adds the pooled scores of groups.
+them with the same scores and their intervals, and adds the pooled scores of groups.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ open_total = _aggregation("open_total")
 
 
 def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """The aggregation of any other metric of that name, such as another package's, for ``!function`` in a task file."""
+    """The aggregation of any other metric, such as another package's, for ``!function`` in a task file."""
     if name.startswith("_"):
         raise AttributeError(name)
     return _aggregation(name)

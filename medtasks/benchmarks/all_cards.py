@@ -114,7 +114,7 @@ def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> CardTable:
 
 
 class _Names:
-    """Names for addresses out of names of tasks, each once."""
+    """Unique URL names derived from task names."""
 
     def __init__(self) -> None:
         self._taken = {HEADLINE}

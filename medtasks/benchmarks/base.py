@@ -142,7 +142,7 @@ class PrepareCommand:
 
 @dataclass(frozen=True)
 class Demo:
-    """What ``medtasks demo`` does with a benchmark: it runs the group of the benchmark's name and ``tasks``, and shows
+    """How ``medtasks demo`` shows a benchmark: it runs the group of the benchmark's name and ``tasks``, and prints
     ``metrics`` of the group and one logged sample of the task ``sample``."""
 
     metrics: tuple[str, ...]
@@ -165,8 +165,8 @@ class Benchmark:
     (an item may be in several groups, or in none). ``join`` joins samples into items; ``pooled`` are metrics over
     several tasks, computed from an item's other values. ``to_judge`` decides per rubric whether its judge is asked
     about a (document, filtered response); without an entry it always is. ``parts`` names the breakdown whose groups
-    count only their own part of an item. ``doubt`` tells `medtasks validate` why a document's gold answer is doubtful
-    (None if it is not).
+    count only their own part of an item. ``doubt`` returns why a document's gold answer is doubtful (None if it is
+    not), for `medtasks validate`.
 
     Data: ``documents`` turns a record, of type ``record``, into the harness's documents. ``read`` yields the records of
     a source directory; ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a
@@ -181,7 +181,7 @@ class Benchmark:
     Streams: ``timeline`` gives a sample's contribution to its item, for the leaderboard's timelines; with
     ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of their windows, which makes the variable
     part of the protocol. A benchmark with its own ``join`` does not support repeats.
-    ``levels`` are tasks of increasing difficulty; the gaps between neighbours are reported.
+    ``levels`` are tasks of increasing difficulty; the gaps between adjacent levels are reported.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Columns of board layouts, several at once."""
+"""Shorthands for several columns of a board layout."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ class Rows:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
         Args:
-            media: whether the documents' files must exist, too.
+            media: whether the documents' files must exist.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
                 has the command.
             MediaError: a file that a document needs is gone or has changed size since it was prepared.
-            NoRowsError: the prepared data hold no row for this subtask.
+            NoRowsError: the prepared data have no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
         from medtasks.registry import get_benchmark
@@ -139,7 +139,7 @@ def task_rows(task: str) -> Rows:
 
     Raises:
         UsageError: there is no such task.
-        MedtasksError: what the task file names cannot be imported, or gives no rows.
+        MedtasksError: the name in the task file cannot be imported, or is not a `Rows`.
     """
     spec = load_spec(task)
     named = spec.resolved["process_docs"]
@@ -167,7 +167,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
 
 
 def is_blind() -> bool:
-    """Whether prompts omit their media (``MEDTASKS_BLIND=1``): how far does text alone get?
+    """Whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
 
     Raises:
         UsageError: the variable is neither 0 nor 1.
@@ -193,7 +193,7 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
     """As :func:`pictures`, in a blind run as well: judges see the media.
 
     Raises:
-        MediaError: as there.
+        MediaError: as :func:`pictures`.
     """
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
@@ -206,7 +206,7 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
 def messages(doc: Mapping[str, Any], template: str) -> list[dict[str, Any]]:
     """One user turn: every picture in order, then the text.
 
-    Frames of a video also carry ``time``, the second at which each was taken, for back-ends that can use it.
+    Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
 
     Raises:
         MedtasksError: as :func:`prompt_text` and :func:`pictures`.

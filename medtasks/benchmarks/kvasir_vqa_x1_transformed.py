@@ -1,4 +1,4 @@
-"""The rows of Kvasir-VQA-x1's transformed track, under the name by which task files know them (it is in their hash)."""
+"""The rows of Kvasir-VQA-x1's transformed track, under the name that task files use (part of their hash)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Stage-wise inference: what changed first, then which option, without the images (arXiv 2605.15574, section 4.3.2).
 
 Stage 1 shows the images and asks what changed in each interval; question and options are withheld. Stage 2 shows the
-question, the options and the text of stage 1, and no image. Both go through the harness's protocol for several rounds:
-after each response it asks :func:`stage_text` (or :func:`stage_messages`, for chat back-ends) what comes next.
+question, the options and the text of stage 1, and no image. Both use the harness's multi-round protocol: after each
+response it calls :func:`stage_text` (or :func:`stage_messages`, for chat back-ends).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _turn(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _first_text(settings: Mapping[str, Any]) -> str:
-    return render(settings["stage1_template"])  # without any field, so that it cannot show one
+    return render(settings["stage1_template"])  # no fields, so that none can leak
 
 
 def _second_text(doc: Mapping[str, Any], settings: Mapping[str, Any], observations: str) -> str:

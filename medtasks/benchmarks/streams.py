@@ -30,7 +30,7 @@ class Turn:
     """One response of an item; times are in seconds or frame indices.
 
     ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked.
-    ``fallback`` is the content of a closed answer where the judge decides on answers that do not match.
+    ``fallback`` is the content of a closed answer if a judge decides on answers that do not match.
     """
 
     item: str

@@ -1,1 +1,1 @@
-"""The command line ``medtasks``; each command is a module, and imports what it needs when it runs."""
+"""The ``medtasks`` command line. Each command is a module and imports what it needs when it runs."""

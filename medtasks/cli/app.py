@@ -1,4 +1,4 @@
-"""``medtasks``: the commands, and how errors become one sentence and an exit code."""
+"""The ``medtasks`` commands; errors become one sentence and an exit code."""
 
 from __future__ import annotations
 

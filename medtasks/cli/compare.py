@@ -1,4 +1,4 @@
-"""``medtasks compare``: two runs on the same questions, score by score, and whether they can be told apart."""
+"""``medtasks compare``: the differences between two runs on the same questions, and whether they are significant."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _row(line: Line) -> tuple[str, ...]:
 
 
 def _notes(found: Comparison) -> str:
-    """What the table cannot say: how to read it, and why lines are empty or not comparable."""
+    """Notes below the table: how to read it, and why rows are empty or not comparable."""
     tests = sum(line.pair is not None and line.pair.p_value is not None for line in found.lines)
     lines = [
         "Scores are over the items of which both runs have a value; intervals are of Student's t over clusters.",
@@ -104,7 +104,7 @@ def _notes(found: Comparison) -> str:
 
 
 def _grouped(what: str, reasons: list[tuple[Line, str]]) -> list[str]:
-    """One line for each reason, with the lines of the table that it is of."""
+    """One line per reason, with the rows of the table that it applies to."""
     places: dict[str, dict[str, None]] = {}
     for line, reason in reasons:
         places.setdefault(reason, {})[f"{line.task} {line.metric}"] = None

@@ -36,12 +36,12 @@ class Layout(str, Enum):
 
 
 def write(text: str) -> None:
-    """Print ``text`` unchanged; untrusted parts of it must be `medtasks.text.printable`."""
+    """Print ``text`` unchanged; untrusted parts must have been passed through `medtasks.text.printable`."""
     print(text, flush=True)
 
 
 def fail(error: object) -> None:
-    """Print an error as one plain line on standard error."""
+    """Print an error as one plain line to standard error."""
     print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
@@ -49,7 +49,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
     """Print a table that fits the terminal, or aligned columns when piped.
 
     Only prose wraps: a name or a number is never split. If the terminal is too narrow for that, each row is printed as
-    lines of ``column  value``. Cells may be untrusted: nothing in them ends a line or a column, or controls a terminal.
+    lines of ``column  value``. Cells may be untrusted: line breaks and control characters in them are replaced.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     if title:
@@ -108,7 +108,7 @@ class _Bar:
         self.progress.update(self._task, completed=done, total=total)
 
     def stage(self, label: str) -> Callable[[int, int], None]:
-        """A second bar for a part of the work; shown from its first call on."""
+        """A second bar for part of the work, shown from its first call."""
         tasks: list[TaskID] = []
 
         def update(done: int, total: int) -> None:

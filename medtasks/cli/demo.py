@@ -29,7 +29,7 @@ class _Model:
 
 
 GENERATION = "max_new_tokens=16"
-"""A model with random weights generates up to the limit, so it is low; the same for all models, for comparability."""
+"""The limit is low because a model with random weights always reaches it; equal for all models, for comparability."""
 
 MODELS = (
     _Model("tiny VLM (random weights)", "tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu"),
@@ -61,7 +61,7 @@ def demo(
 
 @contextlib.contextmanager
 def _stub_judge(settings: Path) -> Iterator[None]:
-    """A judge for the runs within, configured as a user would: by a file named in the environment."""
+    """A judge for the runs in the block, configured as a user would: by a file named in the environment."""
     from medtasks.judge.config import VARIABLE
     from medtasks.judge.stub import MODEL, StubJudge
 
@@ -102,7 +102,7 @@ def _demos() -> dict[str, Demo]:
 
 
 def _shown() -> dict[str, tuple[str, ...]]:
-    """The metrics to show of each group."""
+    """The metrics to show for each group."""
     return {name: demo.metrics for name, demo in _demos().items()}
 
 
@@ -124,7 +124,7 @@ def other_tasks() -> list[str]:
 
 @contextlib.contextmanager
 def _harness_output_in(log: Path) -> Iterator[None]:
-    """The harness prints hundreds of lines; they go to a file, whose end is shown if the run fails."""
+    """Write the harness's hundreds of lines to a file, whose end is printed if the run fails."""
     try:
         with (
             log.open("w", encoding="utf-8") as stream,
@@ -156,7 +156,7 @@ def _report(folders: dict[str, Path], out: Path) -> None:
 
 
 def _publish(out: Path) -> None:
-    """The same results as a leaderboard."""
+    """Build a leaderboard from the same results."""
     from medtasks.leaderboard.publish import publish
 
     site = out / "leaderboard"
@@ -183,7 +183,7 @@ def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
             entry = {**one["tasks"], **one["groups"]}[name]["metrics"].get(metric)
             cells.append(_cell(entry) if entry and entry["samples"] else "")
         awaited = all(cell.startswith("awaits") for cell in cells)
-        if any(cells) and not (awaited and rows):  # one row is enough for a metric that no row has yet
+        if any(cells) and not (awaited and rows):  # if all rows await a judge, one is enough
             rows.append([name, *cells])
     return rows
 

@@ -81,7 +81,7 @@ def _packages() -> list[Check]:
 
 
 def _task_packages() -> list[Check]:
-    """Other packages with tasks: what each provides, and what of it is left out."""
+    """Other packages with tasks: what they provide, and which parts are left out."""
     from medtasks.harness.installed import taken_names
     from medtasks.packages import task_packages
     from medtasks.registry import everything_left_out
@@ -102,7 +102,7 @@ def _task_packages() -> list[Check]:
 
 
 def _brings(package: TaskPackage) -> str:
-    """What is used of a package."""
+    """The parts of a package that are used."""
     from medtasks.registry import plugin_of
 
     plugin = plugin_of(package)

@@ -1,4 +1,4 @@
-"""What ``--help`` shows besides the docstrings: placeholders, whole summaries, examples."""
+"""What ``--help`` shows in addition to the docstrings: placeholders, full summaries, examples."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 
 def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> Any:
-    """``command`` with short placeholders, whole summaries and examples in its help.
+    """``command`` with short placeholders, full summaries and examples in its help.
 
     Args:
         command: a click command, or a group of them.
         name: its name below ``medtasks``; empty for ``medtasks`` itself.
-        examples: lines to copy, where `EXAMPLES` has none of that name.
+        examples: lines to copy, if `EXAMPLES` has none of that name.
     """
     for param in command.params:
         if param.param_type_name == "argument":

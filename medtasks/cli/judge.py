@@ -1,4 +1,4 @@
-"""``medtasks judge``: verdicts for a finished run; its scores are replaced in one step."""
+"""``medtasks judge``: get verdicts for a finished run, and replace its scores in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``medtasks leaderboard``: builds pages from result directories, and checks submissions."""
+"""``medtasks leaderboard``: build pages from result directories, and check submissions."""
 
 from __future__ import annotations
 

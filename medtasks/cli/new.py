@@ -1,4 +1,4 @@
-"""``medtasks new``: a template for a package of tasks."""
+"""``medtasks new``: create a package of tasks from a template."""
 
 from __future__ import annotations
 

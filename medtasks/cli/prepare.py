@@ -1,4 +1,4 @@
-"""``medtasks prepare``: release files to validated records, verified media and a manifest."""
+"""``medtasks prepare``: turn release files into validated records, verified media and a manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Benchmarks(TyperGroup):
-    """The commands of benchmarks come first; benchmarks are imported when one is needed."""
+    """Lists the benchmarks' own commands first, and imports benchmarks only when one is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*_commands(), *super().list_commands(ctx)]
@@ -42,7 +42,7 @@ def _commands() -> dict[str, PrepareCommand]:
 
 
 def _built(name: str, command: PrepareCommand) -> Any:
-    """The command line of a benchmark's own command, whose first parameter opens progress bars."""
+    """The command line of a benchmark's own command; ``run``'s first parameter opens progress bars."""
 
     @functools.wraps(command.run)
     def run(**options: Any) -> None:
@@ -70,7 +70,7 @@ def package(
     references_only: References = False,
     workers: Workers = 0,
 ) -> None:
-    """Prepare the data of a benchmark that another package brings."""
+    """Prepare the data of a benchmark from another package."""
     from medtasks.data.prepare.package import prepare_package
     from medtasks.registry import get_benchmark
 
@@ -89,7 +89,7 @@ def package(
 
 
 def report(prepared: Prepared) -> None:
-    """Print what was prepared, and where it differs from what was published."""
+    """Print what was prepared, and how it differs from what was published."""
     from medtasks.data.manifest import coverage_lines
 
     manifest = prepared.manifest

@@ -1,4 +1,4 @@
-"""``medtasks score``: today's filters and metrics on responses that are there, from a result folder or another tool."""
+"""``medtasks score``: score existing responses of a run, or of another tool, with the current filters and metrics."""
 
 from __future__ import annotations
 

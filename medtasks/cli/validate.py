@@ -1,4 +1,4 @@
-"""``medtasks validate``: can a run, and a reviewer, rely on tasks and prepared data?"""
+"""``medtasks validate``: check whether tasks and prepared data can be relied on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Chosen:
 
 
 def _chosen(what: Sequence[str]) -> _Chosen:
-    """What ``what`` names; all that is prepared if it is empty."""
+    """What the names in ``what`` refer to; everything that is prepared if it is empty."""
     from medtasks.errors import NotPreparedError
     from medtasks.packages import task_packages
     from medtasks.registry import all_benchmarks
@@ -122,7 +122,7 @@ def _is_prepared(benchmark: str) -> bool:
 
 
 def _installed_below(paths: Sequence[Path]) -> list[str]:
-    """Tasks and groups whose installed file is at or below one of ``paths``: only their scoring can be run."""
+    """Tasks and groups whose installed file is at or below one of ``paths``: only these can be scored."""
     from medtasks.task_files import task_files
 
     given = {path.resolve() for path in paths}
@@ -180,7 +180,7 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
 
 
 def _leaves(names: Iterable[str]) -> list[str]:
-    """The tasks that ``names`` include, without those whose files are faulty, which is reported."""
+    """The tasks in ``names``, without those whose files are faulty, which other checks report."""
     from medtasks.errors import MedtasksError
     from medtasks.spec import leaf_tasks
 

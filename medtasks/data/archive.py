@@ -19,7 +19,7 @@ from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
-"""What zipfile raises on damaged bytes, found by tests on tens of thousands of damaged archives."""
+"""Errors of zipfile on damaged bytes, found by tests on tens of thousands of damaged archives."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> Iterator[bytes]:
-    """A member block by block, so that memory does not depend on the size that it states."""
+    """The blocks of a member, so that memory use does not depend on the size it states."""
     place = f"{archive.filename}: member {member.filename}"
     if member.file_size > most:
         raise DataError(
@@ -123,11 +123,11 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> It
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> set[str]:
     """Unpack the members ``names`` below ``folder``; return the names that are not in the archive.
 
-    Existing files with the member's size and checksum are kept, so that an interrupted call continues.
+    Existing files with the member's size and checksum are kept, so that an interrupted call can be resumed.
 
     Raises:
         DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, all together have more than
-            `MAX_UNPACKED_BYTES`, or the disk is too small for the rest.
+            `MAX_UNPACKED_BYTES`, or there is too little disk space.
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
     whole = sum(member.file_size for member in members.values())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
 
 _BUSY = frozenset({408, 425, 429})
-"""Statuses below 500 that are worth a retry."""
+"""Statuses below 500 that are retried."""
 _REFUSED = frozenset({401, 403})
 
 
@@ -28,12 +28,12 @@ class Pace:
     """Limits of requests to a server. Times are in seconds.
 
     Args:
-        workers: most requests in flight.
+        workers: maximum number of requests in flight.
         attempts: per picture, including the first.
         pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; ``Retry-After`` takes precedence.
         silence: time without a byte after which an attempt fails.
         longest: time limit of one attempt.
-        give_up: pictures in a row without an answer after which the server counts as unreachable.
+        give_up: consecutive pictures without an answer after which the server is considered unreachable.
     """
 
     workers: int = 8
@@ -45,7 +45,7 @@ class Pace:
 
 
 class _Again(Exception):
-    """A failure that is worth a retry, ``after`` seconds if the server asks for that."""
+    """A retryable failure; ``after`` is the wait in seconds that the server asks for."""
 
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
@@ -77,7 +77,8 @@ def fetch_pictures(
         progress: called with (finished, total).
 
     Raises:
-        DataError: a server requires a login, or cannot be reached; kept pictures stay. Also what ``keep`` raises.
+        DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
+            propagate.
     """
     job = _Job(keep, pace or Pace())
     failed: dict[str, MediaError] = {}

@@ -1,4 +1,4 @@
-"""A lock on a directory that names its holder and ends with its process."""
+"""A directory lock that names its holder and is released when its process ends."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def _locked(path: Path, target: Path) -> IO[bytes]:
         except OSError:  # a file system without locks
             pass
         if path.exists() and os.path.samestat(path.stat(), os.fstat(stream.fileno())):
-            stream.truncate(0)  # what a killed process wrote
+            stream.truncate(0)  # left by a killed process
             return stream
-        stream.close()  # its holder removed it between our two steps
+        stream.close()  # its holder deleted it before we locked it
 
 
 def _holder(stream: IO[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub: single files and trees of files, with the commit that they came from."""
+"""Hugging Face hub datasets: single files and directory trees, with their commit."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, s
 
     try:
         return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
-    except Exception as error:  # network, TLS, proxy, missing file: the hub's client has many families
+    except Exception as error:  # network, TLS, proxy, missing file: the hub's client raises many types
         raise DataError(_unreachable(name, f"{file} cannot be fetched", error)) from error
 
 
 def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
     """A directory with the files of a hub dataset that match one of ``patterns``, and their commit.
 
-    The hub's client fetches concurrently, resumes after interruptions, and shows its progress. If ``name`` is a local
-    directory, it is used as it is.
+    The hub's client fetches concurrently, resumes after interruptions, and shows its progress. A local directory is
+    used directly.
 
     Raises:
         DataError: the hub cannot be reached and there is no local copy.
@@ -37,7 +37,7 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
 
     try:
         folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
-    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client has many families
+    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client raises many types
         raise DataError(_unreachable(name, f"{', '.join(patterns)} cannot be fetched", error)) from error
     return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
 

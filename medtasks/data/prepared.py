@@ -21,7 +21,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def is_mini() -> bool:
-    """Whether the miniature data were asked for by name (``MEDTASKS_DATA=mini``)."""
+    """Whether miniature data are requested (``MEDTASKS_DATA=mini``)."""
     return os.environ.get("MEDTASKS_DATA") == "mini"
 
 
@@ -33,7 +33,7 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared dataset, opened; records and media index are read when first asked for."""
+    """An opened prepared dataset; records and media index are read on first use."""
 
     directory: Path
     manifest: DataManifest
@@ -51,7 +51,7 @@ class Prepared:
         return self._media
 
     def video(self, name: str) -> VideoFacts:
-        """What reading the frames of the video ``name`` needs.
+        """What is needed to read frames of the video ``name``.
 
         Raises:
             DataError: the media index has no such video.
@@ -63,12 +63,12 @@ class Prepared:
         return facts
 
     def item_frames(self, item_id: str) -> tuple[int, ...]:
-        """Time stamps of all video frames that the rounds of an item look at, increasing."""
+        """Time stamps of all video frames that the rounds of an item show, increasing."""
         return self._item_frames.get(item_id, ())
 
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
-        """The fingerprint is checked first, because results will carry it."""
+        """Records, after checking the fingerprint, which is written to results."""
         expected = self.manifest.fingerprint
         try:
             found = fingerprint(self.directory)
@@ -102,11 +102,11 @@ class Prepared:
         return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
     def media_path(self, name: str) -> Path:
-        """The file of the medium ``name``."""
+        """Path of the media file ``name``."""
         return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
-        """Names of media whose file is gone, or has another size than when it was verified, sorted."""
+        """Names of media files that are missing or changed size since verification, sorted."""
         return [entry.path for entry in self.media() if _size(self.media_path(entry.path)) != entry.bytes]
 
 
@@ -128,8 +128,7 @@ def open_directory(directory: Path) -> Prepared:
         raise DataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
 
 
-# Every document opens its dataset; the manifest's time is part of the key, so that data are read again once they are
-# prepared again.
+# Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are read again.
 @functools.lru_cache(maxsize=8)
 def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
     del manifest_mtime_ns

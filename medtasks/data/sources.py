@@ -1,4 +1,4 @@
-"""Rows of files that other programs wrote, each with its place: JSONL, JSON, concatenated JSON objects, CSV."""
+"""Readers of JSONL, JSON, concatenated JSON and CSV files; every row comes with its place in the file."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
 def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
     """Concatenated JSON objects, each on one or more lines; ``file`` names them in messages.
 
-    Releases call such files ``.jsonl``, too. A row's line is that of its opening brace.
+    Some releases name such files ``.jsonl``. A row's line is that of its opening brace.
 
     Raises:
         DataError: the content is empty, not UTF-8, or something in it is not a JSON object.
@@ -151,7 +151,7 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
 
 
 def _csv_cells(path: Path, delimiter: str) -> list[tuple[Where, list[str]]]:
-    """Rows that are not blank, each with the line in which it begins."""
+    """Non-blank rows, each with its first line."""
     try:
         text = _decoded(read_regular(path), path.name)
     except OSError as error:

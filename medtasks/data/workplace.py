@@ -1,4 +1,4 @@
-"""The hidden directory in which data are prepared, until it replaces the finished one."""
+"""The hidden directory where data are prepared before it replaces the finished one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=BaseModel)
 class Workplace:
     """A directory beside ``target``, as a context manager that locks ``target`` against other preparations.
 
-    The files of an interrupted preparation are used again.
+    The files of an interrupted preparation are reused.
 
     Args:
         target: directory of the finished data.
@@ -86,14 +86,14 @@ class Workplace:
     def _has_media(self) -> bool:
         try:
             return not open_directory(self.target).manifest.references_only
-        except DataError:  # no data there, or none that can be read
+        except DataError:  # no readable data there
             return False
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.
 
         Raises:
-            DataError: the id is not a file name, or came with another picture before.
+            DataError: the id is not a file name, or already belongs to another picture.
         """
         if not is_file_name(img_id):
             raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; fix the row.")
@@ -109,7 +109,7 @@ class Workplace:
         return name
 
     def logged(self, name: str, kind: type[T]) -> list[T]:
-        """What earlier, interrupted passes wrote to the progress log ``name``."""
+        """Entries that interrupted passes wrote to the progress log ``name``."""
         log = self.directory / name
         known: list[T] = []
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
@@ -163,7 +163,7 @@ class Workplace:
     ) -> Prepared:
         """Write records, media index and manifest, and replace ``target``.
 
-        ``everything`` are all records of the source, excluded ones, too.
+        ``everything`` are all records of the source, including excluded ones.
         """
         known = get_benchmark(benchmark)
         _remove_others(self.directory / "media", {entry.path for entry in media})
@@ -214,7 +214,7 @@ def _remove_others(folder: Path, names: set[str]) -> None:
 
 
 def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
-    # pictures have no `video` field, so that their index stays as it was before there were videos
+    # pictures have no `video` field, which keeps fingerprints from before videos were supported
     left_out = {"video"} if items and isinstance(items[0], MediaEntry) else set()
     dumped = (item.model_dump(mode="json") for item in items)
     kept = ({key: value for key, value in item.items() if value is not None or key not in left_out} for item in dumped)

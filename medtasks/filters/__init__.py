@@ -1,4 +1,4 @@
-"""Filters, from raw responses to what is scored; each has a version, which is part of the protocol hash."""
+"""Filters turn raw responses into what is scored; each has a version, which is part of the protocol hash."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _registered(kind: str) -> FilterInfo | type[ResponseFilter]:
 
 @functools.cache
 def _imported(path: str) -> Any:
-    """What a dotted name refers to; None if there is nothing."""
+    """The object that a dotted name refers to, or None."""
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name, None) if module else None

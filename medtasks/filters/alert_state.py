@@ -277,7 +277,7 @@ def _deciding(selections: list[_Selection]) -> frozenset[State]:
 
 
 def _settled(reason: str) -> AlertResponse:
-    """An alert with this tidied reason, unless it says another state itself (rules 4 and 9)."""
+    """An alert with this tidied reason, unless the reason itself states another state (rules 4 and 9)."""
     within = _within(reason)
     if within is not None and within.states != {"alert"}:
         return _only(within.states)
@@ -305,7 +305,7 @@ def _only(states: frozenset[State]) -> AlertResponse:
 
 
 def _reason(tail: str) -> str:
-    """A reason on one line, without its label and markup; doing it twice changes nothing more."""
+    """A reason on one line, without its label and markup; idempotent."""
     reason = tail
     for _ in range(3):
         reason = _tidied(reason)

@@ -1,4 +1,4 @@
-"""What all filters share: each response is read on its own, by a function from text to text."""
+"""Base class of filters: each response is filtered on its own, by a function from text to text."""
 
 from __future__ import annotations
 

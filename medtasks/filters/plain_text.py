@@ -24,8 +24,8 @@ _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()"
 def plain_text(text: str) -> str:
     """``text`` in Unicode form NFKC, without special tokens, Markdown, LaTeX and HTML emphasis, stripped.
 
-    An emphasised letter is put into brackets instead, because it is as much of a label there. A LaTeX box and an
-    ``<answer>`` tag become the words *final answer*, which they mean.
+    An emphasised letter is put in brackets instead, since both mark a label. A LaTeX box and an ``<answer>`` tag become
+    the words *final answer*.
 
     >>> plain_text("The result is **B**"), plain_text(r"$\\boxed{\\text{C}}$")
     ('The result is (B)', 'final answer: {{C}}')

@@ -56,7 +56,7 @@ _MARKS = ("**", "__", "`", '"', "$", "*", "_")
 
 
 def reply_text(text: str) -> str:
-    """``text`` without thinking blocks, stripped; doing it twice changes nothing more.
+    """``text`` without thinking blocks, stripped; idempotent.
 
     >>> reply_text("<think>hm</think> It enhances.\\nFinal answer: meningioma")
     'It enhances.\\nFinal answer: meningioma'

@@ -1,4 +1,4 @@
-"""Reasoning before an answer, which is not part of it."""
+"""Removal of the reasoning before an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only package that knows lmms-eval's internals.
+"""The only package that depends on lmms-eval's internals.
 
 lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
 imported, before any task index exists. From there medtasks adds its task files to the index and, once the
@@ -40,7 +40,7 @@ def check_version(found: str) -> None:
     """Refuse an lmms-eval whose internals may differ.
 
     Raises:
-        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs what is missing.
+        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs a fitting one.
     """
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion
@@ -57,7 +57,7 @@ def check_version(found: str) -> None:
 
 
 def model_manifests() -> list[Any]:
-    """Payload of the entry point: registers our tasks and returns our back-ends' manifests.
+    """The entry point: registers our tasks and returns our back-ends' manifests.
 
     Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
     """
@@ -95,7 +95,7 @@ def run_tasks(
 ) -> Path:
     """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
-    The index has only our tasks, which saves the seconds that the harness's two thousand take.
+    The index has only our tasks, which saves the seconds that indexing the harness's two thousand takes.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
@@ -129,7 +129,7 @@ def _step_aside(error: BaseException) -> None:
 
 
 def _report_interrupts() -> None:
-    """Before the evaluation starts, end an interrupted command with our tasks in one sentence, without a traceback."""
+    """Print one sentence instead of a traceback if a command with our tasks is interrupted before the evaluation."""
     original = sys.excepthook
     if getattr(original, _MARK, False):
         return

@@ -26,15 +26,15 @@ _SIMPLE_ORDER = {
     "qwen3_vl": _MEDIA_FIRST,
 }
 _UNUSED_SYSTEM_PROMPT = frozenset({"chat.qwen2_5_vl"})
-"""Back-ends that have a ``system_prompt`` and do not send it."""
+"""Back-ends that have a ``system_prompt`` but do not send it."""
 
 _MEDIA = ("images", "videos", "audios")
 _NEEDS_MEDIA = frozenset({"llava_hf"})
-"""Simple back-ends that cannot take a prompt without media: they send the previous request again."""
+"""Simple back-ends that cannot take a prompt without media: they resend the previous request."""
 
 
 def presentation(lm: Any) -> dict[str, str]:
-    """How the back-end departs from our tasks' prompt; empty if it does not."""
+    """How the back-end changes our tasks' prompts; empty if it does not."""
     if hasattr(lm, "describe"):  # ours
         return {}
     found = {}
@@ -52,12 +52,12 @@ def presentation(lm: Any) -> dict[str, str]:
 
 
 def backend_name(lm: Any) -> str:
-    """The back-end's name in the harness: its module's."""
+    """The back-end's name in the harness, which is that of its module."""
     return type(lm).__module__.rpartition(".")[2]
 
 
 def load_what_generates(model: str, *, force_simple: bool = False) -> None:
-    """Let back-ends that accept any checkpoint load the class that generates.
+    """Make back-ends that accept any checkpoint load the class that can generate.
 
     They look up the model's type in tables of transformers that are keyed by configuration, find nothing, and load the
     bare model without its head.
@@ -70,7 +70,7 @@ def load_what_generates(model: str, *, force_simple: bool = False) -> None:
 
 
 class _Generating:
-    """Replaces ``AutoModel``, which they use for every checkpoint."""
+    """Replaces ``AutoModel``, which those back-ends use for every checkpoint."""
 
     @staticmethod
     def from_pretrained(name: str, **settings: Any) -> Any:
@@ -83,10 +83,10 @@ class _Generating:
 
 
 def take_no_media(lm: Any) -> None:
-    """Let the processors of ``lm`` treat an empty list of media as none.
+    """Make the processors of ``lm`` treat an empty list of media as no media.
 
-    Back-ends pass ``images=[]``, ``videos=[]`` or ``audios=[]`` if a prompt has none; processors then look for the
-    first one, and those of transformers 5 do not know ``audios``.
+    Back-ends pass ``images=[]``, ``videos=[]`` or ``audios=[]`` if a prompt has none; processors then access the
+    first item, and those of transformers 5 do not accept ``audios``.
     """
     if hasattr(lm, "describe") or "transformers" not in sys.modules:
         return

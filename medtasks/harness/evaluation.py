@@ -1,4 +1,4 @@
-"""One evaluation: the harness builds the requests and writes its logs; we send, score and write the result directory.
+"""One evaluation: the harness builds requests and writes logs; we send, score and write the result directory.
 
 Replies are on disk before anything else happens (:mod:`medtasks.results.answers`), so a later failure costs no
 inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
@@ -46,11 +46,11 @@ from .response_cache import fit_to_data
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
 MAX_FAILED = 0.01
-"""Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` sets another."""
+"""Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` overrides it."""
 
 
 class Evaluation:
-    """One call of ``evaluate`` with tasks of ours."""
+    """One call of ``evaluate`` that includes our tasks."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class Evaluation:
                 live.finish(LONGEST_WAIT)
             model = model_facts(self._lm, self._settings["model_args"])
             answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
-            # The harness never leaves the process group, and a thread of it that outlives the interpreter aborts
-            # the process: a finished run would end with a failure's exit code.
+            # The harness never leaves the process group, whose thread aborts the process if it outlives the
+            # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
             if results is None:
                 return None
@@ -125,7 +125,7 @@ class Evaluation:
         return results
 
     def _refuse_early(self) -> None:
-        """Refuse what cannot work before the model is asked."""
+        """Reject settings that cannot work before the model is called."""
         _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
@@ -144,7 +144,7 @@ class Evaluation:
         return Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
 
     def _checkpoint(self) -> Path:
-        """The directory of this command's replies: the same for the same command, whatever the number of processes."""
+        """The directory of this command's replies, which does not depend on the number of processes."""
         kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
                 "repeats", "torch_seed")  # fmt: skip
         identity = {
@@ -270,7 +270,7 @@ def _failure_limit(lm: Any) -> float:
 
 
 def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
-    """Let the harness log responses without filtering or scoring them: a failure there would lose them all."""
+    """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
     from lmms_eval.api.filter import FilterEnsemble
 
     task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
@@ -286,7 +286,7 @@ class _FirstResponse:
 
 
 def _data_state(spec: TaskSpec) -> str:
-    """What determines the pixels of a task's documents: prepared data, limit on frames, blind or not."""
+    """What determines the pixels of a task's documents: prepared data, frame limit, blind or not."""
 
     fingerprint = open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16]
     return f"{fingerprint}-{frame_cap() or 'all'}{'-blind' if is_blind() else ''}"
@@ -317,7 +317,7 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
-    """Verdicts for a run's samples."""
+    """A run's samples with verdicts, and facts about the judging."""
     if not any(load_spec(name).metadata.rubrics for name in samples):
         return samples, {}
     benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})

@@ -1,6 +1,6 @@
-"""The harness's ``simple_evaluate`` and ``evaluate`` with our part in them: checks before, one sentence at the end.
+"""Wrappers of the harness's ``simple_evaluate`` and ``evaluate``: checks before, one sentence after an error.
 
-Imported for every run of the harness, so the evaluation itself is imported when a task of ours is run.
+This module is imported in every run of the harness, the evaluation itself only if our tasks are run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
 
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
-"""The arguments of ``simple_evaluate``, because ``evaluate`` does not get those that choose the model."""
+"""The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the model."""
 
 
 def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``simple_evaluate`` with our checks; its arguments are kept for :func:`with_our_scores`."""
+    """Wrap ``simple_evaluate`` with our checks, and keep its arguments for :func:`with_our_scores`."""
 
     @exit_with_sentence
     @functools.wraps(original)
@@ -76,7 +76,7 @@ def _medtasks_cause(error: BaseException) -> MedtasksError | None:
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``evaluate``, with our tasks' requests, scores and result directory handled by us."""
+    """Wrap ``evaluate`` so that medtasks handles our tasks' requests, scores and result directory."""
 
     @exit_with_sentence
     @functools.wraps(original)
@@ -117,7 +117,7 @@ def _is_ours(task: Any) -> bool:
 
 _TWIN = "_1shot"
 _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
-"""Back-ends whose default is an empty ``device_map``, unless there are several processes."""
+"""Back-ends whose default ``device_map`` is empty unless there are several processes."""
 
 
 def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
@@ -131,7 +131,7 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
 def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
     """Our task given as ``--tasks`` if the working directory has a directory of that name, else None.
 
-    The harness takes such a name for a directory with task files, finds none in it, and runs nothing.
+    The harness takes such a name for a directory of task files, finds none in it, and runs nothing.
     """
     from medtasks.spec import load_specs
 
@@ -143,10 +143,10 @@ def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Refuse options that our tasks do not support, and a back-end that lacks something.
+    """Reject options that our tasks do not support, and back-ends that cannot be used.
 
     Raises:
-        UsageError: ``--num_fewshot`` was given, an argument that the back-end needs was not, or it is unknown.
+        UsageError: ``--num_fewshot`` is given, a required model argument is missing, or the back-end is unknown.
         MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
     """
     if asked.get("num_fewshot"):
@@ -165,7 +165,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
 
 def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
-    """One sentence that names for each task the one to run instead."""
+    """One sentence that names the task to run instead of each."""
     from medtasks.spec import load_specs
 
     specs = load_specs()

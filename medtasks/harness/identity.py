@@ -19,10 +19,10 @@ _NOT_IDENTITY = frozenset(
 """Model arguments that do not change answers: a resumed run may change them."""
 
 _ELSEWHERE = _NOT_IDENTITY | {"base_url", "azure_endpoint", "work_dir", "httpx_trust_env"}
-"""Those, and the address of a server: it serves the same model at every address."""
+"""The same, and server addresses: a server's model is the same at every address."""
 
 _CHECKPOINT = ("pretrained", "model", "model_version", "model_name", "model_id", "model_path", "engine")
-"""Names of the argument for the checkpoint, or for the model of a server."""
+"""Names of the argument that selects the checkpoint, or the model of a server."""
 
 
 def run_arguments(model_args: Any) -> Any:
@@ -35,7 +35,7 @@ def run_arguments(model_args: Any) -> Any:
 
 
 def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
-    """The harness's settings, secrets redacted; without paths of this machine."""
+    """The harness's settings, with secrets redacted and without local paths."""
     from lmms_eval.evaluator import _redact_eval_config_secrets
     from lmms_eval.utils import simple_parse_args_string
 
@@ -57,10 +57,10 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
 
 
 def described(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The description that our back-ends give of themselves, or one made from a back-end's arguments.
+    """The description of the model: our back-ends provide their own, for others it is made from the arguments.
 
-    In the latter, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server has,
-    ``fingerprint`` that of a local checkpoint; every other argument that changes answers has its own name.
+    In the latter case, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server runs, and
+    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names.
 
     Args:
         lm: the back-end.
@@ -146,7 +146,7 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
 
 
 def fingerprint_directory(directory: Path) -> str:
-    """SHA-256 (hex) over the files of a checkpoint, see :data:`METHOD`; README and the like do not count."""
+    """SHA-256 (hex) over the files of a checkpoint, see :data:`METHOD`; others, such as a README, are not hashed."""
     total = hashlib.sha256()
     files = {path for pattern in _PATTERNS for path in directory.glob(pattern) if path.is_file()}
     for path in sorted(files, key=lambda path: path.name):

@@ -1,4 +1,4 @@
-"""What is installed of the harness: names of its tasks, and whether a back-end can be imported."""
+"""The installed harness: the names of its tasks, and whether a back-end can be imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY = re.compile(
 def harness_names() -> frozenset[str]:
     """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
 
-    A task file of that name in another package is never run: ``--tasks NAME`` takes the harness's.
+    A task of that name in another package never runs: ``--tasks NAME`` selects the harness's.
     """
     spec = find_spec("lmms_eval")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
@@ -35,7 +35,7 @@ def harness_names() -> frozenset[str]:
 
 
 def taken_names() -> list[LeftOut]:
-    """Tasks and groups of other packages that lmms-eval has as well: ``--tasks`` runs its own."""
+    """Tasks and groups of other packages whose names lmms-eval uses too: ``--tasks`` runs lmms-eval's."""
     others = [package for package in task_packages() if not package.ours]
     return [
         LeftOut(
@@ -53,7 +53,7 @@ def taken_names() -> list[LeftOut]:
 def _names_in(text: str) -> Iterator[str]:
     for key, value, items in _KEY.findall(text):
         listed = value.strip().strip("[]").split(",") if value.strip() else []
-        if not listed and key != "task":  # a list under `task` holds a group's members
+        if not listed and key != "task":  # a list under `task` contains a group's members
             listed = [line.strip().lstrip("-") for line in items.splitlines()]
         yield from (name for one in listed if (name := one.strip().strip("\"'")))
 
@@ -94,10 +94,10 @@ class Lack:
 
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
-    """What ``model`` lacks; None if it can be imported with all that it uses.
+    """What ``model`` lacks; None if it and everything it needs can be imported.
 
     Raises:
-        UsageError: the harness knows no back-end of that name.
+        UsageError: the harness has no back-end of that name.
     """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -109,14 +109,14 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
         MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
     except ModuleNotFoundError as error:
         return _without(str(error.name), model)
-    except Exception as error:  # modules of any age, which may raise anything
+    except Exception as error:  # back-end modules may raise anything
         return Lack(f"cannot be imported: {first_line(error)}")
     absent = (name for name in _AT_USE.get(found.model_id, ()) if importlib.util.find_spec(name) is None)
     return next((_without(name, model) for name in absent), None)
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
-    """What each of ``models`` lacks, found in a process of its own: imports may print, or end the process.
+    """What each of ``models`` lacks, checked in a separate process: imports may print, or exit.
 
     Raises:
         MedtasksError: that process ended without an answer.

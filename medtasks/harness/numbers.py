@@ -1,4 +1,4 @@
-"""Our scores in the harness's own results: what it prints, and the files that it saves."""
+"""Our scores in the harness's own results, both printed and saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
-    """Replace the harness's scores by ours, and add the pooled scores of groups.
+    """Replace the harness's scores with ours, and add the pooled scores of groups.
 
     The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
@@ -108,7 +108,7 @@ def _absence(score: MetricScore) -> str:
 
 
 def _without_addresses(value: Any) -> Any:
-    """``value`` with functions by name instead of with their memory address, which differs by run."""
+    """``value`` without the memory addresses of functions, which differ between runs."""
     if isinstance(value, Mapping):
         return {key: _without_addresses(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The harness's requests to our tasks: sent in batches, every reply stored as soon as it arrives."""
+"""The harness's requests for our tasks: sent in batches, every reply stored as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 from .backends import cannot_take, one_at_a_time
 
 REPEAT = "medtasks_repeat"
-"""Metadata key: the number of a request among several to the same document."""
+"""Metadata key: the number of a request among several for the same document."""
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
@@ -31,7 +31,7 @@ class Requests:
 
     Args:
         asker: stores the replies.
-        ours: names of our tasks; requests to others pass through.
+        ours: names of our tasks; requests for others pass through.
         cache: the harness's own cache (``--use_cache``), or None.
     """
 
@@ -42,7 +42,7 @@ class Requests:
         self._replies: dict[tuple[str, int], dict[int, Reply]] = defaultdict(dict)
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
-        """As ``ResponseCache.execute``: one response per request, in their order; failed ones as a note in brackets."""
+        """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
         kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
         others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
         responses: dict[int, Any] = dict.fromkeys(padding, "")
@@ -62,12 +62,12 @@ class Requests:
         return [responses[number] for number in range(len(requests))]
 
     def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Number, prompt and replies of each of this process's documents of ``task``."""
+        """Number, prompt and replies of each document of ``task`` in this process."""
         instances = [one for one in task.instances if not is_padding(one)]
         return [(int(one.doc_id), _slot(one).prompt, self._replies_to(task, one)) for one in instances]
 
     def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
-        """One for each repeat; if the evaluator runs the rounds itself, its outcome."""
+        """One reply per repeat; if the evaluator runs the rounds itself, its outcome."""
         held = self._replies.get((instance.task_name, instance.doc_id), {})
         if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
             failed = next((reply for reply in held.values() if reply.failed is not None), None)
@@ -118,14 +118,14 @@ def in_rounds(
     ask: Callable[[list[Any]], list[Reply]],
     finished: Callable[[int, Reply], None] = lambda position, reply: None,  # noqa: ARG005
 ) -> list[Reply]:
-    """Replies to tasks of several rounds: each round of all requests together, so that they are batched.
+    """Replies to multi-round requests; each round is run for all requests together, so that they are batched.
 
     The task determines the next round and the outcome.
 
     Args:
         lm: the back-end.
         requests: of type ``generate_until_multi_round``.
-        ask: replies to ordinary requests, one round of each.
+        ask: returns the replies to ordinary requests, one round of each.
         finished: called with (position, outcome) as soon as a request has its outcome.
     """
     outcomes: dict[int, Reply] = {}
@@ -159,7 +159,7 @@ def in_rounds(
 
 
 def reply_of(given: Any) -> Reply:
-    """What a back-end of the harness returned for one request, as a reply.
+    """Convert what a back-end of the harness returned for one request to a reply.
 
     A blank text is a response if the back-end counted a generated token or marks its failures itself; otherwise it may
     be an error that the back-end swallowed, and counts as failed.
@@ -196,7 +196,7 @@ def _response(reply: Reply) -> Any:
 
 
 def _numbered(requests: Sequence[Any]) -> list[Any]:
-    """The requests, with a number in those that repeat an earlier one."""
+    """The requests, numbered if they repeat an earlier one."""
     seen: Counter[tuple[str, int]] = Counter()
     numbered = []
     for request in requests:
@@ -222,11 +222,11 @@ def _plans(lm: Any) -> bool:
 
 
 def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
-    """Positions that are sent together.
+    """Positions of the requests that are sent together.
 
     Our back-ends plan them. A back-end that returns each reply as it arrives gets all at once, one that keeps several
-    requests in flight a multiple of these, and any other its batch size, so that no more can be lost. The latter two
-    get requests of one task, each document once: some apply the first request's task to a whole batch.
+    requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
+    two get requests of one task, each document once: some apply the first request's task to a whole batch.
     """
     if _plans(lm):
         planned: list[list[int]] = lm.plan_requests(requests)
@@ -265,7 +265,7 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot,
     try:
         yield
     finally:
-        delattr(lm, _FORWARD)  # the method of the class is back
+        delattr(lm, _FORWARD)  # restores the method of the class
 
 
 def _first(lm: Any, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The harness's response cache (``--use_cache``): tied to the prepared data, without failed replies, and not fatal.
+"""The harness's response cache (``--use_cache``): tied to the prepared data, without failed replies, and never fatal.
 
 Replies to our tasks are stored elsewhere (:mod:`medtasks.results.answers`), so a cache that can no longer be written
 only costs later hits.
@@ -18,7 +18,7 @@ _TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
 
 
 def opened(create: Callable[..., Any]) -> Callable[..., Any]:
-    """``ResponseCache.create``, whose caches report a full disk once and continue.
+    """Wrap ``ResponseCache.create`` so that its caches report a full disk once and continue.
 
     Raises:
         MedtasksError: the cache cannot be opened.
@@ -40,7 +40,7 @@ def opened(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
-    """The cache without failed replies, its keys tied to the ``states`` of the data by task; None for None."""
+    """Make the cache skip failed replies, and tie its keys to the ``states`` of the data by task; None stays None."""
     if cache is None:
         return None
     from .requests import reply_of

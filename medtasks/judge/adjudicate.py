@@ -21,7 +21,7 @@ from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_reque
 T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
-"""Called with samples done, all samples, what this call has spent, and why the judge does not answer at present."""
+"""Called with samples done, all samples, what this call has spent, and why the judge is not answering (or None)."""
 
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
@@ -38,7 +38,7 @@ async def adjudicate(
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
     out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. A restart
-    asks only what has no answer yet. Questions with the same prompt and images are asked once.
+    asks only unanswered questions. Questions with the same prompt and images are asked once.
 
     Args:
         questions: each with a unique ``sample_id``.
@@ -110,7 +110,7 @@ class _Run:
             case = self._new_case(question)
             if case is not None:
                 await self._judge(case)
-            await asyncio.sleep(0)  # thousands may be stored: arriving answers must not wait for all of them
+            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
 
     async def tick(self) -> None:
         """Report once a second."""
@@ -195,7 +195,7 @@ class _Run:
         return reading if written else self._stored_reading(case)
 
     def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
-        """The latest stored answer, parsed again, because anybody may write the file and the parser may improve.
+        """The latest stored answer, parsed again: the file is not trusted, and the parser may have improved.
 
         Raises:
             DataError: it was stored as a verdict, but is not one under this rubric.

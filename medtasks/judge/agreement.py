@@ -62,7 +62,7 @@ class PairAgreement(_Frozen):
 
 
 class AspectAgreement(_Frozen):
-    """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is an item of its own.
+    """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is a separate item.
 
     ``fleiss`` is computed over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at
     least two rated.
@@ -88,7 +88,7 @@ class AgreementReport(_Frozen):
 
 
 _Item = tuple[str, tuple[float | None, ...]]
-"""The cluster of what was rated, and the score of each rater or None."""
+"""An item's cluster, and each rater's score or None."""
 
 
 def agreement_report(

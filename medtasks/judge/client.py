@@ -53,14 +53,14 @@ class _NotSent(Exception):
 
 
 class JudgeClient:
-    """Asks one judge, inside ``async with``. Limits, budget and what is known of the endpoint persist between uses.
+    """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
 
     Args:
         settings: the endpoint.
 
     Attributes:
         spent: the total so far.
-        structured: whether the endpoint takes ``response_format``; None until it is known.
+        structured: whether the endpoint accepts ``response_format``; None until it is known.
         trouble: why the latest attempt failed, if it is tried again and nothing was answered since.
     """
 
@@ -90,11 +90,11 @@ class JudgeClient:
             await endpoint.close()
 
     async def answer(self, request: JudgeRequest) -> Outcome:
-        """Ask until there is an answer, no further attempt can help or none may be made.
+        """Ask until there is an answer, or no further attempt is useful or allowed.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
-        "outage", unasked, once 50 requests in a row failed for a reason that is the endpoint's (rate, 5xx, timeout,
-        connection), or at the first 401, 403 or 404 if the endpoint never answered before.
+        "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
+        at the first 401, 403 or 404 if the endpoint never answered before.
         """
         setbacks = 0
         while True:
@@ -152,7 +152,7 @@ class JudgeClient:
             raise _NotSent(self._outage)
 
     def _wait(self, request: JudgeRequest, setbacks: int, got: Setback) -> float:
-        """Seconds before the next attempt: full jitter, or what the endpoint asks for and a little more."""
+        """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
         # seeded by the key: the order of completion must not matter
         chance = random.Random(f"{request.key}:{setbacks}")
         if got.wait is not None:
@@ -184,7 +184,7 @@ async def _messages(request: JudgeRequest) -> Messages:
     """The request's messages.
 
     Raises:
-        _NotSent: they cannot be made.
+        _NotSent: they cannot be built.
     """
     if not callable(request.messages):
         return request.messages

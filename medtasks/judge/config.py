@@ -27,7 +27,7 @@ class JudgeConfig(BaseModel):
         combine: how the scores of several judges are combined.
         threshold: coverage below which a score is marked incomplete.
         rubrics: which to judge; empty means the first of every task.
-        store: the verdict store; None means the default one of the user.
+        store: the verdict store; None means the user's default.
         families: a table of families instead of the shipped one.
     """
 
@@ -57,7 +57,7 @@ def configured_judges() -> JudgeConfig | None:
 
 
 def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
-    """The panel of all ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
+    """The panel of judges in ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
 
     A file has one judge's settings, or ``judges`` (a list of them) and other fields of :class:`JudgeConfig`. ``more``
     are such fields too, and take precedence unless they are None.

@@ -1,4 +1,4 @@
-"""One attempt at one request to a judge: HTTP, and what came back."""
+"""One attempt at one request to a judge, over HTTP."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _TooLarge(Exception):
 
 
 class Endpoint:
-    """A chat API, used from one event loop. The API key is in nothing that it returns.
+    """A chat API, used from one event loop. Nothing it returns contains the API key.
 
     Raises:
         UsageError: the API key is malformed, or the environment names a proxy that cannot be used.

@@ -1,7 +1,7 @@
-"""Several judges on one response: the scores on which they decide, and which aspects stay open, and why.
+"""Panels of judges: the scores they decide, and which aspects stay open, and why.
 
 arXiv 2506.09958 (section 4.2.5) asks for an ensemble of different judges. An aspect without a decision is open,
-never guessed: `bounds` gives the range that it leaves.
+never guessed: `bounds` gives the remaining range.
 """
 
 from __future__ import annotations

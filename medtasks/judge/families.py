@@ -1,6 +1,6 @@
 """Families of models, and the warning about a judge of the judged model's family.
 
-The table is ``families.yaml`` beside this module, or a file of the user's own in the same form.
+The table is ``families.yaml`` beside this module, or a user's file in the same format.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def same_family(judge: str, judged: str, table: Families | None = None) -> str |
 
 
 def _shown(name: str) -> str:
-    """A name as a terminal may show it: its end, on one line, without control characters."""
+    """The end of a name, safe to print: on one line, without control characters."""
     return ascii(name if len(name) <= SHOWN else "…" + name[-SHOWN:])
 
 

@@ -58,7 +58,7 @@ class _Label:
     long: bool
 
     def column(self, name: str) -> str:
-        """The column that holds the ``aspect`` or the ``score``; in the wide form both are the aspect's."""
+        """The column with the ``aspect`` or the ``score``; in the wide form both are the aspect's."""
         return repr((name if self.long else self.aspect)[:SHOWN])
 
 
@@ -68,12 +68,12 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
     Args:
         path: CSV with a header, in UTF-8.
         rubric: what was judged.
-        documents: by task and sample id; each says which aspects its sample has. A row that names no task is about the
-            one that has the sample.
+        documents: by task and sample id; each defines its sample's aspects. A row without a task refers to the only
+            task with the sample.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, or holds a label that is invalid, is duplicated, or is
-            about a sample of several tasks without naming one; the message names file, line and column.
+        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
+            sample of several tasks without naming one; the message names file, line and column.
     """
     labels = list(_labels(path, rubric))
     filled = [one for one in labels if one.score.strip()]
@@ -116,7 +116,7 @@ def _task(label: _Label, tasks: Sequence[str]) -> str:
 
 
 def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
-    """Every cell that may hold a score, blank ones too."""
+    """Every cell for a score, including blank ones."""
     rows = read_csv_rows(path)
     names = list(rows[0][1])
     if "" in names:

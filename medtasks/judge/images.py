@@ -1,4 +1,4 @@
-"""Images for judges that can see them: read when the request is sent, resized, as parts of a message."""
+"""Images for vision judges: read when the request is sent, resized, and added as message parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Loaded: TypeAlias = "bytes | Image"
 
 @dataclass(frozen=True)
 class ImageSource:
-    """An image that is not read yet.
+    """An image that is loaded on demand.
 
     Args:
         key: hash that identifies the image in the verdict's key.
@@ -58,7 +58,7 @@ def _data_url(source: ImageSource, side: int) -> str:
 
 
 def _encoded(loaded: _Loaded, name: str, side: int) -> tuple[str, bytes]:
-    """Format and bytes of the image as it is sent."""
+    """Format and bytes of the image to send."""
     from PIL import Image
 
     kind = "JPEG"

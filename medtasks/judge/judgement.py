@@ -59,7 +59,7 @@ class Judgement:
 
 @dataclass
 class Adjudication:
-    """A judgement for every question, by sample id in the order of the questions, and what was spent on them."""
+    """A judgement for every question, by sample id in the order of the questions, and the tokens spent."""
 
     # not in the repr: asyncio.run computes one of its result, which is slow for thousands of judgements
     judgements: dict[str, Judgement] = field(default_factory=dict, repr=False)
@@ -91,7 +91,7 @@ def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Seque
     """SHA-256 over everything that determines a verdict.
 
     Args:
-        settings: of the judge; address and prices do not count.
+        settings: of the judge; address and prices are ignored.
         rubric: hash of the rubric.
         prompt: the rendered text.
         images: keys of the images shown, in their order.

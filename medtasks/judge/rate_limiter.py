@@ -10,7 +10,7 @@ GROWTH = 2  # answers
 class RateLimiter:
     """Halves the limit when the endpoint refuses requests (HTTP 429), and raises it as the endpoint answers.
 
-    - Refusals of requests from before a halving do not halve it again.
+    - Refusals of requests sent before a halving do not halve it again.
     - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
     - Every `GROWTH` answers add one to the limit, up to the ceiling.
 

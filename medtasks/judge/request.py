@@ -21,7 +21,7 @@ class JudgeRequest:
 
     Args:
         key: hash of everything that determines the verdict (judge model, settings, rubric version, rendered prompt),
-            computed by the caller. Two requests of one key are the same question.
+            computed by the caller. Two requests with the same key are the same question.
         messages: OpenAI chat messages, or a function that returns them: called in another thread for each attempt, so
             that images are in memory only while they are sent. It raises `MedtasksError` if it cannot.
         schema: JSON schema of the verdict, for judges with structured output; None asks for free text.
@@ -34,7 +34,7 @@ class JudgeRequest:
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """What a judge answered, not yet read as a verdict.
+    """A judge's answer, not yet parsed as a verdict.
 
     ``text`` is the message's content or its refusal; it may be empty. Tokens are as the endpoint reports them; if it
     does not, they are 0 and ``metered`` is false.
@@ -62,7 +62,7 @@ Outcome: TypeAlias = "JudgeAnswer | Failure"
 
 
 def well_formed(text: str) -> str:
-    """``text`` with U+FFFD for lone surrogates, which no UTF-8 file, database or request body can hold.
+    """``text`` with U+FFFD for lone surrogates, which no UTF-8 file, database or request body can contain.
 
     >>> well_formed("a\\ud800b") == "a\\ufffdb"
     True

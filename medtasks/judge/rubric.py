@@ -132,10 +132,10 @@ def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
 
 
 def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...]:
-    """The scales on which a response to ``document`` is judged, in the order of the prompt; a name twice counts once.
+    """The scales on which a response to ``document`` is judged, in the order of the prompt; duplicate names count once.
 
     Raises:
-        DataError: the field that names the aspects, or holds their texts, is missing or malformed.
+        DataError: the field with the aspects' names or texts is missing or malformed.
     """
     if rubric.aspects_from is not None:
         names = _field(rubric, document, rubric.aspects_from)
@@ -244,7 +244,7 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
-    ``per_aspect``: each aspect as s / max, ``strict`` (1 where all have their maximum) and ``partial`` (Σ s / Σ max).
+    ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
 
     Raises:
         DataError: as :func:`aspects_of`.

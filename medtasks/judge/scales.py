@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # keys of a verdict and of its totals, not allowed as names of aspects
 RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
-# what every template gets besides the sample's fields
+# available to every template besides the sample's fields
 PROVIDED = frozenset({"aspects", "form", "response"})
 
 
@@ -71,16 +71,16 @@ class Cap(_Frozen):
 
 
 class Rubric(_Frozen):
-    """What a judge is asked, and how its scores are counted.
+    """The questions to a judge, and how its scores are counted.
 
     Attributes:
         sees: the only fields of a sample, besides the response, that may be in the prompt.
-        media: whether a judge that can see images is shown them.
+        media: whether vision judges are shown the images.
         aspects: the fixed aspects; or
         aspects_from: a field of the sample with a list of names of 0/1 aspects.
         texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
-        metrics: name of each metric to what it is the mean of: an aspect or ``total``; for a ``per_aspect`` rubric
-            ``strict``, ``partial`` or ``aspects``, which weights every aspect of every sample equally.
+        metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect`` rubric ``strict``,
+            ``partial`` or ``aspects``, which weights every aspect of every sample equally.
         benchmarks: those whose tasks may be judged with this rubric although they do not name it.
     """
 

@@ -51,9 +51,9 @@ class StoredVerdict:
 class VerdictStore:
     """Verdict per key, in the SQLite file ``path`` (created if missing).
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing that it stored.
-    Several processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of
-    its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing it stored. Several
+    processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of its
+    contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
 
     Raises:
         DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.

@@ -1,6 +1,6 @@
-"""Verdicts: what a judge answered, read tolerantly and validated strictly.
+"""Verdicts: a judge's answers, parsed leniently and validated strictly.
 
-Reading tolerates text around the JSON and several ways to write a number; it never guesses a score. An answer that
+Parsing tolerates text around the JSON and several ways to write a number; it never guesses a score. An answer that
 quotes other JSON beside its own is not a verdict: the two cannot be told apart.
 """
 
@@ -50,7 +50,7 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     text raises.
 
     Raises:
-        DataError: the document does not say what is judged (:func:`medtasks.judge.rubric.aspects_of`).
+        DataError: the document does not define the aspects (:func:`medtasks.judge.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if len(text) > LONGEST:
@@ -115,7 +115,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces.
 
     Raises:
-        _Refused: it has what no verdict has: a duplicate key, NaN, very deep nesting.
+        _Refused: it has a duplicate key, NaN, or very deep nesting.
     """
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"

@@ -1,8 +1,8 @@
 """Clipped n-gram matches of many text pairs at once, by sorting integers instead of counting tuples.
 
-An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. With the number of the
-pair in front and the number of its earlier occurrences in the same text behind, every occurrence is a distinct integer,
-and the clipped matches of a pair are the integers of both its sides. The counts are exact.
+An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. Prefixed with the
+number of the pair and suffixed with the number of its earlier occurrences in the same text, every occurrence is a
+distinct integer, and the clipped matches of a pair are the integers common to both sides. The counts are exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def matched_ngrams(
 
     Args:
         predictions: one sequence of symbols (a string, or a list of words) per pair.
-        references: as many, in the same order.
+        references: one per prediction, in the same order.
         max_order: the longest n-gram, at least 1.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Corpus scores from per-sample statistics: always of their sum, never a mean of scores."""
+"""Corpus scores from per-sample statistics: computed from their sum, never as a mean of scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def corpus_score(metric: Metric, statistics: Array) -> float:
     """The score of all samples, whose statistics are ``(n, metric.width)``.
 
     Raises:
-        UsageError: the shape does not fit, or there is no sample (a score of nothing is not 0).
+        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).
         DataError: a statistic is not a finite number.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
@@ -46,7 +46,7 @@ def check_finite(statistics: Array) -> None:
 
 
 def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
-    """Which columns of ``(n, width)`` hold whole numbers whose sums are exact in any order (below 2**53)."""
+    """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below 2**53)."""
     columns = np.ascontiguousarray(statistics.T)
     largest = np.abs(columns).max(axis=1, initial=0.0) * len(statistics)
     whole: npt.NDArray[np.bool_] = (columns == np.floor(columns)).all(axis=1) & (largest < 2**53)

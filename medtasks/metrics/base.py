@@ -1,4 +1,4 @@
-"""What a metric is: sufficient statistics per sample, then a score of their sum.
+"""The metric protocol: sufficient statistics per sample, then a score of their sum.
 
 As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap intervals and paired tests
 all start from the same per-sample vectors, so they cannot disagree.
@@ -19,7 +19,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 
 class MetricUnavailableError(MedtasksError):
-    """The model or data of a metric are absent; the message says how to get them."""
+    """A metric's model or data are missing; the message says how to get them."""
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class _Installed:
 class BatchMetric(_Installed):
     """Base of the metrics that are computed for many pairs at once; one pair is a batch of one.
 
-    Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a number.
+    Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a score.
     """
 
     def table(self, pairs: Pairs) -> Array:

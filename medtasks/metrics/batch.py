@@ -11,7 +11,7 @@ from medtasks.metrics.base import Array, BatchMetric
 from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.registry import LEXICAL
 
-CHUNK = 2048  # pairs at a time: enough for the sorts to pay, little enough to keep memory flat
+CHUNK = 2048  # pairs at a time: enough for efficient sorts, few enough to limit memory
 
 
 def lexical_statistics(
@@ -22,7 +22,7 @@ def lexical_statistics(
     Args:
         predictions: n texts.
         references: n texts, in the same order.
-        metrics: names out of ``LEXICAL``.
+        metrics: names from ``LEXICAL``.
 
     Returns:
         ``{name: float64 (n, width)}`` and, for each metric that cannot be computed here, ``{name: reason}``.

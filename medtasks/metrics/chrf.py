@@ -21,7 +21,7 @@ class Chrf(BatchMetric):
     ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
     are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
 
-    The column "CHRF++" of arXiv 2506.09958, table 6, was made with word order 0, hence compares with ``chrf``.
+    The column "CHRF++" of arXiv 2506.09958, table 6, was computed with word order 0, so it is comparable with ``chrf``.
 
     Args:
         name: ``chrf`` or ``chrf++``.
@@ -79,7 +79,7 @@ def _characters(pairs: Pairs) -> Integers:
 
 
 def _rows(counts: Integers) -> Array:
-    """sacrebleu's rows: the prediction count of an order is 0 where the reference has no such n-gram."""
+    """sacrebleu's rows: the prediction count of an order is 0 if the reference has no such n-gram."""
     predicted = np.where(counts[:, :, 1] > 0, counts[:, :, 0], 0)
     rows = np.stack([predicted, counts[:, :, 1], counts[:, :, 2]], axis=-1)
     return rows.reshape(len(counts), -1).astype(np.float64)

@@ -1,17 +1,17 @@
 """Closed questions: normalised exact match against the answer's text or its letter.
 
-The card's scoring: case, punctuation and articles do not count, an option's letter is as good as its text, several
-answers are a set. What is not exactly an answer is no match (a judge may look at mismatches, counted apart). The rules:
+The card's scoring: case, punctuation and articles are ignored, an option's letter is as good as its text, several
+answers are a set. Anything else is a mismatch (a judge may review mismatches, counted separately). The rules:
 
 1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole.
-2. Otherwise what stands behind ``Answer:`` is read: behind *final* answers (a LaTeX box and an answer tag are such)
-   where there are any, else behind ``Answer:``, else behind ``the answer is``. The last one decides, and no other one
-   of its rank, nor a later one, may select something else.
-3. Without a label, and behind one, the lines of a text are read: one unbroken run of lines that are selections counts,
-   at the beginning or (without a label) at the end; the rest is an explanation, and must hold no further selection.
+2. Otherwise the text after a label is read: after *final* answers (including a LaTeX box and an answer tag) if there
+   are any, else after ``Answer:``, else after ``the answer is``. The last one decides, and no other one of its rank,
+   nor a later one, may select something else.
+3. Without a label, and after one, the lines of a text are read: one unbroken run of lines that are selections counts,
+   at the beginning or (without a label) at the end; the rest is an explanation, and must not select anything else.
 4. A selection of one option is its text, its letter (``B``, ``(b)``, ``Option B``), or letter and text (``B. forceps``,
    ``forceps (B)``). A letter whose text contradicts it selects nothing. Letters are A, B, C … in the order of choices.
-5. Texts win over letters; where a choice is a single letter itself, letters select nothing.
+5. Texts take precedence over letters; if a choice is itself a single letter, letters select nothing.
 6. For several answers, selections are joined by comma, semicolon, slash, *and*, ``&``, line breaks or bullets; the
    longest choice texts are matched first, so a choice may contain such a separator. Sets must be equal.
 """
@@ -28,7 +28,7 @@ from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
 VERSION = "1"
-"""Changes whenever a rule does; part of the signature of every metric made of matches."""
+"""Bumped when a rule changes; part of the signature of every metric based on matches."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
 _REPLACED = str.maketrans(dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘"))
@@ -44,8 +44,8 @@ def normalise(text: str) -> str:
     """``text`` as it is compared: Unicode NFKC, case folded, without markup, punctuation and articles.
 
     Underscores, hyphens and blanks are one blank each. Numbers keep their decimal points, slashes and signs, symbols
-    that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all scripts are kept. An article stays
-    where it is the last word (``type A``). Doing it twice changes nothing more.
+    that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all scripts are kept. An article stays if
+    it is the last word (``type A``). Idempotent.
 
     >>> normalise("The **Needle_Driver**."), normalise("-1.5 %"), normalise("Type A")
     ('needle driver', '-1.5%', 'type a')
@@ -64,7 +64,7 @@ def _folded(text: str) -> str:
 
 
 def _counting(text: str) -> str:
-    """``text`` with a blank for every character that does not count."""
+    """``text`` with a blank for every ignored character."""
     inside = {match.start() for match in _IN_NUMBER.finditer(text)}
     return "".join(
         character if position in inside or character in _SYMBOLS or unicodedata.category(character)[0] in "LMN" else " "
@@ -84,7 +84,7 @@ def closed_answer_matches(
     Args:
         response: the reply, raw or filtered.
         answers: the right answer, or all of them; texts of ``choices``, or their letters.
-        choices: the options in the order in which they were lettered; empty where the question has none.
+        choices: the options in the order of their letters; empty if the question has none.
         multi_select: whether several options may be selected; implied by several answers.
 
     >>> choices = ["hand", "forceps", "bovie"]
@@ -110,7 +110,7 @@ _OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)
 
 
 class _Options:
-    """The texts that a reply may select: the choices, and answers that are none of them (those have no letter)."""
+    """The texts that a reply may select: the choices, and answers not among them (which have no letter)."""
 
     def __init__(self, choices: Sequence[str], answers: Sequence[str]) -> None:
         self._texts = [*_without_letters(choices)]
@@ -127,7 +127,7 @@ class _Options:
     def _index(self) -> None:
         forms = [normalise(text) for text in self._texts]
         self._form: Callable[[str], str] = normalise
-        if "" in forms or len(set(forms)) < len(set(self._texts)):  # they differ in what does not count elsewhere
+        if "" in forms or len(set(forms)) < len(set(self._texts)):  # they differ only in what `normalise` removes
             self._form = _verbatim
             forms = [_verbatim(text) for text in self._texts]
         self._place: dict[str, int] = {}
@@ -203,7 +203,7 @@ def _counts(text: str) -> bool:
 
 
 def _without_letters(choices: Sequence[str]) -> Sequence[str]:
-    """The choices' texts where every choice carries its own letter (``B. forceps``), else the choices."""
+    """The choices without their letters if every one has its own (``B. forceps``), else the choices."""
     matches = [_OWN_LETTER.fullmatch(choice) for choice in choices]
     lettered = zip(matches, string.ascii_uppercase, strict=False)
     texts = [match["text"] for match, own in lettered if match and match["letter"] == own]
@@ -211,7 +211,7 @@ def _without_letters(choices: Sequence[str]) -> Sequence[str]:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Begin and end of the pieces between separators that hold anything."""
+    """Start and end of the non-empty pieces between separators."""
     edges = [0, *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()), len(text)]
     pairs = zip(edges[::2], edges[1::2], strict=True)
     return [(begin, end) for begin, end in pairs if _counts(text[begin:end])]
@@ -232,7 +232,7 @@ _Read = Callable[[str], "frozenset[int] | None"]
 
 
 def _selected(response: str, read: _Read) -> frozenset[int] | None:
-    """What the reply selects, read by ``read`` (rules 1 to 3)."""
+    """The options the reply selects, read by ``read`` (rules 1 to 3)."""
     reply = reply_text(response)
     if reply == "[empty]":
         return None
@@ -255,7 +255,7 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
 
 
 def _segments(plain: str) -> list[tuple[int, str]]:
-    """What stands behind each label, up to the next, with the label's rank."""
+    """The text after each label, up to the next one, with the label's rank."""
     labels = [match for match in _LABEL.finditer(plain) if not match["above"] or _begins_line(plain, match.start())]
     ends = [*(match.start() for match in labels[1:]), len(plain)]
     return [(_rank(match), plain[match.end() : end]) for match, end in zip(labels, ends, strict=False)]
@@ -272,7 +272,7 @@ def _rank(label: re.Match[str]) -> int:
 
 
 def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
-    """What the whole text or one run of its lines selects, at its beginning or, with ``at_end``, its end."""
+    """The options that the text or one run of its lines selects, at its start or, with ``at_end``, its end."""
     whole = read(text)
     if whole is not None:
         return whole
@@ -286,7 +286,7 @@ def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
 
 
 def _from_json(text: str) -> str:
-    """The answer that a JSON reply carries, several of them on lines; any other text as it is."""
+    """The answer in a JSON reply, one per line if there are several; any other text unchanged."""
     if not text.startswith(("{", "[")):
         return text
     try:

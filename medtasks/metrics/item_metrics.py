@@ -26,7 +26,7 @@ CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-unce
 
 
 class OverItems:
-    """Common half of the metrics that are computed from whole items."""
+    """Mixin for metrics that are computed from whole items."""
 
     name: str
     signature: str
@@ -37,7 +37,7 @@ class OverItems:
         return None
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse: an item's value is not computed from one pair of texts.
+        """Not supported: an item's value is not computed from one pair of texts.
 
         Raises:
             UsageError: always.
@@ -53,7 +53,7 @@ class ItemMetric(OverItems, MeanMetric):
 
     Args:
         name: the column name.
-        choices: what else can move the score, for the signature.
+        choices: other choices that can change the score, for the signature.
         higher_is_better: whether a larger mean is a better one.
 
     >>> metric = ItemMetric("stability")
@@ -69,7 +69,7 @@ class ItemMetric(OverItems, MeanMetric):
         self.signature = sign(name, mean="items", **choices)
 
     def item_statistics(self, value: float | None) -> Array:
-        """``(value, 1)``, or ``(0, 0)`` of an item to which the metric does not apply (value None).
+        """``(value, 1)``, or ``(0, 0)`` for an item to which the metric does not apply (value None).
 
         Raises:
             UsageError: the value is not finite.
@@ -107,9 +107,9 @@ have no seconds: their delay is None.
 
 
 class DimensionMean(OverItems):
-    """Unweighted mean of the means of several dimensions: each counts alike, however many items it has.
+    """Unweighted mean of the means of several dimensions: each has equal weight, however many items it has.
 
-    A dimension without items is left out (a run with a limit has some); NaN where none has any. Statistics, per
+    A dimension without items (possible in a run with a limit) is left out; NaN if none has any. Statistics, per
     dimension in the order given: ``(sum of values, items)``.
 
     Args:
@@ -155,7 +155,7 @@ class DimensionMean(OverItems):
 
 
 def means(sums: Array, counts: Array) -> Array:
-    """``sums / counts``, NaN where the count is 0."""
+    """``sums / counts``, NaN if the count is 0."""
     found: Array = np.divide(sums, counts, out=np.full(np.shape(counts), np.nan), where=counts > 0)
     return found
 

@@ -27,7 +27,7 @@ class JudgedMean(MeanMetric):
         self.limits = ((0.0, 1.0), (float(top), 1.0))
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse: no rule can score this.
+        """Not supported: only a judge gives this score.
 
         Raises:
             UsageError: always.

@@ -1,4 +1,4 @@
-"""A metric by its name: shared by all benchmarks, a rubric's score, or one that a package brings."""
+"""Metrics by name: those shared by all benchmarks, the scores of rubrics, and those of other packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medtasks.registry import all_metrics, metric_left_out, metric_owner
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name; one shared instance, since metrics hold no state.
+    """The metric of that name; one shared instance, since metrics are stateless.
 
     Raises:
         UsageError: there is no such metric.
@@ -31,7 +31,7 @@ def get_metric(name: str) -> Metric:
 
 
 def is_ours(name: str) -> bool:
-    """Whether medtasks itself brings the metric, or the rubric that gives the score."""
+    """Whether the metric, or the rubric that gives the score, is part of medtasks."""
     return (known_without_packages().get(name) or metric_owner(name)) == OURS
 
 

@@ -31,7 +31,7 @@ class Meteor(BatchMetric, MeanMetric):
     A pair without a match scores 0; that includes an empty prediction or reference (and both empty).
 
     Words that the stem stage leaves unmatched stay stems, so a synonym counts only if it equals the other side's stem.
-    That is how NLTK, and therefore the published scores, do it.
+    NLTK, and therefore the published scores, work this way.
 
     If NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization, as
     ``nltk.word_tokenize`` does; otherwise a text is tokenized as one line. The signature says which.
@@ -89,7 +89,7 @@ def word_tokens(text: str) -> list[str]:
 
 @cache
 def sentence_splitter() -> str:
-    """``punkt_tab`` if NLTK can split sentences here, else ``none``; found out once per process."""
+    """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
     from nltk.tokenize import sent_tokenize
 
     try:

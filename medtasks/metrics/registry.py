@@ -1,4 +1,4 @@
-"""The metrics that benchmarks share, by name, and the names that no other metric may have."""
+"""The metrics that benchmarks share, by name, and the reserved names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from medtasks.judge.scales import Rubric
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
-"""The text-overlap metrics, in the order in which tables show them."""
+"""The text-overlap metrics, in table order."""
 
 _ALL: tuple[Metric, ...] = (
     Rouge("rouge1"),
@@ -35,11 +35,11 @@ _ALL: tuple[Metric, ...] = (
     *ITEM_METRICS,
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
-"""Our metrics by name; one instance each, since metrics hold no state."""
+"""Our metrics by name; one instance each, since metrics are stateless."""
 
 
 def known_without_packages() -> dict[str, str]:
-    """Scores whose names no package's own metric may have, with who has them: our metrics, and what rubrics give."""
+    """Reserved score names and their owners: our metrics, and the scores of rubrics."""
     from medtasks.judge.rubric import rubric_owners
 
     owners = rubric_owners()

@@ -1,8 +1,8 @@
-"""Time-aware scores of one streaming item: content, responsiveness, stability, and how it went wrong.
+"""Time-aware scores of one streaming item: content, responsiveness, stability, and kinds of error.
 
 Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is and what scores 1 or 0; it
-gives no law for early and late responses in between, no default tolerance, and says nothing of items that never
-become answerable. Those three are our reading, named in `TIMING`.
+defines no law for early and late responses in between, no default tolerance, and nothing for items that never become
+answerable. Those three are our interpretation, named in `TIMING`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXPECTED_TIME = "first-answerable-round"
 """The expected response time of an item whose record has none."""
 
 NEVER_ANSWERABLE = "silence"
-"""What a perfectly responsive model does where no time is the expected one."""
+"""What a perfectly responsive model does if there is no expected time."""
 
 TIMING = MappingProxyType(
     {
@@ -90,11 +90,11 @@ class Stream:
     Args:
         rounds: at least one, times strictly increasing, none before the query.
         query_time: t_q, where every round's window begins.
-        expected_time: t*, or None where the record has none.
-        tolerance: δ, or None where the record has none.
+        expected_time: t*, or None if the record has none.
+        tolerance: δ, or None if the record has none.
 
     Raises:
-        DataError: any of that does not hold.
+        DataError: one of these conditions is violated.
     """
 
     rounds: tuple[StreamRound, ...]
@@ -119,9 +119,9 @@ class Stream:
 
 
 def expected_time(stream: Stream) -> float | None:
-    """t*: the record's, else the first answerable round's t_c; None where no round ever becomes answerable.
+    """t*: the record's, else the first answerable round's t_c; None if no round ever becomes answerable.
 
-    Section 5.5, "Responsiveness"; the fallback is our reading (`EXPECTED_TIME`).
+    Section 5.5, "Responsiveness"; the fallback is our interpretation (`EXPECTED_TIME`).
     """
     if stream.expected_time is not None:
         return stream.expected_time
@@ -131,7 +131,7 @@ def expected_time(stream: Stream) -> float | None:
 def tolerance(stream: Stream) -> float:
     """δ of equation 7: the record's, else half the smallest gap between rounds (`DEFAULT_TOLERANCE`).
 
-    A single round has no gap; half its distance from the query serves instead, which may be 0.
+    A single round has no gap; half its distance from the query is used instead, which may be 0.
     """
     if stream.tolerance is not None:
         return stream.tolerance
@@ -142,12 +142,12 @@ def tolerance(stream: Stream) -> float:
 
 
 def horizon(stream: Stream) -> float:
-    """H, the item's length: last t_c - t_q (`TIMING`; our reading, the paper has none)."""
+    """H, the item's length: last t_c - t_q (`TIMING`; our interpretation, the paper has none)."""
     return max(0.0, stream.rounds[-1].time - stream.query_time)
 
 
 def first_positive(stream: Stream) -> float | None:
-    """t̂ of section 5.5: t_c of the first positive round, None where there is none."""
+    """t̂ of section 5.5: t_c of the first positive round, None if there is none."""
     return next((turn.time for turn in stream.rounds if turn.positive), None)
 
 
@@ -157,7 +157,7 @@ def responsiveness(stream: Stream) -> float:
     1 within the tolerance, 0 without a positive response. In between the paper says only that the distance is
     penalized; here R falls linearly, ``1 - (|t̂ - t*| - δ) / H``, to 0 at the least (`TIMING`). An item of length 0 has
     R = 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is the timely response: 1 without a
-    positive, else 0 (`NEVER_ANSWERABLE`; our reading).
+    positive, else 0 (`NEVER_ANSWERABLE`; our interpretation).
 
     >>> rounds = tuple(StreamRound(t, t >= 4, t >= 8, 1.0) for t in (2, 4, 6, 8, 10))
     >>> responsiveness(Stream(rounds, query_time=0, expected_time=None, tolerance=1))  # 1 - (4 - 1) / 10
@@ -178,7 +178,7 @@ def responsiveness(stream: Stream) -> float:
 def stability(stream: Stream) -> float | None:
     """S, 0..1: share of the rounds at or after t* that are positive (equation 8).
 
-    None where there is no t* or no round at or after it: a mean of nothing is not 0.
+    None if there is no t* or no round at or after it: an empty mean is not 0.
     """
     due = expected_time(stream)
     if due is None:
@@ -187,7 +187,7 @@ def stability(stream: Stream) -> float | None:
 
 
 def false_alarm(stream: Stream) -> bool:
-    """Whether a response was positive before t* - δ, or positive at all where there is no t* (beyond section 5.5)."""
+    """Whether a response was positive before t* - δ, or positive at all if there is no t* (beyond section 5.5)."""
     responded, due = first_positive(stream), expected_time(stream)
     if responded is None or due is None:
         return responded is not None
@@ -195,14 +195,14 @@ def false_alarm(stream: Stream) -> bool:
 
 
 def missed(stream: Stream) -> bool | None:
-    """Whether no response was positive (section 5.5, "missed responses"); None where none was due (no t*)."""
+    """Whether no response was positive (section 5.5, "missed responses"); None if none was due (no t*)."""
     if expected_time(stream) is None:
         return None
     return first_positive(stream) is None
 
 
 def signed_delay(stream: Stream) -> float | None:
-    """t̂ - t* in the item's unit of time, negative when early; None where either is missing (beyond section 5.5)."""
+    """t̂ - t* in the item's unit of time, negative when early; None if either is missing (beyond section 5.5)."""
     responded, due = first_positive(stream), expected_time(stream)
     return None if responded is None or due is None else responded - due
 

@@ -1,4 +1,4 @@
-"""WordNet 3.0 from wherever this machine has it, without a network: NLTK's data, or a dictionary directory.
+"""Finds and reads WordNet 3.0 on this machine, offline: NLTK's data, or a dictionary directory.
 
 NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``): they lack its
 ``lexnames`` table and are outside the directories that it reads. So its files are opened here.
@@ -58,7 +58,7 @@ def corpus() -> Any:
     """The directory of WordNet 3.0, or NLTK's path pointer to it.
 
     Searched in this order: the directory named by ``MEDTASKS_WORDNET``, NLTK's data (unpacked or zip), Debian's
-    packages. It is searched once per value of the variable, so scoring does not touch the disk.
+    packages. The result is cached per value of the variable, so scoring does not touch the disk.
 
     Raises:
         MetricUnavailableError: there is none, it is incomplete, or of another version.
@@ -83,7 +83,7 @@ def synonyms(word: str) -> frozenset[str]:
 def fingerprint() -> str:
     """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
 
-    Glosses, byte offsets and packaging do not count, so two copies that score alike have one fingerprint.
+    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint.
     """
     return _fingerprint(corpus())
 
@@ -144,7 +144,7 @@ def _reader(corpus: Any) -> Any:
             return None
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "multilingual functions are not available": none is used
+        warnings.simplefilter("ignore")  # "multilingual functions are not available", which are not used
         return Reader(Root(), None)
 
 

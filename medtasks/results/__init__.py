@@ -1,4 +1,4 @@
-"""Result folders: complete sample lines, scores with intervals, and the manifest that makes them repeatable."""
+"""Result directories: complete samples, scores with intervals, and the manifest needed to repeat a run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Replies on disk as they come: what a run has been told so far, before anything is made of it.
+"""Replies saved to disk as they arrive, before they are scored.
 
-One folder belongs to one command (:func:`folder_key`): ``run.json`` says what was asked, ``<task>.rank<N>.jsonl`` holds
-the replies that process N was given. The same command finds the folder of a run that was killed and asks only for what
-is missing; ``medtasks score FOLDER`` makes scores of what is there. A finished run removes it.
+Each command has its own directory (:func:`folder_key`): ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
+contains the replies to process N. Repeating an interrupted command reuses these replies and asks only for the rest;
+``medtasks score FOLDER`` scores what is there. The directory is removed when the run finishes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ PLAN = "run.json"
 
 @dataclass(frozen=True)
 class Slot:
-    """One request: a document of a task (its number there), the repeat, and the prompt.
+    """One request: a document of a task (by its number), the repeat, and the prompt.
 
-    A task of several rounds has a slot for each; ``outcome`` marks the one of their joint result.
+    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint result.
     """
 
     task: str
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def key(self) -> tuple[str, int, int, str, bool]:
-        """Equal for equal requests; the prompt by its hash."""
+        """Identifies the request; the prompt is hashed."""
         return (self.task, self.doc_id, self.repeat, short_hash(self.prompt), self.outcome)
 
 
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Plan(BaseModel):
-    """What an unfinished run asks: its manifest before any answer, and the numbers of its documents by task."""
+    """An unfinished run: its manifest before any reply, and its document numbers by task."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,12 +66,12 @@ class Plan(BaseModel):
 
 
 def folder_key(identity: Mapping[str, Any]) -> str:
-    """First 12 hex digits of the SHA-256 over all that makes two commands the same."""
+    """First 12 hex digits of the SHA-256 of everything that identifies a command."""
     return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether ``folder`` holds the replies of an unfinished run."""
+    """Whether ``folder`` contains the replies of an unfinished run."""
     return (folder / PLAN).is_file()
 
 
@@ -79,12 +79,12 @@ class AnswerStore:
     """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
 
     Args:
-        folder: of the command; made where it is not there.
-        rank: of this process among all that run the command.
+        folder: the command's directory; created if missing.
+        rank: of this process among those that run the command.
 
     Raises:
-        UsageError: another process with that rank writes into the folder at this time.
-        OSError: the folder cannot be written.
+        UsageError: another process with that rank is using the directory.
+        OSError: the directory cannot be written.
     """
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
@@ -105,12 +105,12 @@ class AnswerStore:
             pass
 
     def write_plan(self, plan: Plan) -> None:
-        """Say what is asked, for :func:`read_plan`; replaces what was said before in one step."""
+        """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
             partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
     def add(self, answers: Iterable[Answer]) -> None:
-        """Append replies; they survive a crash of the process and of the machine from then on."""
+        """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
         touched = set()
         for answer in answers:
             slot = asdict(answer.slot)
@@ -128,34 +128,34 @@ class AnswerStore:
             path = self.folder / f"{task}.rank{self._rank}.jsonl"
             torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
             self._files[task] = path.open("ab")
-            if torn:  # the process was killed within a line
+            if torn:  # the process was killed while writing a line
                 self._files[task].write(b"\n")
         return self._files[task]
 
     @property
     def is_empty(self) -> bool:
-        """Whether no process has been given a reply."""
+        """Whether no process has received a reply."""
         return not any(path.stat().st_size for path in self.folder.glob("*.rank*.jsonl"))
 
     def close(self) -> None:
-        """Close the files and give up the lock."""
+        """Close the files and release the lock."""
         for file in (*self._files.values(), self._lock):
             file.close()
         self._files = {}
 
     def remove(self) -> None:
-        """Close, and delete the folder: its replies are in the result folder now."""
+        """Close the store and delete its directory, once the replies are in the result directory."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def read_answers(folder: Path) -> list[Answer]:
-    """All replies in ``folder``, of every process; of several to one request the last that did not fail, or the last.
+    """The replies in ``folder`` from all processes, one per request: the last that did not fail, else the last one.
 
-    A line that was cut off by a crash is skipped: its request counts as not answered.
+    A line cut off by a crash is skipped, so its request counts as unanswered.
 
     Raises:
-        DataError: a whole line is not a reply; names file and line.
+        DataError: a complete line is not a reply; names file and line.
     """
     found: dict[tuple[str, int, int, str, bool], Answer] = {}
     for path in sorted(folder.glob("*.rank*.jsonl")):
@@ -175,7 +175,7 @@ def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
     try:
         fields = json.loads(line)
     except ValueError:
-        return None  # torn
+        return None  # cut off by a crash
     names = ("task", "doc_id", "repeat", "prompt", "outcome")
     try:
         slot = Slot(**{name: fields.pop(name) for name in names})
@@ -185,10 +185,11 @@ def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
 
 
 def read_plan(folder: Path) -> Plan:
-    """What the unfinished run in ``folder`` asks.
+    """The plan of the unfinished run in ``folder``.
 
     Raises:
-        DataError: its ``run.json`` cannot be read; names the field.
+        DataError: its ``run.json`` is not valid; names the field.
+        MedtasksError: its ``run.json`` cannot be read.
     """
     path = folder / PLAN
     try:
@@ -200,7 +201,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Answer]]:
-    """The final replies to the documents of ``task``: by document number, then by repeat."""
+    """The final replies to the documents of ``task``, by document number and repeat."""
     found: dict[int, dict[int, Answer]] = {}
     for answer in answers:
         if answer.slot.task == task and answer.slot.outcome:

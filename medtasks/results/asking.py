@@ -1,4 +1,4 @@
-"""Asking a back-end so that nothing it answered is lost, and nothing that fails takes others with it."""
+"""Sending requests to a back-end: replies are saved at once, and a failing request does not affect the others."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from medtasks.results.answers import Answer, AnswerStore, Slot
 from medtasks.results.replies import Reply
 
 GIVE_UP = 64
-"""After so many failures in a row a task's remaining requests are not sent: the back-end is gone."""
+"""After this many consecutive failures, the task's remaining requests are not sent."""
 
 Call = Callable[[list[int]], Sequence[Reply]]
-"""Sends the requests at these positions and returns their replies, in that order; may raise anything."""
+"""Sends the requests at these positions and returns their replies in the same order; may raise any exception."""
 
 
 class Asker:
-    """Sends requests in batches, keeps every reply at once, and asks nothing again that was answered before.
+    """Sends requests in batches, saves each reply at once, and does not repeat requests that were answered before.
 
     Args:
-        store: where replies are kept.
-        answers: replies of an earlier, unfinished run of the same command.
-        on_answer: told of each reply that did not fail, as soon as it is kept.
+        store: saves the replies.
+        answers: replies from an earlier, unfinished run of the same command.
+        on_answer: called with each reply that did not fail, once it is saved.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class Asker:
         self.reused = 0
 
     def known(self, slot: Slot) -> Reply | None:
-        """The reply that an earlier run was given; None where there is none."""
+        """The reply received earlier; None if there is none."""
         return self._known.get(slot.key)
 
     def ask(self, slots: Sequence[Slot], batches: Iterable[Sequence[int]], call: Call) -> list[Reply]:
-        """The replies to ``slots``, in their order.
+        """The replies to ``slots``, in the same order.
 
         Args:
-            slots: what is asked.
-            batches: positions in ``slots`` that are sent together, in the order of sending.
-            call: sends some of them. Where it raises, the batch is halved until the requests that cannot be answered
-                are alone; they fail, the others are answered.
+            slots: the requests.
+            batches: positions in ``slots`` to send together, in sending order.
+            call: sends some of the requests. If it raises, the batch is halved until the failing requests are isolated;
+                these fail, the others are answered.
 
         Raises:
-            UsageError: as ``call`` raises it: the run as a whole was asked for wrongly.
+            UsageError: raised by ``call``, because the whole run is misconfigured.
             OSError: a reply cannot be written.
         """
         replies: dict[int, Reply] = {}
@@ -64,7 +64,7 @@ class Asker:
         return [replies.get(position) or Reply.failure("the back-end was not asked") for position in range(len(slots))]
 
     def keep(self, slot: Slot, reply: Reply) -> None:
-        """Keep one reply that is already there: the outcome of several rounds, or one that a back-end just got."""
+        """Save a reply directly: the outcome of several rounds, or one that the back-end just returned."""
         self._keep([(slot, reply)])
 
     def _send(self, batch: list[int], slots: Sequence[Slot], call: Call, replies: dict[int, Reply]) -> None:
@@ -79,9 +79,9 @@ class Asker:
                 raise ValueError(f"the back-end returned {len(given)} responses to {len(batch)} requests")
         except UsageError:
             raise
-        except Exception as error:  # other people's back-ends, on whatever device
+        except Exception as error:  # third-party back-ends may raise anything
             reason = first_line(error)
-        # only here is the error gone, and with it the pictures and tensors that its frames held
+        # retry outside the `except` block: the exception's frames would keep images and tensors alive
         if reason and len(batch) > 1:
             half = len(batch) // 2
             self._send(batch[:half], slots, call, replies)

@@ -1,4 +1,4 @@
-"""What lies behind a score: letters preferred whatever the question, null options, failed extraction, gaps by level."""
+"""Diagnostics of scores: letter bias, use of the null option, failed extraction, gaps between levels."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from medtasks.stats import few_clusters
 
 
 class Diagnostics(BaseModel):
-    """Diagnostics of one task or group; a share is None where its denominator is 0.
+    """Diagnostics of one task or group; an optional share is None if its denominator is 0.
 
-    ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum of
-    |share of a letter chosen - share of it right| over the options (0: as often as right, 1: disjoint).
-    ``false_abstention`` is the share of questions with another right option in which the null option was chosen,
-    ``false_commitment`` that of questions whose null option is right in which another was (arXiv 2605.15574).
+    ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum over
+    the options of |share among chosen letters - share among correct letters| (0: equally often, 1: disjoint).
+    ``false_abstention`` is the share of questions answered with the null option among those where it is wrong,
+    ``false_commitment`` the share answered with another option among those where it is correct (arXiv 2605.15574).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,7 +35,7 @@ class Diagnostics(BaseModel):
 
 
 class LevelGap(BaseModel):
-    """One metric at a higher complexity level minus the same at a lower one; images have questions of both."""
+    """A metric at a higher complexity level minus that at a lower one; images have questions at both levels."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,7 +49,7 @@ _ANSWERED = ("ok", "unanswerable", "no_final_answer")
 
 
 def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
-    """Diagnostics out of a task's or group's scores."""
+    """Diagnostics from the scores of a task or group."""
     counts = {status: count for status, count in scores.status.items() if status != FAILED}
     responses = sum(counts.values())
     unread = sum(count for status, count in counts.items() if status not in _ANSWERED)
@@ -73,8 +73,7 @@ def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
 
 
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
-    """The gap of ``metric`` between two levels, whose clusters are images with all of their questions; None where an
-    item has no score."""
+    """The gap in ``metric`` between two levels, clustered by image across both; None if an item has no score."""
     tables = higher, lower
     if any(metric not in table.columns or not table.columns[metric].known.all() for table in tables):
         return None
@@ -88,7 +87,7 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
 
 
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
-    """Gaps between neighbouring levels (`Benchmark.levels`) that were both run, by ``higher - lower: metric``."""
+    """Gaps between adjacent levels (`Benchmark.levels`) if both were run, by ``higher - lower: metric``."""
     found = {}
     levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in tables.tasks)
     for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
@@ -101,9 +100,9 @@ def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
 
 
 def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
-    """Every task or group that names a partner (``compare_with``), against it, where both were run.
+    """Every task or group with a partner (``compare_with``), compared with that partner, if both were run.
 
-    ``tables`` and ``others`` are of one run or of two.
+    ``tables`` and ``others`` may come from one run or from two.
     """
     found = {}
     for name, spec in load_specs().items():
@@ -117,7 +116,7 @@ def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
 
 
 def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
-    """Every task that two runs share, of one against the other."""
+    """Every task that two runs share, the first run compared with the second."""
     found = {}
     for name in sorted({*tables.tasks} & {*others.tasks}):
         pair = (f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name))
@@ -130,10 +129,10 @@ def _compared(first: tuple[str, ItemTable], second: tuple[str, ItemTable], spec:
 
 
 def _has(tables: RunTables, name: str) -> bool:
-    """Whether every task of a task or group was run."""
+    """Whether every task of ``name`` was run."""
     return set(leaf_tasks(name)) <= {*tables.tasks}
 
 
 def null_option_of(name: str) -> str | None:
-    """The letter of the null option of a task's benchmark, where there is one."""
+    """The letter of the null option of a task's benchmark, if it has one."""
     return get_benchmark(load_spec(name).metadata.benchmark).null_option

@@ -1,4 +1,4 @@
-"""Predictions made with another tool, as an ordinary run: matched with our documents and scored by our rules."""
+"""Predictions made with another tool, imported as a run: matched with our documents and scored by our rules."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
 PROMPT = "unknown"
-"""In place of the prompt hash: the prompt is not known."""
+"""Used in place of the prompt hash, because the prompt is not known."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The scored run, how its predictions were matched, and how many ``others`` name another task and are left out."""
+    """The scored run, how its predictions were matched, and how many belong to other tasks (``others``, skipped)."""
 
     run: RunRecord
     joined: Joined
@@ -46,13 +46,13 @@ def score_predictions(
 ) -> Elsewhere:
     """Score the predictions in ``path`` for ``task`` (a task or a group).
 
-    A document without a prediction is not scored, but counted as not answered. ``verdicts_of`` names the judge whose
-    verdicts are in the file; without it they are ignored.
+    A document without a prediction counts as unanswered and is not scored. ``verdicts_of`` names the judge whose
+    verdicts are in the file; by default they are ignored.
 
     Raises:
-        UsageError: there is no such task or layout, or the layout needs a single task.
+        UsageError: the task or layout is unknown, or the layout needs a single task.
         NotPreparedError: the benchmark is not prepared.
-        DataError: the file breaks its layout, two predictions for one sample differ, or none matches a document.
+        DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
     """
     leaves = leaf_tasks(task)
     if layout == "lmms-eval" and len(leaves) > 1:

@@ -1,4 +1,4 @@
-"""Result folders below a path: every command takes a run's folder, or one that holds it."""
+"""Finding result directories: every command accepts a run's directory, or a directory that contains it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from medtasks.errors import UsageError
 from medtasks.results.answers import is_unfinished
 
 SUFFIX = "_medtasks"
-"""How the names of result folders end."""
+"""Suffix of the names of result directories."""
 _SHOWN = 5
 
 
@@ -19,15 +19,15 @@ def run_folders(
     other: Callable[[Path, list[str], list[str]], None] | None = None,
     closed: Callable[[OSError], object] | None = None,
 ) -> list[Path]:
-    """The result folders that ``path`` is or holds; links are not followed.
+    """The result directories at or below ``path``; symbolic links are not followed.
 
-    Folders whose names begin with a dot are left alone, but for a run that a crash left aside while it was replaced:
-    reading it puts it back (`medtasks.results.swap.recover`).
+    Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
+    restores it (`medtasks.results.swap.recover`).
 
     Args:
-        path: a folder.
-        other: told of each folder that is no run's, with the names of the folders and files in it.
-        closed: told of folders that cannot be listed.
+        path: a directory.
+        other: called with each directory that is not a run's, and the names of its subdirectories and files.
+        closed: called with the error for each directory that cannot be listed.
     """
     found: list[Path] = []
     for directory, names, files in os.walk(path, onerror=closed):
@@ -48,13 +48,13 @@ def run_folders(
 
 
 def one_run(path: Path) -> Path:
-    """The one result folder that ``path`` is or holds; an unfinished run's folder where ``path`` names it.
+    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run or not a directory.
 
     Raises:
-        UsageError: there is no such folder, or it holds no run or several; names them.
+        UsageError: the directory contains no run, or several; names them.
     """
     if not path.is_dir() or is_unfinished(path):
-        return path  # whoever reads it says what is wrong with it
+        return path  # a missing directory is reported when it is read
     unfinished: list[Path] = []
 
     def note(here: Path, names: list[str], files: list[str]) -> None:

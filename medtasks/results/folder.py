@@ -1,4 +1,4 @@
-"""Writing a run's folder: ``manifest.json``, ``scores.json`` and ``samples/<task>.jsonl``, whole or not at all."""
+"""Writing a run's directory atomically: ``manifest.json``, ``scores.json`` and ``samples/<task>.jsonl``."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ from medtasks.schema import first_problem
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One finished run: its manifest, its samples per task, its scores per task and group."""
+    """A finished run: its manifest, its samples by task, its scores by task and group."""
 
     manifest: RunManifest
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     made: RunTables | None = None
-    """The tables that the scores were computed from, where they are at hand."""
+    """The tables that the scores were computed from, if available."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval per task or group and metric, as plain JSON."""
+        """Value and interval by task or group and metric, as plain JSON."""
         return intervals({**self.tasks, **self.groups})
 
     @cached_property
     def tables(self) -> RunTables:
-        """The tables of its tasks and groups."""
+        """The tables of the run's tasks and groups."""
         return self.made or RunTables(self.samples)
 
     @cached_property
     def comparisons(self) -> dict[str, Paired]:
-        """Tasks and groups against the plain way of asking the same, where the run has both."""
+        """Tasks and groups compared with their partners (``compare_with``), if the run has both."""
         return comparisons(self.tables, self.tables)
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
-        """What lies behind the scores, by task and group."""
+        """Diagnostics by task and group."""
         return {name: diagnose(scores, null_option_of(name)) for name, scores in {**self.tasks, **self.groups}.items()}
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` as the new folder ``directory`` and return it; a crash leaves no half of it.
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
 
     Raises:
-        UsageError: the folder exists; finished results are never overwritten.
+        UsageError: the directory exists; finished results are never overwritten.
     """
     if directory.exists():
         raise UsageError(f"{directory}: exists already; results are never overwritten, choose another folder.")
@@ -71,12 +71,12 @@ def write_run(directory: Path, run: RunRecord) -> Path:
 
 
 def replace_run(directory: Path, run: RunRecord) -> None:
-    """Put ``run`` in the place of the one in ``directory``, in one step; files that are not a run's stay.
+    """Replace the run in ``directory`` atomically; other files in it are kept.
 
-    A crash leaves the old run or the new one, whole.
+    A crash leaves either the old run or the new one, complete.
 
     Raises:
-        OSError: the folder cannot be written; the old run stays.
+        OSError: the directory cannot be written; the old run is kept.
     """
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
@@ -101,10 +101,10 @@ def _write(folder: Path, run: RunRecord) -> None:
 
 
 def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
-    """Manifest and samples per task of a folder that :func:`write_run` wrote.
+    """Manifest and samples by task from a directory that :func:`write_run` wrote.
 
     Raises:
-        UsageError: there is no such folder, or it is no run's.
+        UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
     manifest = read_manifest(directory)
@@ -113,10 +113,10 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
 
 
 def read_manifest(directory: Path) -> RunManifest:
-    """The manifest alone.
+    """The manifest of the run in ``directory``.
 
     Raises:
-        UsageError: there is no such folder, or it is no run's.
+        UsageError: the directory does not exist or is not a run's.
         DataError: the manifest cannot be read; names the field.
     """
     recover(directory)
@@ -132,7 +132,7 @@ def read_manifest(directory: Path) -> RunManifest:
 
 
 def folder_digest(folder: Path) -> str:
-    """SHA-256 over the content of ``manifest.json`` and ``samples/*.jsonl``, whatever the folder is called.
+    """SHA-256 of the contents of ``manifest.json`` and ``samples/*.jsonl``, independent of the directory's name.
 
     Raises:
         DataError: a file cannot be read.

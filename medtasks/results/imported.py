@@ -1,4 +1,4 @@
-"""Verdicts that came with predictions, imported as those of the judge that the user names, never as ours."""
+"""Verdicts that came with predictions, imported under the judge's name given by the user, never as our own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medtasks.results.scoring import COVERAGE
 from medtasks.spec import load_spec
 
 IMPORTED = "imported"
-"""In place of the hashes of rubric and template: the judge's prompt is not known."""
+"""Used in place of the hashes of rubric and template, because the judge's prompt is not known."""
 
 
 def with_imported_verdicts(
@@ -33,10 +33,10 @@ def with_imported_verdicts(
     *,
     model: str,
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
-    """``samples`` with the verdicts of their predictions, scored by each task's first rubric; facts for the manifest.
+    """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
 
-    The judge is identified by its name and as imported, so these scores are not comparable with those of our verdicts.
-    A verdict that lacks an aspect, or that another row of the same sample contradicts, does not count as one.
+    The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
+    Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
 
     Raises:
         UsageError: no task is judged, or no prediction has a verdict.
@@ -78,7 +78,7 @@ def with_imported_verdicts(
 
 
 def _judgement(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Judgement:
-    """The one verdict that the rows of a sample have, or why there is none."""
+    """The verdict in the rows of a sample, or why there is none."""
     readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
     valid = [reading for reading in readings if isinstance(reading, Verdict)]
     if not valid:

@@ -1,4 +1,4 @@
-"""Reports of judging: progress and results as plain lines, and every verdict as a line of JSON."""
+"""Reports of judging: progress and results as plain text, and every verdict as a line of JSON."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ EVERY = 30.0  # seconds
 
 
 class PlainProgress:
-    """Reports progress as lines on standard error: every 30 seconds, and at once when a judge begins to fail."""
+    """Prints progress on standard error: every 30 seconds, and immediately when a judge starts to fail."""
 
     def __init__(self) -> None:
         self._printed = time.monotonic()
         self._known: set[tuple[str, str]] = set()
 
     def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        """As :data:`medtasks.results.judging.Progress`."""
+        """See :data:`medtasks.results.judging.Progress`."""
         kind = (judge, "" if trouble is None else trouble.partition(":")[0])
         fresh = trouble is not None and kind not in self._known
         if not fresh and time.monotonic() - self._printed < EVERY:
@@ -42,7 +42,7 @@ class PlainProgress:
 
 
 def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
-    """A paragraph for each rubric that was judged now, and a line for each that failed."""
+    """A paragraph for each rubric that was just judged, and a line for each that failed."""
     lines = [line for name, outcome in judged.succeeded.items() for line in _rubric_lines(name, outcome, config)]
     if judged.failed and lines:
         lines += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
@@ -84,7 +84,7 @@ def _tokens(prompt: int, completion: int) -> str:
 def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
     """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
 
-    A rubric under which nothing was judged now has the lines of that attempt: its answers show why.
+    If nothing could be judged under a rubric, its lines are from that attempt: the answers show why.
     """
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
     sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
@@ -110,6 +110,6 @@ def _sample_lines(rubric: str, task: str, sample: Sample, store: VerdictStore) -
 
 
 def _stored_texts(key: str | None, store: VerdictStore) -> dict[str, Any]:
-    """The prompt and all raw answers to one question in the store."""
+    """The stored prompt and raw answers for one question."""
     stored = [] if key is None else [*store.get([key, key + REPAIR]).values()]
     return {"prompt": stored[0].prompt if stored else None, "answers": [one.answer for one in stored]}

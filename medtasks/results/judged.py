@@ -1,6 +1,6 @@
-"""From verdicts to scores: the verdicts of a panel on a sample, combined and summed under its rubric.
+"""Scores from verdicts: a panel's verdicts on each sample, combined and summed under its rubric.
 
-No judge is asked here (:mod:`medtasks.results.judging` does that): the same verdicts give the same scores.
+No judge is called here (see :mod:`medtasks.results.judging`): the same verdicts give the same scores.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ def text_hash(text: str) -> str:
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
-    """The texts that are judged: each repeat's filtered response."""
+    """The texts to judge: the filtered response of each repeat."""
     return tuple(repeat.filtered for repeat in sample.repeats) or (sample.filtered,)
 
 
 def judged_document(sample: Sample) -> dict[str, Any]:
-    """The sample's document, as rubrics see it."""
+    """The sample's document as rubrics see it."""
     return {**sample.document, "sample_id": sample.sample_id, "target": sample.target}
 
 
 def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
-    """Whether the rubric's judge is asked about ``text`` at all."""
+    """Whether judges are asked about ``text`` under the rubric."""
     asks = get_benchmark(spec.metadata.benchmark).to_judge.get(rubric)
     return asks is None or asks(document, text)
 
 
 def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
-    """The rubrics whose metrics the task's samples have: its first one, and all others that were judged.
+    """The rubrics of the task's judged metrics: its first one, and all others under which it was judged.
 
-    A rubric that was judged is taken as it was then, even if its file has changed.
+    A judged rubric is used as it was then, even if its file has changed.
     """
     judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
     default = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged}
@@ -54,7 +54,7 @@ def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Ru
 
 
 def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
-    """The share of verdicts below which the scores of a run are marked incomplete."""
+    """The share of verdicts below which a run's scores are marked incomplete."""
     return max((one.threshold for one in facts.values()), default=COVERAGE)
 
 
@@ -63,8 +63,8 @@ def with_judged_scores(
 ) -> list[Sample]:
     """``samples`` with the metrics of the task's rubrics, computed from the samples' verdicts.
 
-    A verdict on another text than the sample's filtered response (its filter has changed) is left out. A sample without
-    a full verdict is pending, with the limits of its score.
+    Verdicts on a text other than the sample's current filtered response (the filter has changed) are dropped. A sample
+    without complete verdicts is pending, with limits on its score.
     """
     known = facts or {}
     rubrics = rubrics_of(spec, known)
@@ -113,7 +113,7 @@ def _scores(
     """Every metric of one rubric."""
     document = judged_document(sample)
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
-    failed = sample.status == FAILED  # then it is pending if the gold answer would be judged
+    failed = sample.status == FAILED  # open if the ideal response would be judged
     for number, text in enumerate(judged_responses(sample)):
         if not is_asked(spec, rubric.name, document, ideal_response(document) if failed else text):
             rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
@@ -135,7 +135,7 @@ _NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
 def _limits(
     rubric: Rubric, document: Mapping[str, Any], facts: RubricFacts | None, found: JudgedResponse | None
 ) -> dict[str, tuple[Limits, dict[str, Limits]]]:
-    """The worst and the best statistics of each metric, and of its parts, that the verdicts on one response allow."""
+    """The worst and best statistics of each metric, and of its parts, that the verdicts on one response allow."""
     if found is None or facts is None:
         return {metric: _open(rubric, document, key) for metric, key in rubric.metrics.items()}
     aspects = aspects_of(rubric, document)
@@ -161,7 +161,7 @@ def _limits(
 
 
 def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits, dict[str, Limits]]:
-    """Those of a response that nobody judged."""
+    """The limits for a response without a verdict."""
     whole: Limits = ((0.0, 1.0), (rubric.best, 1.0))
     if key != "aspects":
         return whole, {}

@@ -1,4 +1,4 @@
-"""Judging a run: every wanted rubric, by one judge or several, then all scores again."""
+"""Judging a run under one or several rubrics, by one or several judges, and scoring it again."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from medtasks.spec import load_spec
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
-"""Called with rubric, judge, questions done, all questions, what was spent, and why the judge does not answer now."""
+"""Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What judging under one rubric gave: the run's samples with its verdicts, and facts for the manifest.
+    """The result of judging under one rubric: the run's samples with its verdicts, and facts for the manifest.
 
-    ``adjudications`` are by judge, ``problems`` are lines for the user, ``labels`` the human annotations.
+    ``adjudications`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
     """
 
     samples: dict[str, list[Sample]]
@@ -63,10 +63,10 @@ class Outcome:
 
 @dataclass
 class Judged:
-    """A run's samples with verdicts and scores, and the facts of all rubrics for its manifest.
+    """A run's samples with verdicts and scores, and the facts on all rubrics for its manifest.
 
-    ``outcomes`` are of the rubrics judged now, ``failed`` has the error of each rubric that failed. A rubric without a
-    single verdict is in both, and leaves ``samples`` and ``facts`` unchanged.
+    ``outcomes`` are those of the rubrics judged now, ``failed`` has the error of each rubric that failed. A rubric
+    without a single verdict is in both, and leaves ``samples`` and ``facts`` unchanged.
     """
 
     samples: dict[str, list[Sample]]
@@ -96,7 +96,7 @@ def judge_run(
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[RunRecord, Judged]:
-    """A finished run, judged and scored again; other metrics are unchanged. If all rubrics fail, the run is unchanged.
+    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged.
 
     Raises:
         MedtasksError: as :func:`judge_all`.
@@ -125,22 +125,22 @@ def judge_all(
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Judge ``samples`` under one rubric after the other; all judges are asked at the same time.
+    """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
-    The rubrics are those in ``config``, or by default the first one of every task. What is stored is not asked again.
-    A rubric that fails is in `Judged.failed`, and the next one is judged.
+    The rubrics are those in ``config``, by default the first one of each task. Stored verdicts are reused. A rubric
+    that fails is recorded in `Judged.failed`, and judging continues with the next one.
 
     Args:
-        samples: of a run, by task; those of tasks that a rubric is not for are unchanged.
+        samples: of a run, by task; tasks that no rubric applies to are unchanged.
         config: the judges.
-        judged_names: names of the model that answered, for the warning about judges of its family.
-        fingerprints: of the samples' data, by benchmark; needed if judges are shown images.
-        known: facts of rubrics judged before, whose scores stay.
-        human: a CSV file of human annotations (:mod:`medtasks.judge.human`), to compare the judges with.
-        progress: called on the way.
+        judged_names: names of the judged model, for the warning about judges of its family.
+        fingerprints: of the samples' data, by benchmark; needed to show images to judges.
+        known: facts on rubrics judged before, whose scores are kept.
+        human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
+        progress: called during judging.
 
     Raises:
-        UsageError: a rubric is unknown or for no task of the run, or no task of the run is judged at all.
+        UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
         MedtasksError: the verdict store, the table of families or the annotations cannot be read.
     """
     rubrics = _wanted_rubrics(samples, config.rubrics)
@@ -166,7 +166,7 @@ def judge_all(
 
 
 def _wanted_rubrics(samples: Samples, named: Sequence[str]) -> tuple[Rubric, ...]:
-    """The rubrics called ``named``, or by default the first one of every task; each is for a task of the run."""
+    """The rubrics in ``named``, by default the first one of each task; each must apply to a task of the run."""
     by_default = (rubric for task in samples for rubric in load_spec(task).metadata.rubrics[:1])
     names = tuple(dict.fromkeys(named or by_default))
     if not names:
@@ -178,7 +178,7 @@ def _wanted_rubrics(samples: Samples, named: Sequence[str]) -> tuple[Rubric, ...
 
 
 def _judgeable_tasks(samples: Samples, rubric: Rubric) -> tuple[str, ...]:
-    """The tasks of a run that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
+    """The tasks that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
     named = {name: load_spec(name).metadata for name in samples}
     names = tuple(
         name for name, task in named.items() if rubric.name in task.rubrics or task.benchmark in rubric.benchmarks
@@ -208,7 +208,7 @@ def _nothing_judged(outcome: Outcome) -> MedtasksError:
 
 
 def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
-    """A sentence for each judge of the family of the judged model, which may have several names.
+    """A warning for each judge of the same family as the judged model, which may have several names.
 
     Raises:
         DataError: the user's table of families cannot be read.
@@ -222,7 +222,7 @@ def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[
 
 
 class _Panel:
-    """The judges of a run; budgets and what is known of the endpoints are common to all rubrics."""
+    """The judges of a run; all rubrics share their budgets and what is known about the endpoints."""
 
     def __init__(
         self,
@@ -244,10 +244,10 @@ class _Panel:
         tasks: tuple[str, ...],
         labels: HumanLabels | None,
     ) -> Outcome:
-        """Judge every response of ``tasks`` that is a question under ``rubric``.
+        """Judge every response of ``tasks`` that ``rubric`` asks about.
 
         Raises:
-            MedtasksError: images are to be shown, and the data prepared here are not those of the run.
+            MedtasksError: images are needed, but the prepared data are not those of the run.
         """
         cases = cases_of(samples, tasks, rubric)
         asked = asyncio.run(self._ask(rubric, cases))
@@ -284,7 +284,7 @@ class _Panel:
         return None if self._progress is None else functools.partial(self._progress, rubric, judge)
 
     def _images(self, cases: Sequence[Case]) -> dict[str, tuple[ImageSource, ...]]:
-        """The images that the model was shown, by case."""
+        """The images shown to the model, by case."""
         benchmarks = {task: load_spec(task).metadata.benchmark for task in {case.task for case in cases}}
         for benchmark in sorted(set(benchmarks.values())):
             prepared, expected = open_prepared(benchmark).manifest.fingerprint, self._fingerprints.get(benchmark)
@@ -300,7 +300,7 @@ class _Panel:
 
 
 def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSource, ...]:
-    """The images or frames of a document, for a judge that can see images; read when the request is sent.
+    """The images or frames of a document, for a judge that accepts images; loaded when the request is sent.
 
     Raises:
         NotPreparedError: the benchmark is not prepared here.
@@ -322,7 +322,7 @@ def _picture(document: Mapping[str, Any], position: int) -> Any:
 
 
 def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """All names of the model that answered in a manifest, to recognise its family."""
+    """All names of the model in a manifest, for recognising its family."""
     arguments = settings.get("model_args")
     values = (
         arguments.values()

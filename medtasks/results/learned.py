@@ -1,4 +1,4 @@
-"""Learned metrics of finished samples: all pairs of a task at once, because a model scores them in batches."""
+"""Learned metrics, computed for all samples of a task at once because the models score in batches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from medtasks.spec import TaskSpec
 
 
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
-    """``samples`` with the learned metrics that the task names.
+    """``samples`` with the task's learned metrics.
 
-    A metric whose weights are absent has no statistics. If a model fails, a sentence is added to ``problems``, so that
-    the other scores are not lost with it.
+    A metric whose weights are missing has no statistics. If a model fails, a message is added to ``problems`` and the
+    other scores are kept.
     """
     values = {name: _values(spec.name, name, samples, problems) for name in spec.metadata.learned}
     if not values:

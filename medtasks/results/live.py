@@ -1,4 +1,4 @@
-"""Judging during inference: a thread fills the verdict store, a batch of answers at a time."""
+"""Judging during inference: a thread judges answers in batches and fills the verdict store."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _Answer = tuple[str, Mapping[str, Any], str]
 
 
 class LiveJudging:
-    """Asks judges about answers as they arrive, so that the verdicts are stored when the run is scored.
+    """Asks judges about answers as they arrive, so that the verdicts are stored by the time the run is scored.
 
-    Scoring asks for what is missing, so nothing is lost when it stops early: on an error, or if a batch gets no verdict
-    at all. It does nothing if a judge has a budget, because each process would spend it again.
+    Scoring asks for missing verdicts, so nothing is lost if this stops early: on an error, or if a batch gets no
+    verdict at all. It is disabled if a judge has a budget, because each process would spend it again.
 
     Args:
         config: the panel.
@@ -51,10 +51,10 @@ class LiveJudging:
         self._deadline = float("inf")
         self._stopped = any(one.budget != Budget() for one in config.judges.values())
         self.reason: str | None = None
-        """Why it stopped early."""
+        """Why it stopped early, if it did."""
 
     def take(self, task: str, document: Mapping[str, Any], text: str) -> None:
-        """Queue an answer of the model."""
+        """Queue a response for judging."""
         if self._stopped or not self._rubrics_of(task):
             return
         if self._thread is None:
@@ -63,7 +63,7 @@ class LiveJudging:
         self._answers.put((task, document, text))
 
     def finish(self, timeout: float) -> None:
-        """Wait until every answer is judged, or ``timeout`` seconds and the batch in progress."""
+        """Wait until all answers are judged, or for ``timeout`` seconds plus the batch in progress."""
         if self._thread is None:
             return
         self._deadline = time.monotonic() + timeout
@@ -72,7 +72,7 @@ class LiveJudging:
         self._thread = None
 
     def _rubrics_of(self, task: str) -> tuple[Rubric, ...]:
-        """The rubrics of a task that are judged: those in the configuration, else its first."""
+        """The rubrics a task is judged under: those in the configuration, by default its first."""
         if task not in self._rubrics:
             known = load_specs()  # the harness may run tasks that are not ours
             own = known[task].metadata.rubrics if task in known else ()
@@ -85,7 +85,7 @@ class LiveJudging:
             asyncio.run(self._judge())
         except MedtasksError as error:
             self.reason = str(error)
-        except Exception as error:  # the answers are judged later in any case
+        except Exception as error:  # the answers are judged later anyway
             self.reason = f"{type(error).__name__}: {error}"
         finally:
             self._stopped = True
@@ -98,8 +98,8 @@ class LiveJudging:
         with VerdictStore(self._config.store or default_store()) as store:
             more = True
             while more and time.monotonic() < self._deadline:
-                # This blocks the loop, which has nothing else to do; if a thread of the loop waited here, the
-                # interpreter could not exit when inference fails.
+                # This blocks the event loop, which has nothing else to do. Waiting in one of the loop's threads would
+                # keep the interpreter from exiting when inference fails.
                 batch, more = self._batch()
                 for rubric, questions in self._questions(batch).values():
                     if time.monotonic() >= self._deadline:
@@ -112,7 +112,7 @@ class LiveJudging:
                         return
 
     def _batch(self) -> tuple[list[_Answer], bool]:
-        """The waiting answers, at least one unless that was the last; and whether more may come."""
+        """The waiting answers, at least one unless the queue has ended; and whether more may come."""
         batch: list[_Answer] = []
         while not batch or (len(batch) < BATCH and not self._answers.empty()):
             answer = self._answers.get()

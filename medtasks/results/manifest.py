@@ -1,4 +1,4 @@
-"""The manifest of a run: all that is needed to repeat it, and to tell whether two results are comparable."""
+"""The manifest of a run: everything needed to repeat it, and to tell whether two results are comparable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
 class DataFacts(BaseModel):
-    """Which data the samples came from."""
+    """Which data the samples come from."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -46,9 +46,9 @@ class DataFacts(BaseModel):
 
 
 class TaskFacts(BaseModel):
-    """One task's protocol and what became of its documents.
+    """One task's protocol and the outcome of its documents.
 
-    ``asked`` counts the task's documents, ``answered`` those with a response; ``failed`` counts those without one by
+    ``asked`` counts the task's documents, ``answered`` those with a response; ``failed`` counts those without one, by
     reason.
     """
 
@@ -73,17 +73,17 @@ class TaskFacts(BaseModel):
 
     @property
     def attempted(self) -> int:
-        """Documents that the model was asked about, with or without a response."""
+        """Documents sent to the model, with or without a response."""
         return self.answered + sum(self.failed.values())
 
 
 class RubricFacts(BaseModel):
-    """How responses were judged under one rubric, and what became of them.
+    """How responses were judged under one rubric, and the outcome.
 
-    ``judges`` maps each judge of the panel to all that identifies it (model and settings, never its address);
-    ``judge_hash`` covers the rubric, the panel and how it is combined. ``asked`` counts (sample, response) pairs,
-    ``judged`` those that have every aspect decided, ``unjudged`` the others by reason. Tokens are those of the distinct
-    verdicts that the scores rest on, whoever paid for them and when.
+    ``judges`` maps each judge of the panel to what identifies it (model and settings, never its address);
+    ``judge_hash`` covers the rubric, the panel and the rule that combines verdicts. ``asked`` counts (sample, response)
+    pairs, ``judged`` those with every aspect decided, ``unjudged`` the others by reason. Tokens are those of the
+    distinct verdicts used in the scores, including verdicts stored by earlier runs.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -108,13 +108,12 @@ class RubricFacts(BaseModel):
 
 
 class RunManifest(BaseModel):
-    """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ in a repetition.
+    """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
 
-    ``usage`` counts what the back-end computed over all processes, the seconds that they answered, and samples per
-    second; empty if it does not count. ``scored`` are the
-    versions that scored it later than it was run; None where that was one thing. ``problems`` are sentences about what
-    could not be scored or judged. ``harness_stamp`` is how the names of the harness's own files of the run begin (it
-    stamps them in a time zone of its own).
+    ``usage`` has the back-end's counters summed over all processes, its seconds of work, and samples per second; empty
+    if it does not count. ``scored`` has the versions that scored the run later; None if it was not scored again.
+    ``problems`` are messages about what could not be scored or judged. ``harness_stamp`` is the prefix of the names of
+    the harness's own files for the run (it uses its own time zone).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -137,21 +136,21 @@ class RunManifest(BaseModel):
     @field_validator("judge", mode="before")
     @classmethod
     def _none_yet(cls, found: Any) -> Any:
-        return {} if found is None else found  # so folders of version 0.1.0 before there was a judge say it
+        return {} if found is None else found  # null in directories of 0.1.0 from before judging existed
 
 
 def now() -> str:
-    """The time in UTC, to the second, as a manifest has it."""
+    """The current time in UTC, to the second, as in manifests."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def local_stamp() -> str:
-    """The local time to the second with its offset, as names of result folders have it: ``20261122_061500+0100``."""
+    """The local time to the second with its offset, as in names of result directories: ``20261122_061500+0100``."""
     return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
 def versions() -> dict[str, str]:
-    """Versions of medtasks and of every installed package that can move a score."""
+    """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
     found = {"medtasks": medtasks.__version__}
     for package in PACKAGES:
         try:
@@ -170,12 +169,12 @@ def protocol_hash(
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
 ) -> str:
-    """Hash of everything that can move a score, model and data apart.
+    """Hash of everything that can affect a score, except the model and the data.
 
-    Covers the merged YAML, the prompt with all it includes, the filters' versions, the benchmark's options, the
-    metrics' signatures, the generation settings in force, what the back-end does otherwise than the task asks (order
-    of text and media, a system prompt) and, for videos, how frames are chosen. A run that is scored later brings the
-    prompt hash and the frame settings that it was made with.
+    Covers the merged YAML, the prompt with its includes, the filters' versions, the benchmark's options, the metrics'
+    signatures, the generation settings in force, whether the run is blind, how the back-end deviates from the task
+    (order of text and media, a system prompt) and, for videos, how frames are chosen. A run that is scored later passes
+    its original prompt hash and frame settings.
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
@@ -193,7 +192,7 @@ def protocol_hash(
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
-    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for the others."""
+    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
     if not get_benchmark(spec.metadata.benchmark).sampled_frames:
         return {}
     return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
@@ -208,9 +207,9 @@ def task_facts(
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
 ) -> TaskFacts:
-    """Facts of one task that ended with ``samples``, out of ``asked`` documents.
+    """Facts of one task with ``samples`` out of ``asked`` documents.
 
-    ``blind`` is without media; ``presentation`` is what the back-end did otherwise than the task asks.
+    ``blind`` means without media; ``presentation`` is how the back-end deviated from the task.
     """
     return TaskFacts(
         version=spec.metadata.version,
@@ -231,8 +230,8 @@ def task_facts(
 
 
 def outcome_counts(samples: Sequence[Sample]) -> dict[str, Any]:
-    """The fields of :class:`TaskFacts` that say what became of the documents asked."""
-    # reasons often hold a request's id or a time: like reasons count as one
+    """The fields of :class:`TaskFacts` that describe the outcome of the documents."""
+    # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
     failures = Counter(_NUMBER.sub("#", sample.failure) for sample in samples if sample.failure is not None)
     return {
         "answered": len(samples) - failures.total(),

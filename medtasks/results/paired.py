@@ -1,5 +1,4 @@
-"""Two ways of answering the same questions, compared question by question: a prompt against another, a track against
-another, a stage more against none, a run against another."""
+"""Item-by-item comparison of two sets of answers to the same questions, e.g. two prompts, tracks, stages or runs."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from medtasks.stats.bootstrap import Clusters
 
 
 class PairedScore(BaseModel):
-    """One metric of two runs over the ``items`` of which both have a value.
+    """One metric of two runs, over the ``items`` with a value in both.
 
-    ``difference`` is ``first`` - ``second``, in the metric's unit, ``interval`` its 95 % interval, ``p_value`` that of
-    the cluster sign-flip test (`medtasks.stats.paired_difference`). Where there are none, ``reason`` says why;
-    ``warning`` tells of too few clusters.
+    ``difference`` is ``first`` - ``second`` in the metric's unit, ``interval`` its 95 % interval, ``p_value`` from the
+    cluster sign-flip test (`medtasks.stats.paired_difference`). If there are none, ``reason`` says why; ``warning``
+    reports too few clusters.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,7 +39,7 @@ class PairedScore(BaseModel):
 
 
 class Paired(BaseModel):
-    """The comparison of two runs: over which items, by metric, and within each breakdown's groups."""
+    """The comparison of two runs, by metric and within the groups of each breakdown."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,7 +58,7 @@ def compare_samples(
     breakdowns: Sequence[str] = (),
     pooled: Sequence[str] = (),
 ) -> Paired:
-    """As :func:`compare_tables`, from two (name, samples)."""
+    """As :func:`compare_tables`, for two (name, samples) pairs."""
     ours, theirs = ((name, item_table(samples, benchmark, breakdowns, pooled)) for name, samples in (first, second))
     return compare_tables(ours, theirs, benchmark, breakdowns)
 
@@ -67,10 +66,10 @@ def compare_samples(
 def compare_tables(
     first: tuple[str, ItemTable], second: tuple[str, ItemTable], benchmark: Benchmark, breakdowns: Sequence[str] = ()
 ) -> Paired:
-    """Compare two (name, table), joined item by item; ``unpaired`` counts the items that only one of them has.
+    """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
 
-    A metric is compared over the items of which both have a value of it; one without any is left out. Groups of items
-    and their clusters are those of the first.
+    A metric is compared over the items with a value in both, and left out if there are none. Groups of items and their
+    clusters are those of the first table.
 
     Raises:
         MedtasksError: no item is in both.
@@ -93,7 +92,7 @@ def compare_tables(
 
 
 class _Pair:
-    """Two tables; ``shared`` ``(items, 2)`` has the rows of each item that both have."""
+    """Two tables; ``shared`` ``(items, 2)`` has the rows of each item that is in both."""
 
     def __init__(self, first: tuple[str, ItemTable], second: tuple[str, ItemTable], benchmark: Benchmark) -> None:
         self._names = first[0], second[0]
@@ -109,7 +108,7 @@ class _Pair:
         self.unpaired = len(ours.keys() ^ theirs.keys())
 
     def compared(self, shared: Rows, breakdown: str = "", key: str = "") -> Paired:
-        """The comparison over some of the shared items, those of a breakdown's group where one is named."""
+        """The comparison over these shared items, which may be those of a breakdown's group."""
         ours, theirs = self._tables
         found = {}
         for metric in ours.metrics:
@@ -127,7 +126,7 @@ class _Pair:
 
 
 def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference:
-    """The difference of two models' scores by ``metric``: statistics ``(items, width)`` of the same items."""
+    """The difference between two models' scores on ``metric``, from statistics ``(items, width)`` of the same items."""
     score = get_metric(metric).score
     return paired_difference(clustered_score(first, clusters, score), clustered_score(second, clusters, score))
 

@@ -1,4 +1,4 @@
-"""What a panel answered under one rubric: the decision on each response, facts for the manifest, problems for users."""
+"""A panel's answers under one rubric: decisions on each response, facts for the manifest, problems to report."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from medtasks.text import one_line
 
 SHOWN = 300  # characters of an answer
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
-_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # possible answers to a request without a key
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
 _SAMPLE = re.compile(r"^sample \S+: ")
 
 Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
-"""Rater to task and sample id to aspect to score."""
+"""Scores by rater, by task and sample id, and by aspect."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Case:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What the rubric may show of the sample."""
+        """The document as the rubric sees it."""
         return judged_document(self.sample)
 
 
 def cases_of(samples: Mapping[str, Sequence[Sample]], tasks: Sequence[str], rubric: Rubric) -> list[Case]:
-    """Every response of ``tasks`` that is a question under ``rubric``."""
+    """Every response of ``tasks`` that ``rubric`` asks about."""
     specs = {task: load_spec(task) for task in tasks}
     return [
         case
@@ -74,14 +74,14 @@ def _responses_of(task: str, sample: Sample) -> list[Case]:
 def panel_responses(
     rubric: Rubric, rule: Rule, cases: Sequence[Case], asked: Mapping[str, Adjudication]
 ) -> dict[str, JudgedResponse]:
-    """What the judges answered about each case, by its name, and what they leave open."""
+    """The judges' answers on each case, with the aspects still undecided, by the case's name."""
     responses = {}
     for case in cases:
         judgements = {name: one.judgements[case.name] for name, one in asked.items()}
         verdicts = {name: None if one.verdict is None else one.verdict.scores for name, one in judgements.items()}
         if any(verdicts.values()):
             undecided = combine(verdicts, aspects_of(rubric, case.document), rule).open
-        else:  # its document may be the reason, and then has no aspects
+        else:  # the document itself may be invalid, so its aspects are not read
             undecided = {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
         entries = {name: _entry(one) for name, one in judgements.items()}
         responses[case.name] = JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
@@ -114,7 +114,7 @@ def rubric_facts(
     warnings: tuple[str, ...],
     agreement: AgreementReport | None = None,
 ) -> RubricFacts:
-    """The manifest's facts about judging under a rubric; ``identities`` are the judges'."""
+    """The manifest's facts about judging under a rubric; ``identities`` identify the judges."""
     distinct = {(one.key, name): one for name, many in asked.items() for one in many.judgements.values()}.values()
     unjudged = Counter(_reason(asked, case) for case in cases if responses[case.name].open)
     return RubricFacts(
@@ -139,7 +139,7 @@ def rubric_facts(
 
 
 def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
-    """Hash of everything that determines a panel's verdict; the judges' order and their names here do not count."""
+    """Hash of everything that determines a panel's verdict; the judges' order and local names do not matter."""
     parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:
         parts.append(rule)
@@ -147,7 +147,7 @@ def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: 
 
 
 def _reason(asked: Mapping[str, Adjudication], case: Case) -> str:
-    """Why a case is unjudged, without what differs between responses."""
+    """Why a case is unjudged, without the details that differ between responses."""
     reasons = {name: one.judgements[case.name].reason for name, one in asked.items()}
     kinds = [(name, _kind(reason)) for name, reason in reasons.items() if reason is not None]
     if not kinds:
@@ -164,7 +164,7 @@ def agreement_of(
 ) -> AgreementReport | None:
     """Agreement of the judges with each other and with human annotations; None for a single rater.
 
-    Annotations are per sample; if its response was repeated, they are compared with the first.
+    Annotations are per sample; if the question was repeated, they are compared with the first response.
     """
     ratings: dict[str, dict[str, Mapping[str, float]]] = {
         name: {case: verdict.scores for case, verdict in one.verdicts.items()} for name, one in asked.items()
@@ -183,9 +183,9 @@ def with_verdicts(
     known: Mapping[str, RubricFacts],
     facts: RubricFacts,
 ) -> dict[str, list[Sample]]:
-    """``samples`` with the verdicts and scores of a rubric, in its tasks; ``known`` are the facts of other rubrics.
+    """``samples`` with a rubric's verdicts and scores in its tasks; ``known`` are the facts of other rubrics.
 
-    A response that is not judged has no verdict.
+    A response that is not judged gets an empty verdict.
     """
     judged, rubric = dict(samples), facts.rubric.name
     for task in facts.tasks:
@@ -203,7 +203,7 @@ def with_verdicts(
 def problems(
     asked: Mapping[str, Adjudication], judges: Mapping[str, JudgeSettings], store: VerdictStore
 ) -> tuple[str, ...]:
-    """One line per judge for its first failure, with the address, and one for its first invalid answer."""
+    """One line per judge for its first failure, with its address, and one for its first invalid answer."""
     lines = []
     for name, adjudication in asked.items():
         failure = next((why for why in adjudication.unjudged.values() if why.startswith(_FAILURES)), None)

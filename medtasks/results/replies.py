@@ -1,6 +1,6 @@
-"""What a back-end gave for one request: a text, or the reason why there is none.
+"""Replies of back-ends: a response, or the reason why there is none.
 
-A request without a response is *failed*. It is no answer, so it is neither right nor wrong.
+A request without a response is *failed*: it counts neither as right nor as wrong.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _FAILURE_TEXTS = (
     re.compile(r"Error: (?P<reason>can only concatenate str \(not \"NoneType\"\) to str)"),
     re.compile(r"(?P<reason>Failed to obtain answer via API\.)"),
 )
-"""What lmms-eval's back-ends and VLMEvalKit (last) return as text where a request failed, was blocked or brought no
-content."""
+"""Texts that lmms-eval's back-ends and VLMEvalKit (the last one) return for requests that failed, were blocked or
+produced no content."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One response of a back-end.
+    """One reply of a back-end.
 
-    ``failed`` is the reason why there is no response, None where there is one. Token counts are None where the back-end
-    does not report them. ``finish`` is ``length`` for a response that was cut off at the token limit.
+    ``failed`` is the reason why there is no response, else None. Token counts are None if the back-end does not report
+    them. ``finish`` is ``length`` if the response was cut off at the token limit.
     """
 
     text: str
@@ -42,17 +42,17 @@ class Reply:
 
     @classmethod
     def failure(cls, reason: str) -> Reply:
-        """A reply that says only why there is no response, on one line."""
+        """A reply without a response; the reason is put on one line."""
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
 
     def checked(self) -> Reply:
-        """The reply, failed where its text is one that a back-end returns for a failed request."""
+        """The reply, marked as failed if its text is one that a back-end returns for a failed request."""
         reason = None if self.failed is not None else failure_in(self.text)
         return self if reason is None else replace(Reply.failure(reason), input_tokens=self.input_tokens)
 
 
 def failure_in(text: str) -> str | None:
-    """The reason that a back-end's failure text carries; None for any other text.
+    """The reason in a back-end's failure text; None for any other text.
 
     >>> failure_in("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Connection error."), failure_in("B")
     ('after 5 retries: Connection error.', None)
@@ -66,5 +66,5 @@ def failure_in(text: str) -> str | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a response holds nothing but white space."""
+    """Whether a response is empty or only white space."""
     return not text.strip()

@@ -1,4 +1,4 @@
-"""Scoring without a model: responses that are there, through today's filters and metrics."""
+"""Scoring without a model: existing responses under the current filters and metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from medtasks.spec import TaskSpec, load_spec
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is scored otherwise than before: ``what`` is ``filtered``, ``status`` or a metric's name."""
+    """One value that differs from before: ``what`` is ``filtered``, ``status`` or a metric's name."""
 
     task: str
     sample_id: str
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Rescored:
-    """A run's samples and scores by today's rules, and in what they differ from what the folder said."""
+    """A run's samples and scores under the current rules, and the changes from those in its directory."""
 
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
@@ -49,15 +49,15 @@ class Rescored:
 
     @property
     def run(self) -> RunRecord:
-        """The run as it is scored now."""
+        """The run as scored now."""
         return RunRecord(self.manifest, self.samples, self.tasks, self.groups, self.tables)
 
 
 def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> Rescored:
-    """The run in ``folder``, scored again; what ``store`` has of it is not computed again.
+    """The run in ``folder``, scored again, or its cached scores from ``store``.
 
-    It is found by a hash of the folder's content, of all code, task files and rubrics, and of what metrics find on this
-    machine. Then ``samples`` is empty, unless the ``whole`` run is wanted, for which the samples are scored anyway.
+    The cache key is a hash of the directory's contents, of all code, task files and rubrics, of the metrics' signatures
+    and of the prepared data. ``samples`` is empty for cached scores; with ``whole`` the samples are always scored.
 
     Raises:
         MedtasksError: as :func:`rescore` and `medtasks.results.folder.read_run`.
@@ -88,7 +88,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
 
 
 def _key(folder: Path, store: TableStore) -> str | None:
-    """What names the folder's scores; None where nothing is kept, or reading the folder says what is wrong with it."""
+    """The cache key of the directory; None without a cache, or if the directory is invalid (reading it says why)."""
     if store.folder is None:
         return None
     try:
@@ -105,7 +105,7 @@ def _key(folder: Path, store: TableStore) -> str | None:
 
 
 def _fingerprint(benchmark: str) -> str | None:
-    """Of the prepared data, which some metrics count references in; None where there are none."""
+    """Fingerprint of the prepared data, in which some metrics count references; None if they are not prepared."""
     try:
         return data_facts(benchmark).fingerprint
     except MedtasksError:
@@ -115,12 +115,12 @@ def _fingerprint(benchmark: str) -> str | None:
 def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Rescored:
     """A run's samples, scored again.
 
-    What a folder was made from stays in its manifest; the versions that score it now stand under ``scored``.
+    The manifest keeps what the run was made with; the versions that score it now are in ``scored``.
 
     Raises:
-        UsageError: a task of the run is no task of ours any more.
-        NotPreparedError: a metric needs the prepared data (CIDEr's references), and they are not there.
-        MedtasksError: the folder lacks the samples of a task that its manifest names.
+        UsageError: a task of the run no longer exists.
+        NotPreparedError: a metric needs the prepared data (CIDEr's references), which are missing.
+        MedtasksError: the samples of a task in the manifest are missing.
     """
     lacking = sorted(manifest.tasks.keys() - samples.keys())
     if lacking:
@@ -144,7 +144,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
-"""Packages that can move a score once the responses are there."""
+"""Packages that can affect the scores of existing responses."""
 
 
 def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
@@ -158,7 +158,7 @@ def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
 
 
 def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskFacts:
-    """The task's facts by today's rules; the prompt stays the one that was asked."""
+    """The task's facts under the current rules, with the prompt that was actually used."""
     return facts.model_copy(
         update={
             "filters": {name: version_of(name) for name in spec.filters},

@@ -1,4 +1,4 @@
-"""From replies to a finished run: complete samples, scores, manifest."""
+"""From replies to a finished run: samples, scores, manifest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 
 @dataclass(frozen=True)
 class AskedTask:
-    """What a run asked of one task: ``total`` counts the task's documents, of which a limit may leave some out."""
+    """What a run asked of one task; ``total`` counts all documents of the task, even if a limit leaves some out."""
 
     spec: TaskSpec
     generation: dict[str, Any]
@@ -41,7 +41,7 @@ class AskedTask:
 
 @dataclass(frozen=True)
 class CollectedRun:
-    """Scored samples of a run whose manifest is still missing what only the end of the run knows."""
+    """Scored samples of a run, whose manifest still lacks what is only known at the end of the run."""
 
     samples: dict[str, list[Sample]]
     tasks: dict[str, Scores]
@@ -52,12 +52,12 @@ class CollectedRun:
     standard_errors: dict[str, dict[str, float | None]] = field(default_factory=dict)
     judge: dict[str, RubricFacts] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
-    """What could not be done, a sentence each; the answers concerned stay where they are."""
+    """What could not be done, one sentence each; the answers concerned are kept."""
     unscored: tuple[str, ...] = ()
-    """Tasks that have answers and no scores."""
+    """Tasks with answers but no scores."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval per task or group and metric, as plain JSON."""
+        """Value and interval by task or group and metric, as plain JSON."""
         return intervals({**self.tasks, **self.groups})
 
 
@@ -67,10 +67,10 @@ def collect_run(
     model: dict[str, Any],
     judging: Callable[[dict[str, list[Sample]]], JudgedSamples] | None = None,
 ) -> CollectedRun:
-    """Samples and scores of one run; ``groups`` maps a group to those of its tasks that were run.
+    """Samples and scores of one run; ``groups`` maps each group to those of its tasks that were run.
 
-    ``judging`` gives the samples their verdicts before they are scored. A task, metric or judge that fails costs itself
-    alone: it is named in ``problems``.
+    ``judging`` adds verdicts to the samples before they are scored. A task, metric or judge that fails is reported in
+    ``problems``; everything else is scored.
     """
     problems: list[str] = []
     samples: dict[str, list[Sample]] = {}
@@ -118,7 +118,7 @@ def collect_run(
 
 
 def _without_blank_run(tasks: Sequence[AskedTask]) -> Sequence[AskedTask]:
-    """``tasks``, all replies failed where every one of them is blank: that is a broken model, not a bad one."""
+    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad."""
     replies = [reply for task in tasks for one in task.documents for reply in one.replies]
     if not replies or not all(is_blank(reply.text) for reply in replies):
         return tasks
@@ -147,7 +147,7 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
 def finish_run(
     run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str, harness_stamp: str = ""
 ) -> RunRecord:
-    """Add the manifest, and write the folder where there is a ``directory``."""
+    """Add the manifest, and write the run to ``directory`` if it is given."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
     model = {key: value for key, value in run.model.items() if key not in ("processes", "usage")}
     manifest = RunManifest(
@@ -171,7 +171,7 @@ def finish_run(
 
 
 def data_facts(benchmark: str) -> DataFacts:
-    """Which prepared data the samples of ``benchmark`` come from."""
+    """The prepared data that the samples of ``benchmark`` come from."""
     manifest = open_prepared(benchmark).manifest
     return DataFacts(
         fingerprint=manifest.fingerprint,
@@ -185,14 +185,14 @@ def data_facts(benchmark: str) -> DataFacts:
 def pooled_scores(
     samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """As :func:`scores_of`, from samples by task."""
+    """As :func:`scores_of`, for samples by task."""
     return scores_of(RunTables(samples), groups, threshold=threshold)
 
 
 def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores of every task, and of every group over all samples of its tasks.
+    """Scores of every task, and of every group pooled over all samples of its tasks.
 
     ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
     """
@@ -208,7 +208,7 @@ def _scored(name: str, table: ItemTable) -> Scored:
 
 
 def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
-    """Per task and group the clustered standard errors of the mean-type metrics whose items all have a value."""
+    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a value."""
     found = {name: _standard_errors(tables.of(name)) for name in tables.tasks}
     return found | {name: _standard_errors(tables.of(name, members)) for name, members in groups.items()}
 

@@ -1,4 +1,4 @@
-"""The complete sample line (design, section 3): from it everything can be rescored without a model."""
+"""The complete sample line (design, section 3), from which everything can be rescored without a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from medtasks.files import canonical_json
 from medtasks.schema import first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
-"""Worst and best sufficient statistics that are still possible; equal where nothing is open."""
+"""Worst and best sufficient statistics that are still possible; equal if nothing is open."""
 
 
 class Repeat(BaseModel):
-    """One of several responses to the same question: what was extracted, and the statistics of each metric."""
+    """One of several responses to the same question: the filtered response, and the statistics of each metric."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,9 +32,9 @@ class Repeat(BaseModel):
 
 
 class JudgeEntry(BaseModel):
-    """What one judge said of one response: scores and reasons by aspect, or why there is no verdict.
+    """One judge's verdict on one response: scores and reasons by aspect, or why there is no verdict.
 
-    ``key`` finds it in the verdict store; tokens are those of the answer, and of the repair where one was asked for.
+    ``key`` identifies it in the verdict store; tokens include those of a repair request, if any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,10 +49,10 @@ class JudgeEntry(BaseModel):
 
 
 class JudgedResponse(BaseModel):
-    """What a panel said of one response under one rubric.
+    """A panel's verdicts on one response under one rubric.
 
-    ``text`` is the hash of the judged text; ``judges`` is empty where the response is no question to a judge.
-    ``open`` says of every aspect that is not decided why.
+    ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
+    gives the reason for each undecided aspect.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,9 +63,9 @@ class JudgedResponse(BaseModel):
 
 
 class JudgedScore(BaseModel):
-    """One metric that verdicts give, of one sample: its limits, with those of each repeat and of each part.
+    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
 
-    ``judge`` is the hash of the panel that was asked; None where none was.
+    ``judge`` is the hash of the panel; None if no judge was asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,10 +77,10 @@ class JudgedScore(BaseModel):
     parts: dict[str, Limits] = {}
 
     def value(self) -> Value:
-        """As scoring sees it."""
+        """The value as scoring sees it."""
         low, high = self.limits
         open_ = low != high
-        # a part of an undecided sample is as undecided: else the parts would not add up to the whole
+        # parts of an undecided sample are undecided too, or they would not add up to the whole
         parts = {
             name: Value(low=one[0], high=one[1], judge=self.judge)
             if open_
@@ -95,15 +95,14 @@ class JudgedScore(BaseModel):
 class Sample(BaseModel):
     """One answered question.
 
-    ``scores`` holds the sample's own value per metric (None where a metric has none per sample, or was not
-    computed), ``statistics`` the sufficient statistics that corpus scores are made of, ``pending`` the metrics that
-    await a judge. The scores of a streaming item belong to its rounds together and are made of their documents.
-    Where the question was asked several times, ``repeats`` holds each response's part; ``filtered`` and ``status`` are
-    those of the first. ``verdicts`` is what judges said, by rubric, for each response; ``judged`` the metrics made of
-    it.
+    ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
+    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
+    items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
+    each response's part; ``filtered`` and ``status`` are those of the first. ``verdicts`` has the judges' verdicts on
+    each response, by rubric; ``judged`` the metrics computed from them.
 
-    Where the back-end gave no response, the status is ``failed``: ``failed`` holds the reason for each of
-    ``responses`` (None where there is one), ``limits`` between which each metric's statistics would lie.
+    If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
+    those that are there), ``limits`` the range in which each metric's statistics would be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -129,7 +128,7 @@ class Sample(BaseModel):
     document: dict[str, Any]
 
     def view(self) -> SampleView:
-        """The part of the sample that breakdowns look at."""
+        """The sample as scoring and breakdowns see it."""
         plain: dict[str, Value] = {}
         if self.status != FAILED and not self.repeats:
             plain = {name: Value(row) for name, row in self.statistics.items() if name not in self.judged}
@@ -145,7 +144,7 @@ class Sample(BaseModel):
 
     @property
     def failure(self) -> str | None:
-        """Why the (first failed) response is missing; None where all are there."""
+        """Why the first failed response is missing; None if none failed."""
         return next((reason for reason in self.failed if reason is not None), None)
 
     def _value(self, name: str) -> Value:
@@ -163,7 +162,7 @@ class Sample(BaseModel):
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write one line per sample, sorted by sample id, with sorted keys: the same samples give the same bytes."""
+    """Write one line per sample, sorted by sample id, with sorted keys: equal samples give equal bytes."""
     lines = [
         canonical_json(sample.model_dump(mode="json"))
         for sample in sorted(samples, key=lambda sample: sample.sample_id)
@@ -179,7 +178,7 @@ def read_samples(path: Path) -> list[Sample]:
     """
     samples = []
     try:
-        lines = path.read_bytes().split(b"\n")  # splitting text would split at separators within a response, too
+        lines = path.read_bytes().split(b"\n")  # splitlines() would also split at separators within a response
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
     for number, line in enumerate(lines, start=1):
@@ -194,8 +193,8 @@ def read_samples(path: Path) -> list[Sample]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Do not look for reference cycles: samples are millions of objects and hold none, and looking takes a quarter of
-    the time of scoring them."""
+    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: millions of objects
+    without cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -206,6 +205,6 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
-    """Sample ids that occur more than once, sorted: a sharding that evaluates a document twice shows here."""
+    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
     counts = Counter(sample.sample_id for sample in samples)
     return sorted(name for name, count in counts.items() if count > 1)

@@ -1,4 +1,4 @@
-"""From a document and what a back-end replied to the sample line that is scored: filter, then the task's metrics."""
+"""From a document and its replies to a scored sample: the task's filter, then its metrics."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
 
 Values = Mapping[str, Mapping[str, Any]]
-"""What a task's ``process_results`` makes of a response: an entry by metric."""
+"""What a task's ``process_results`` returns for a response: one entry per metric."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """One document and the replies to it: one, or one for each repeat.
+    """One document and the replies to it, one per repeat.
 
-    ``document`` is whole: sample id, cluster, media and target are in it. ``prompt`` is the text that was sent,
-    ``prompt_hash`` that of its template. ``verdicts`` are what judges said of an earlier sample of the same replies.
+    ``document`` includes sample id, cluster, media and target. ``prompt`` is the text that was sent, ``prompt_hash``
+    the hash of its template. ``verdicts`` are the judges' verdicts on an earlier sample of the same replies.
     """
 
     document: Mapping[str, Any]
@@ -39,10 +39,10 @@ class Answered:
 
 
 def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
-    """The samples that replies make under the task's rules; text metrics of all of them are computed together.
+    """Samples scored under the task's rules; text metrics are computed for all of them together.
 
-    Where a reply failed, the sample has the status ``failed`` and no statistics, only the limits between which they
-    would lie: those of a blank response and of the gold answer.
+    If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
+    response and of :func:`ideal_response`.
     """
     checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
     said = _filtered(spec, [(one.document, _texts(one)) for one in checked])
@@ -52,7 +52,7 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
 
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
-    """The samples that the responses of ``samples`` make under today's rules; their verdicts stay."""
+    """``samples``, scored again from their responses under the current rules; verdicts are kept."""
     return scored_samples(spec, [_answered(sample) for sample in samples])
 
 
@@ -108,12 +108,12 @@ def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
-    """The response that scores best: the document's own, or the gold answer."""
+    """The best-scoring response: the document's ``ideal_response``, else the gold answer."""
     return str(document.get("ideal_response") or document["target"])
 
 
 def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[str]]:
-    """What the task's filter makes of the responses to each document, without surrounding blanks."""
+    """The filtered responses to each document, stripped."""
     if not responses:
         return []
     documents, texts = zip(*responses, strict=True)
@@ -137,7 +137,7 @@ def _limits(worst: Values, best: Values) -> dict[str, Limits]:
 
 
 def _repeats(spec: TaskSpec, said: Sequence[str], values: Values) -> tuple[Repeat, ...]:
-    """Each response's part in the sample, where there are several."""
+    """Each response's part in the sample; empty if there is only one."""
     if len(said) < 2:
         return ()
     return tuple(

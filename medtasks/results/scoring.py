@@ -1,7 +1,7 @@
-"""Scores of a set of samples: pooled, with cluster-bootstrap intervals, per breakdown, with diagnostics.
+"""Scores of a set of samples: pooled, with cluster-bootstrap intervals, breakdowns and diagnostics.
 
-The same function scores a task, a group and a breakdown, from rows of one table: a group's score is computed from the
-summed statistics of all its items, never averaged over its tasks. An item is a sample, or the rounds of a stream.
+Tasks, groups and breakdowns are scored by the same function, from rows of one table: a group's score is computed from
+the summed statistics of all its items, never averaged over its tasks. An item is a sample, or the rounds of a stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from medtasks.stats import cluster_totals, joint_intervals, student_interval
 from medtasks.stats.bootstrap import Score
 
 COVERAGE = 0.99
-"""Share of items that must have a response and, where judged, a verdict: a score over fewer is marked incomplete."""
+"""Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -31,7 +31,7 @@ SEED = 0
 
 
 class Repeats(BaseModel):
-    """One metric over several runs of the same questions (arXiv 2605.15574): each run's score, and their spread.
+    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
 
     ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
     """
@@ -47,12 +47,11 @@ class Repeats(BaseModel):
 class MetricScore(BaseModel):
     """One metric over one set of items.
 
-    ``value`` and the interval's ends are in the metric's own unit (fraction, or 0 to 100 for chrF); where the
-    metric could not be computed, or has no interval, they are None and ``reason`` says why. ``samples`` counts the
-    items that have the metric. Where requests failed, ``answered`` counts the items that have a response; where a judge
-    has a part in it, ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all
-    others wrong and with all others right, and ``incomplete`` marks a value over less than the threshold's share of
-    the items.
+    ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
+    metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
+    metric applies to. If requests failed, ``answered`` counts the items with a response; if a judge is involved,
+    ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other items wrong
+    and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the items.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -71,13 +70,13 @@ class MetricScore(BaseModel):
 
     @property
     def known(self) -> int:
-        """Items whose value is known: they have a response and, where judged, a verdict."""
+        """Items whose value is known: they have a response and, if judged, a verdict."""
         counted = self.answered if self.judged is None else self.judged
         return self.samples if counted is None else counted
 
 
 def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
-    """How many of ``items`` have a response and a verdict; empty where neither was in question.
+    """How many of ``items`` have a response and a verdict; empty if both counts are None.
 
     >>> coverage_text(13, 12, None), coverage_text(13, 12, 9)
     ('12 of 13 answered', '12 of 13 answered, 9 of 13 judged')
@@ -87,9 +86,9 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
 
 
 class Letters(BaseModel):
-    """Positional bias: how often each letter was right and how often it was chosen (arXiv 2605.15574, section 3.2).
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
 
-    The counts about the null option are None where there is none.
+    The counts for the null option are None if there is none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,8 +102,8 @@ class Letters(BaseModel):
 class Scores(BaseModel):
     """All scores of one set of samples.
 
-    ``items`` is what the scores are means over; a streaming item has several samples. ``incomplete`` counts the
-    streaming items of which rounds were not asked (a run with a limit); they are in no score.
+    Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
+    rounds that were not asked (a run with a limit); they are not scored.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -120,7 +119,7 @@ class Scores(BaseModel):
 
 
 def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
-    """Value and interval per task or group and metric, as plain JSON."""
+    """Value and interval by task or group and metric, as plain JSON."""
     return {
         name: {
             metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
@@ -139,13 +138,12 @@ def score_samples(
     resamples: int = RESAMPLES,
     threshold: float = COVERAGE,
 ) -> Scores:
-    """Scores of ``samples``, together and for each named breakdown of ``benchmark``, whatever their order.
+    """Scores of ``samples`` in any order, overall and for each named breakdown of ``benchmark``.
 
-    ``pooled`` names further metrics that only make sense over several tasks; the rest as for :func:`score_tables`.
+    ``pooled`` names further metrics that only make sense over several tasks; the rest is as in :func:`score_tables`.
 
     Raises:
-        MedtasksError: there is no sample, the samples of one task disagree about which metrics they hold, or a
-            breakdown is unknown.
+        MedtasksError: there are no samples, the samples of one task have different metrics, or a breakdown is unknown.
     """
     part = Scored(item_table(samples, benchmark, breakdowns, pooled), benchmark, tuple(breakdowns))
     return score_tables({"": part}, resamples=resamples, threshold=threshold)[""]
@@ -153,7 +151,7 @@ def score_samples(
 
 @dataclass(frozen=True)
 class Scored:
-    """What is scored: a table, with the breakdowns that its scores show."""
+    """A table to score, and the breakdowns to include."""
 
     table: ItemTable
     benchmark: Benchmark
@@ -163,12 +161,12 @@ class Scored:
 def score_tables(
     entries: Mapping[str, Scored], *, resamples: int = RESAMPLES, threshold: float = COVERAGE
 ) -> dict[str, Scores]:
-    """Scores of each entry, together and for each of its breakdowns.
+    """Scores of each entry, overall and by breakdown.
 
     Intervals are 95 % percentile intervals of a cluster bootstrap over images, patients or videos
-    (:func:`medtasks.stats.joint_intervals`, seed 0); one set of draws serves all entries, metrics and groups with the
-    same number of clusters. A judged score whose items have a verdict to a share below ``threshold`` is marked
-    incomplete; one that still awaits its judge has no value.
+    (:func:`medtasks.stats.joint_intervals`, seed 0); entries, metrics and groups with the same number of clusters share
+    one set of draws. A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
+    one that still awaits its judge has no value.
     """
     plan = _Plan(threshold)
     made = {name: plan.scores(one) for name, one in entries.items()}
@@ -176,7 +174,7 @@ def score_tables(
 
 
 class _Plan:
-    """Scores whose intervals are drawn together at the end, from ``_sums``: the cluster totals of each with a value."""
+    """Draws all intervals together at the end, from ``_sums``, the cluster totals of each score with a value."""
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
@@ -197,7 +195,7 @@ class _Plan:
         return whole.model_copy(update={"breakdowns": breakdowns})
 
     def _part(self, one: Scored, rows: Rows, columns: Mapping[str, Column]) -> Scores:
-        """Scores of some rows of the table, by the columns that count there."""
+        """Scores of some rows of the table, from the columns that apply to them."""
         table = one.table
         whole = rows[table.complete[rows]]
         listed = rows.tolist()
@@ -233,7 +231,7 @@ class _Plan:
         )
 
     def with_intervals(self, made: Mapping[str, Scores], resamples: int) -> dict[str, Scores]:
-        """The scores with their intervals, in the order in which :meth:`scores` made them."""
+        """The scores with their intervals; they must be in the order in which :meth:`scores` made them."""
         drawn = iter(joint_intervals(self._sums, resamples=resamples, confidence=CONFIDENCE, seed=SEED))
 
         def interval(score: MetricScore) -> MetricScore:
@@ -259,7 +257,7 @@ def _of_part(columns: Mapping[str, Column], key: str) -> dict[str, Column]:
 
 
 def _unscored(metric: Metric, column: Column, rows: Rows, threshold: float) -> MetricScore:
-    """All but the value and its interval; with a reason where there is no value."""
+    """The score without its value and interval; ``reason`` is set if there is no value."""
     count = len(rows)
     pending, awaiting, known, failed = (
         int(np.count_nonzero(mask[rows])) for mask in (column.pending, column.awaiting, column.known, column.failed)
@@ -298,7 +296,7 @@ def _value(metric: Metric, statistics: Array) -> float:
 
 
 def _repeats(metric: Metric, column: Column, rows: Rows) -> Repeats | None:
-    """The spread over repeats, where every item has as many, and more than one."""
+    """The spread over repeats; None unless all items have the same number, and more than one."""
     if column.repeats is None:
         return None
     values = tuple(_value(metric, run) for run in column.repeats[rows].swapaxes(0, 1))
@@ -306,13 +304,13 @@ def _repeats(metric: Metric, column: Column, rows: Rows) -> Repeats | None:
 
 
 def _bounds(metric: Metric, column: Column, rows: Rows) -> tuple[float, float] | None:
-    """The scores with every open item all wrong, and all right; None where an item has no value at all."""
+    """The scores with all open items wrong, and with all of them right; None if an item has no range."""
     ends = column.bounds(rows)
     return None if ends is None or not len(rows) else (_value(metric, ends[0]), _value(metric, ends[1]))
 
 
 def _letters(table: ItemTable, rows: Rows, benchmark: Benchmark, accuracy: Column | None) -> Letters | None:
-    """Of the multiple-choice items; None where there is none."""
+    """Letter counts of the multiple-choice items; None if there are none."""
     if not benchmark.options or accuracy is None:
         return None
     chosen_rows = [row for row in rows[accuracy.present[rows]].tolist() if table.statuses[row][0] != FAILED]

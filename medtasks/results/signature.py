@@ -1,6 +1,6 @@
-"""Reproducibility signatures: one line that says all that can move a score, model apart. Equal lines are comparable.
+"""Reproducibility signatures: one line with all that affects a score but the model; equal lines are comparable.
 
-In the spirit of sacrebleu's: ``key:value`` parts between bars, the metric's own first (``metrics/base.py`` there).
+Modelled on sacrebleu's: ``key:value`` parts separated by bars, the metric's own first (``metrics/base.py`` there).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HARNESS_OPTIONS: dict[str, tuple[Any, ...]] = {
     "repeats": (None, 1),
     "system_instruction": (None, ""),
 }
-"""Options of the harness that change what the model is asked, whatever the task file says; and their defaults."""
+"""Harness options that change what the model is asked, regardless of the task file, with their defaults."""
 _MADE_OF = dict.fromkeys(("content", "overall", "overall_table4"), "content_open")
-"""Metrics of which a judged one is a part (`medtasks.benchmarks.streams`). A model whose open answers are all decided
-by rule has no verdict in them, and was judged like the others all the same."""
+"""Metrics that include a judged one (`medtasks.benchmarks.streams`). If all open answers of a model are decided by
+rule, its score includes no verdict, but it was judged like the others."""
 
 
 def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample_ids: Iterable[str]) -> str:
@@ -41,11 +41,11 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
 
     Args:
         manifest: of the run.
-        name: of the task, or of a group that the run has.
+        name: of a task, or of a group in the run.
         metric: the metric's name.
-        scored: `medtasks.results.scoring.MetricScore.signature`. Versions of packages in it are those of whoever
-            computes it; the manifest's take their place.
-        sample_ids: of all samples that the score rests on, in any order.
+        scored: `medtasks.results.scoring.MetricScore.signature`; the package versions in it are replaced by those in
+            the manifest.
+        sample_ids: of all samples in the score, in any order.
 
     Raises:
         UsageError: the run has no such task or group.
@@ -57,9 +57,9 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
 
 
 def format_signature(parts: Mapping[str, str]) -> str:
-    """The parts as one line: the value of ``metric`` first, the others as ``key:value``, a key alone where it is empty.
+    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty.
 
-    ``|``, ``:``, ``%``, blanks and all that is not plain ASCII are written as in addresses (``%7C``).
+    ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
     """
     words = [_quoted(parts.get("metric", ""))]
     words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _others(parts)]
@@ -67,7 +67,7 @@ def format_signature(parts: Mapping[str, str]) -> str:
 
 
 def parse_signature(text: str) -> dict[str, str]:
-    """What :func:`format_signature` was given, in the order of the text.
+    """The parts in a line by :func:`format_signature`, in their order.
 
     Raises:
         UsageError: a key is duplicated, or a part is empty.
@@ -83,7 +83,7 @@ def parse_signature(text: str) -> dict[str, str]:
 
 
 def differences(one: str, other: str) -> list[str]:
-    """In what ``one`` differs from ``other``, a short sentence for each part; none where they are equal.
+    """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal.
 
     Raises:
         UsageError: as :func:`parse_signature`.
@@ -109,7 +109,7 @@ def _sentence(key: str, here: str | None, there: str | None) -> str:
 
 
 def _shown(value: str | None) -> str:
-    """A value as a sentence has it: hashes by their beginning."""
+    """A value as shown in a sentence, with hashes shortened."""
     if not value:
         return "set"
     if value.startswith(f"{PROMPT};"):
@@ -130,7 +130,7 @@ def _plain(text: str) -> str:
 
 
 def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
-    """The metric's own settings, and the judges that had a part in the score."""
+    """The metric's own settings, and the judges that contributed to the score."""
     first, *words = scored.split("|")
     parts = {"metric": first}
     judges: set[str] = set()
@@ -139,7 +139,7 @@ def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], se
         if key == "judge":
             judges.add(value)
             continue
-        while key in parts or key in _OURS or not key:  # another package's metric may call its settings anything
+        while key in parts or key in _OURS or not key:  # metrics of other packages may use any key
             key = f"metric.{key}"
         parts[key] = held.get(key, value)
     return parts, judges
@@ -182,7 +182,7 @@ def _protocol(manifest: RunManifest, name: str, members: Sequence[str]) -> str:
 
 
 def _prompt(manifest: RunManifest, prompt_hash: str) -> str:
-    """An unknown prompt equals no other one: what made these responses stands in its place."""
+    """The prompt hash; an unknown prompt equals no other, so it is identified by what made the responses."""
     return f"{PROMPT};{_hash(manifest.model)}" if prompt_hash in (PROMPT, "") else prompt_hash
 
 
@@ -194,7 +194,7 @@ def _fingerprint(manifest: RunManifest, benchmark: str) -> str:
 
 
 def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
-    """The panels by task, as the manifest tells them; those that it does not tell come from the score."""
+    """The panels by task from the manifest, with those that only the score names."""
     judged = {metric, _MADE_OF.get(metric, metric)}
     rubrics = [one for one in manifest.judge.values() if judged & set(one.rubric.metrics)]
     by_task = {
@@ -205,12 +205,12 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
     told = {judge for found in by_task.values() for judge in found.split(",")}
     parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - told)]
     if by_task and name not in manifest.tasks:
-        parts.append(f"{len(by_task)}-tasks")  # one that was not judged is another share of the same items
+        parts.append(f"{len(by_task)}-tasks")  # judging fewer tasks covers a different share of the items
     return {"judge": ",".join(parts)} if parts else {}
 
 
 def _combined(values: Mapping[str, str]) -> str:
-    """One value for several tasks: theirs where it is the same, else a hash of all."""
+    """The value common to several tasks, or a hash of all if they differ."""
     return next(iter(values.values())) if len(set(values.values())) == 1 else _hash(values)
 
 

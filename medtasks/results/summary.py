@@ -1,4 +1,4 @@
-"""A run's scores as plain text: what a user sees at the end of a run."""
+"""A run's scores as plain text, printed at the end of a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HEADLINE = (
 
 
 def format_score(score: MetricScore) -> str:
-    """A score with its 95 % interval, in its own unit; a score that is not there says so."""
+    """A score with its 95 % interval, in its own unit; if there is none, a note instead."""
     digits = 1 if score.signature.startswith("chrf") or "|scale:0-100" in score.signature else 3
     if score.value is None and score.bounds is None:
         return "not computed"
@@ -50,7 +50,7 @@ def format_score(score: MetricScore) -> str:
 
 
 def _covered_items(score: MetricScore, digits: int) -> str:
-    """How many items have a response and a verdict, and what the others could still change."""
+    """How many items have a response and a verdict, and the range that the others leave open."""
     covered = coverage_text(score.samples, score.answered, score.judged)
     if score.bounds is None or score.known == score.samples:
         return covered
@@ -59,7 +59,7 @@ def _covered_items(score: MetricScore, digits: int) -> str:
 
 
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:
-    """Scores with intervals per task and group, extraction failures, metrics not computed, and where files are."""
+    """Scores with intervals by task and group, extraction failures, metrics not computed, and saved files."""
     lines = ["", "medtasks: scores with 95 % cluster-bootstrap intervals"]
     entries = {**run.groups, **run.tasks}
     width = max(len(name) for name in entries)
@@ -102,14 +102,14 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
 
 
 def _notes(entries: Iterable[Scores]) -> list[str]:
-    """What metrics say about this machine, where they have a score."""
+    """Notes from the metrics with a score, about this machine."""
     names = {name for scores in entries for name, score in scores.metrics.items() if score.value is not None}
     notes = (getattr(get_metric(name), "note", None) for name in sorted(names))
     return [text for note in notes if note is not None and (text := note()) is not None]
 
 
 def _headline(scores: Scores) -> dict[str, MetricScore]:
-    """Of our metrics the chief ones, and all that other packages' metrics and rubrics give."""
+    """The main ones of our metrics, and all metrics of other packages and of rubrics."""
     theirs = [name for name in scores.metrics if not is_ours(name)]
     shown = {name: scores.metrics[name] for name in (*_HEADLINE, *theirs) if name in scores.metrics}
     return {name: score for name, score in (shown or scores.metrics).items() if score.samples}
@@ -122,7 +122,7 @@ def _coverage(coverage: Sequence[Coverage], tasks: Iterable[str]) -> list[Covera
 
 
 def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
-    """Which share of the release's records the score rests on, where media may be missing."""
+    """The share of the release's records behind the score, if media may be missing."""
     names = list(tasks)
     entries = [entry for facts in run.manifest.data.values() for entry in _coverage(facts.coverage, names)]
     records = sum(entry.records for entry in entries)
@@ -133,7 +133,7 @@ def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
 
 
 def _without_answer(scores: Scores) -> str:
-    """How many requests failed, and how many responses hold no answer, by status."""
+    """How many requests failed, and how many responses contain no answer, by status."""
     shown = {FAILED, "ok", "unanswerable"}
     unread = [f"{status} {count}" for status, count in scores.status.items() if status not in shown]
     failed = scores.status.get(FAILED, 0)

@@ -1,4 +1,4 @@
-"""Exchanging two folders in one step: a reader or a crash sees the old one or the new one, never half of each."""
+"""Exchanging two directories atomically: readers, and crashes, find the old one or the new one, never a mix."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _RENAME_EXCHANGE = 2
 
 
 def swap(first: Path, second: Path) -> None:
-    """Exchange the folders ``first`` and ``second``, which lie in one folder.
+    """Exchange the directories ``first`` and ``second``, which have the same parent.
 
-    In one step where the kernel and the file system can (Linux, ``renameat2``). Elsewhere ``second`` is moved aside for
-    a moment; :func:`recover` mends what a crash in that moment leaves.
+    Atomic if kernel and file system support it (Linux, ``renameat2``). Otherwise ``second`` is moved aside for a
+    moment; after a crash in that moment, :func:`recover` restores it.
 
     Raises:
-        OSError: they cannot be renamed; both are as they were.
+        OSError: they cannot be renamed; both are unchanged.
     """
     if _exchanged(first, second):
         return
@@ -33,7 +33,7 @@ def swap(first: Path, second: Path) -> None:
 
 
 def recover(directory: Path) -> None:
-    """Put a folder back that a crash in the midst of :func:`swap` left aside; otherwise do nothing."""
+    """Restore a directory that a crash during :func:`swap` left aside; otherwise do nothing."""
     aside = _aside(directory)
     if not directory.exists() and aside.is_dir():
         aside.rename(directory)
@@ -44,7 +44,7 @@ def _aside(directory: Path) -> Path:
 
 
 def _exchanged(first: Path, second: Path) -> bool:
-    """Whether the kernel exchanged them."""
+    """Exchange them by ``renameat2``; False if that is not possible."""
     if not sys.platform.startswith("linux"):
         return False
     exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

@@ -1,7 +1,7 @@
-"""The columnar table that every number of a run is read from: one row per item, one column per metric.
+"""The columnar table behind every number of a run: one row per item, one column per metric.
 
-Scores, intervals, breakdowns, paired tests and the leaderboard all choose rows of it. A task's table is made of its
-samples once; a group's is that of its tasks pooled.
+Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it. A task's table is built from
+its samples once; a group's table pools those of its tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 Rows = npt.NDArray[np.int64]
-"""Numbers of items, in their order."""
+"""Row numbers of items."""
 Mask = npt.NDArray[np.bool_]
 _NOBODY = -1
 
@@ -35,12 +35,12 @@ _NOBODY = -1
 class Column:
     """One metric of n items.
 
-    ``statistics``, ``low`` and ``high`` are ``(n, width)``, a row of NaN where there is none: known statistics, or the
-    ends between which they will lie. ``present`` marks the items with a value of the metric, ``failed`` those without a
-    response, ``pending`` those that lack a verdict, ``awaiting`` those for which no judge was asked yet.
-    ``judge`` is the number in ``judges`` of the judge that was asked, below 0 where none was. ``repeats`` has each
-    item's statistics of every repeat ``(n, repeats, width)``, None unless all items have as many, and more than one.
-    ``parts`` are the items' values within one group of `Benchmark.parts`, present where that differs from the whole.
+    ``statistics``, ``low`` and ``high`` are ``(n, width)``: the known statistics, or the range that they will be in;
+    rows without are NaN. ``present`` marks the items with a value of the metric, ``failed`` those without a response,
+    ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
+    ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
+    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
+    values within each group of `Benchmark.parts`, present where they differ from the whole.
     """
 
     statistics: Array
@@ -63,35 +63,35 @@ class Column:
 
     @cached_property
     def applies(self) -> Mask:
-        """Items that the metric is about: a mean over no observation says that it is not."""
+        """Items that the metric applies to: a mean over no observations is excluded."""
         applies: Mask = self.present & (self.statistics[:, 1] != 0) if self.statistics.shape[1] == 2 else self.present
         return applies
 
     @property
     def counted(self) -> Array:
-        """``statistics`` with zeros, which move no sum, in the rows of items without a value of the metric."""
+        """``statistics`` with zeros, which do not change sums, in the rows of items without a value of the metric."""
         return self.statistics if self.present.all() else np.where(self.present[:, None], self.statistics, 0.0)
 
     def judges_of(self, rows: Rows) -> list[str]:
-        """The judges that had a part in these items, sorted."""
+        """The judges that contributed to these items, sorted."""
         return [self.judges[code] for code in np.unique(self.judge[rows]).tolist() if code >= 0]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array] | None:
-        """Statistics of these items, each open one at its ``low`` and at its ``high``; None where one lacks them."""
+        """Statistics of these items, with open ones at ``low`` and at ``high``; None if one of them has no range."""
         low, high = (
             np.where(self.known[rows][:, None], self.statistics[rows], side[rows]) for side in (self.low, self.high)
         )
         return None if np.isnan(low).any() or np.isnan(high).any() else (low, high)
 
     def part(self, key: str) -> Column:
-        """The column with the items that are judged by parts cut down to the part ``key``."""
+        """The column in which items judged by parts are reduced to the part ``key``."""
         if key not in self.parts:
             return self
         part = self.parts[key]
         return _merged([self, part], [self.present & ~part.present, part.present])
 
     def take(self, rows: Rows) -> Column:
-        """The column of these items."""
+        """The column restricted to these items."""
         return replace(
             self,
             **{name: getattr(self, name)[rows] for name in _ARRAYS},
@@ -104,7 +104,7 @@ _ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaitin
 
 
 def _empty(items: int, width: int) -> Column:
-    """The column of a metric of which no item has a value."""
+    """The column of a metric that no item has a value of."""
 
     def mask() -> Mask:
         return np.zeros(items, dtype=bool)
@@ -120,7 +120,7 @@ def _statistics_alone(column: Column, rest: Column) -> Column:
 
 
 def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
-    """The rows of each column that its mask marks; no repeats, and no parts."""
+    """The rows that each column's mask selects, without repeats and parts."""
     empty = _empty(len(masks[0]), columns[0].statistics.shape[1])
     found = replace(empty, statistics=empty.statistics.copy(), low=empty.low.copy(), high=empty.high.copy())
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
@@ -132,7 +132,7 @@ def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
 
 
 def _stacked(columns: Sequence[Column]) -> Column:
-    """The columns of several tables, one below the other."""
+    """The columns of several tables, concatenated."""
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
     arrays = {name: np.concatenate([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
     repeats = [column.repeats for column in columns]
@@ -153,14 +153,14 @@ def _stacked(columns: Sequence[Column]) -> Column:
 
 def _renumbered(column: Column, judges: Sequence[str]) -> Rows:
     codes = np.array([judges.index(judge) for judge in column.judges] + [_NOBODY], dtype=np.int64)
-    return codes[column.judge]  # the last one is where nobody was asked
+    return codes[column.judge]  # -1, no judge, selects the last code
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
-    """The column of one value per item; None where an item has none.
+    """The column of one value per item; None for an item without a value.
 
     Raises:
-        DataError: statistics are not the metric's.
+        DataError: statistics do not have the metric's width.
     """
     width = get_metric(metric).width
     blank = (np.nan,) * width
@@ -211,14 +211,14 @@ def _check_width(metric: str, found: set[int], width: int) -> None:
 
 @dataclass(frozen=True)
 class ItemTable:
-    """The items of a task or group, sorted by id.
+    """The items of a task or group, sorted by id, incomplete ones last.
 
-    Each field but ``metrics``, ``columns`` and ``groups`` has an entry per row. ``samples`` are an item's sample ids: a
-    streaming item has several. ``statuses`` are those of its responses, repeats included; ``target`` and ``chosen`` are
-    the right and the selected option where the benchmark has options, else empty. ``complete`` is False for a streaming
-    item of which rounds were not asked: it is in no score. ``metrics`` are those of the samples and the pooled ones
-    asked for, in the order in which they are shown; ``columns`` may hold more, for groups. ``groups`` has by breakdown
-    the keys of each item: none, one or several.
+    All fields but ``metrics``, ``columns`` and ``groups`` have one entry per row. ``samples`` are an item's sample ids,
+    several for a streaming item; ``statuses`` are those of its responses, repeats included. ``target`` and ``chosen``
+    are the correct and the selected option, empty if the benchmark has no options. ``complete`` is False for a
+    streaming item with rounds that were not asked: it is not scored. ``metrics`` are those of the samples and the
+    requested pooled ones, in display order; ``columns`` may have more, for groups. ``groups`` has each item's keys by
+    breakdown: none, one or several.
     """
 
     metrics: tuple[str, ...]
@@ -235,13 +235,13 @@ class ItemTable:
 
     @cached_property
     def codes(self) -> Rows:
-        """Each item's cluster by its number in the order of names."""
+        """Each item's cluster, as its index among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
     @cached_property
     def unique(self) -> tuple[str, ...]:
-        """The items by unique ids: two tasks of a group may ask the same question, and the second gets a number."""
+        """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
         seen: Counter[str] = Counter()
         found = []
         for item in self.items:
@@ -250,7 +250,7 @@ class ItemTable:
         return tuple(found)
 
     def compact(self) -> ItemTable:
-        """The table without what only scoring needs: groups, statuses, and of columns all but the statistics."""
+        """The table without what only scoring needs: groups, statuses, and everything in columns but statistics."""
         rest = _empty(len(self.items), 1)
         return replace(
             self,
@@ -260,7 +260,7 @@ class ItemTable:
         )
 
     def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
-        """The rows of each group of a breakdown by sorted key, those of incomplete items included.
+        """The rows of each group of a breakdown by sorted key, including incomplete items.
 
         Raises:
             MedtasksError: the benchmark has no such breakdown.
@@ -276,7 +276,7 @@ class ItemTable:
         return {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
 
     def part(self, benchmark: Benchmark, breakdown: str, key: str, metric: str) -> Column:
-        """The metric's column as it counts in one group: in those of `Benchmark.parts` with that part alone."""
+        """The metric's column as it counts in one group; in a group of `Benchmark.parts`, that part alone."""
         column = self.columns[metric]
         return column.part(key) if breakdown == benchmark.parts else column
 
@@ -284,11 +284,11 @@ class ItemTable:
 def item_table(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
 ) -> ItemTable:
-    """The table of ``samples``, whatever their order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
+    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
 
     Raises:
-        MedtasksError: there is no sample, the samples of one task disagree about which metrics they hold, or the
-            benchmark has no such breakdown.
+        MedtasksError: there are no samples, the samples of one task have different metrics, or the benchmark has no
+            such breakdown.
     """
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
@@ -343,11 +343,11 @@ def _check_metrics(samples: Sequence[Sample]) -> None:
 
 
 def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> ItemTable:
-    """The table of a group whose tasks have these tables, with ``pooled`` metrics that their columns hold.
+    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have.
 
-    Its columns are put together when they are asked for.
+    Its columns are built on access.
     """
-    tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # whose sample comes first
+    tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
     tasks = list(chain.from_iterable(table.tasks for table in tables))
     complete = np.concatenate([table.complete for table in tables])
@@ -370,7 +370,7 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
 
 
 class _PooledColumns(Mapping[str, Column]):
-    """The columns of several tables as one; none is kept, since a leaderboard holds many tables and ranks by few."""
+    """The columns of several tables as one; not cached, since a leaderboard has many tables and ranks by few."""
 
     def __init__(self, tables: Sequence[ItemTable], order: Rows, metrics: Sequence[str]) -> None:
         self._tables = tables
@@ -396,11 +396,11 @@ class _PooledColumns(Mapping[str, Column]):
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, each made when it is first asked for.
+    """The tables of a run's tasks and groups, each built on first use.
 
     Args:
         samples: by task.
-        made: tables that were made of samples before, by task or group, where the samples are not at hand.
+        made: tables built earlier, by task or group, if the samples are not available.
     """
 
     def __init__(
@@ -412,17 +412,17 @@ class RunTables:
 
     @property
     def made(self) -> dict[str, ItemTable]:
-        """Those that were made of samples so far, by task or group; all others are pooled from them."""
+        """The tables built from samples so far, by task or group; all others are pooled from them."""
         made = {name: one for (name, _), one in self._tables.items() if not isinstance(one.columns, _PooledColumns)}
         return {**self._made_before, **made}
 
     def compact(self) -> RunTables:
-        """Those made so far, compact and without the samples, which take twenty times as much memory."""
+        """The tables built so far, compact and without the samples, which take twenty times as much memory."""
         return RunTables({}, {name: table.compact() for name, table in self.made.items()})
 
     @property
     def groups(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The groups that were asked for so far, and their members."""
+        """The groups used so far, with their members."""
         return [key for key in self._tables if key[1] != (key[0],)]
 
     @property
@@ -433,8 +433,8 @@ class RunTables:
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
         """The table of a task, or of a group over its ``members``.
 
-        A task's table also holds what its groups need, so that theirs are not made of samples again; except where the
-        benchmark has a ``join`` of its own, which may join samples of several tasks.
+        A task's table also has what its groups need, so that their tables are pooled, not built from samples. This does
+        not apply to benchmarks with their own ``join``, which may join samples of several tasks.
         """
         key = (name, tuple(members) or (name,))
         if key not in self._tables:
@@ -460,12 +460,12 @@ class RunTables:
 
 
 def groups_of(task: str) -> list[str]:
-    """The installed groups that ``task`` is in."""
+    """The installed groups that contain ``task``."""
     return [name for name, spec in load_specs().items() if spec.kind == "group" and task in leaf_tasks(name)]
 
 
 def without_value(table: Array) -> Mask:
-    """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and those of a
-    mean-type metric that count nothing, because it does not apply to them."""
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and in mean-type
+    metrics those over no observations, which the metric does not apply to."""
     found: Mask = np.asarray(np.isnan(table).any(axis=1))
     return found | (table[:, 1] == 0) if table.shape[1] == 2 else found

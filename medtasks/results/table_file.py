@@ -1,7 +1,7 @@
-"""Tables on disk: Parquet files in the user's cache, found by a hash of all that they were made from.
+"""Cached tables: Parquet files in the user's cache, under a hash of everything that they depend on.
 
-They are not kept in result folders: whoever receives a folder could not tell a table that was made of its samples from
-one that was made up. What is damaged counts as absent, and is made again.
+They are not kept in result directories, because a recipient could not tell whether a table was really computed from
+the samples. A damaged entry counts as absent, and is built again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen
 
 @dataclass(frozen=True)
 class TableStore:
-    """Tables, each set with some JSON beside it, in ``folder``; without a folder nothing is kept."""
+    """Sets of tables, each with some JSON, in ``folder``; without a directory nothing is cached."""
 
     folder: Path | None
 
     def read(self, key: str) -> tuple[Any, dict[str, ItemTable]] | None:
-        """What was written under ``key``; None where there is nothing, or it is damaged."""
+        """The entry for ``key``; None if it is absent or damaged."""
         if self.folder is None:
             return None
         try:
@@ -51,16 +51,16 @@ class TableStore:
                 if _sha256(content) != expected:
                     return None
                 tables[name] = _table(pq.read_table(pa.BufferReader(content)))
-        except Exception:  # absent, or damaged in one of the many ways in which a file can be
+        except Exception:  # absent, or damaged in any way
             return None
         return kept["told"], tables
 
     def write(self, key: str, told: Any, tables: Mapping[str, ItemTable]) -> None:
-        """Keep ``tables`` and ``told``, which is plain JSON; a folder that cannot be written keeps nothing."""
+        """Cache ``tables`` and ``told``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
         contents = {name: _parquet(table) for name, table in tables.items()}
-        # keys in their order: metrics are shown in it
+        # keys are not sorted: metrics are shown in this order
         text = json.dumps({"tables": {name: _sha256(content) for name, content in contents.items()}, "told": told})
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _parquet(table: ItemTable) -> bytes:
 
 
 def code_hash() -> str:
-    """A hash of all that scores depend on beside the samples: versions, our code, task files, rubrics and templates."""
+    """A hash of everything that scores depend on but samples: versions, our code, task files, rubrics and templates."""
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
     folders = [
@@ -125,7 +125,7 @@ def _table(found: pa.Table) -> ItemTable:
 
 
 def _tuples(rows: list[Any]) -> tuple[Any, ...]:
-    """Lists as tuples, equal ones once in memory."""
+    """Lists as tuples; equal ones are the same object, to save memory."""
     seen: dict[Any, Any] = {}
     found = (tuple(row) if isinstance(row, list) else row for row in rows)
     return tuple(seen.setdefault(row, row) for row in found)

@@ -1,4 +1,4 @@
-"""Scores of a run that was not finished: out of the replies that it left, without asking anything."""
+"""Scores of an unfinished run from the replies saved so far, without asking the model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from medtasks.spec import load_spec
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run that the replies in ``folder`` make; what was not asked yet has failed, with that reason.
+    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason.
 
     Raises:
-        DataError: the folder cannot be read, or the data prepared here are not those of the run.
+        DataError: the directory cannot be read, or the prepared data are not those of the run.
         MedtasksError: none of its tasks can be scored.
     """
     plan = read_plan(folder)

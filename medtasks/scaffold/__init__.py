@@ -1,7 +1,7 @@
 """``medtasks new``: a package of tasks to start from.
 
 Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they contain templates of
-their own. ``__module__`` and ``__benchmark__`` in a path become the names of the package's module and its benchmark.
+their own. ``__module__`` and ``__benchmark__`` in a path are replaced by the names of the module and the benchmark.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from medtasks.errors import UsageError
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]
 
 VARIANTS = ("mcq", "open", "streaming")
-"""Multiple choice, open answers with a judge, and questions that are asked again along a stream."""
+"""Multiple choice, open answers with a judge, and questions asked repeatedly along a stream."""
 
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a name as the packaging standards have it
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a valid name by the packaging standards
 _BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _MOST = 40
 _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
@@ -99,7 +99,7 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
     'acme_bench'
 
     Raises:
-        UsageError: the name is not valid for a package, module or benchmark, or medtasks or lmms-eval has a task of it.
+        UsageError: a name is not valid for a package, module or benchmark, or medtasks or lmms-eval uses it already.
     """
     if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
         raise UsageError(

@@ -27,8 +27,8 @@ ONE_CATEGORY = "all ratings are of one category, so agreement beyond chance is u
 class Agreement:
     """An agreement coefficient; ``value`` is None if it is undefined, for the given ``reason``.
 
-    ``low`` and ``high`` bound the percentile interval (only `agreement_interval` fills them; where it cannot,
-    ``reason`` says why). ``items`` counts the items that entered: those rated by at least two raters.
+    ``low`` and ``high`` bound the percentile interval (only `agreement_interval` fills them; if it cannot, ``reason``
+    says why). ``items`` counts the items used: those rated by at least two raters.
     """
 
     value: float | None
@@ -39,7 +39,7 @@ class Agreement:
 
 
 class Statistic(Protocol):
-    """What `agreement_interval` resamples: ``fleiss_kappa``, ``functools.partial(krippendorff_alpha, level=...)``, or
+    """A statistic for `agreement_interval`: ``fleiss_kappa``, ``functools.partial(krippendorff_alpha, level=...)``, or
     ``lambda ratings, counts: cohen_kappa(*ratings, counts=counts)``."""
 
     def __call__(self, ratings: Ratings, *, counts: Counts) -> Agreement: ...
@@ -54,8 +54,8 @@ def cohen_kappa(
 ) -> Agreement:
     """Cohen's kappa of two raters, ``1 - Σ w·observed / Σ w·expected`` over pairs of categories.
 
-    Cohen 1960 (w = 1 off the diagonal) and, if ``quadratic``, 1968: w is the squared distance on the scale, so a level
-    nobody used still counts as a step. Items that either rater left out do not enter.
+    Cohen 1960 (w = 1 off the diagonal) and, if ``quadratic``, 1968: w is the squared distance on the scale, so an
+    unused level still counts as a step. Items that either rater left out are ignored.
 
     Raises:
         UsageError: lengths differ.
@@ -108,8 +108,8 @@ def krippendorff_alpha(ratings: Ratings, level: Level, *, counts: Counts | None 
 
     ``D_o`` is the mean squared difference of ratings of one item, ``D_e`` that of any two pairable ratings, by the
     coincidence matrix (Krippendorff 2011, "Computing Krippendorff's alpha-reliability"). Squared differences: 1
-    (nominal), or that of the mid-ranks among pairable ratings (ordinal). An item with fewer than two ratings does not
-    enter. Memory grows with the square of the number of distinct scores.
+    (nominal), or that of the mid-ranks among pairable ratings (ordinal). Items with fewer than two ratings are ignored.
+    Memory grows with the square of the number of distinct scores.
 
     Raises:
         UsageError: fewer than two raters, or unequal lengths.
@@ -138,8 +138,8 @@ def spearman(
     """Spearman's rank correlation of two raters: Pearson's of the mid-ranks (Spearman 1904; ties share a mean rank).
 
     As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that neither the order of the items nor
-    of the raters changes the last digit and equal rankings give exactly 1. Items that either rater left out do not
-    enter.
+    of the raters changes the last digit and equal rankings give exactly 1. Items that either rater left out are
+    ignored.
 
     Raises:
         UsageError: lengths differ.
@@ -171,13 +171,13 @@ def agreement_interval(
 ) -> Agreement:
     """An agreement with its percentile interval under resampling of the items' clusters with replacement.
 
-    Raters stay, items are drawn by whole clusters (image, patient): the draws of
+    Raters are fixed, items are drawn by whole clusters (image, patient): the draws of
     `medtasks.stats.bootstrap.cluster_bootstrap` for the same clusters and seed (Davison and Hinkley 1997, section 3.8).
     Items with equal ratings are counted together, so ``statistic`` sees each distinct column once, with ``counts``. The
-    order of the items cannot change a byte.
+    result does not depend on the order of the items.
 
-    A percentile interval is not centred: where the coefficient is strongly biased (few clusters, values near 1) it may
-    lie to one side of the value.
+    A percentile interval is not centred: if the coefficient is strongly biased (few clusters, values near 1) it may
+    be entirely on one side of the value.
 
     Args:
         ratings: raters × items.
@@ -237,7 +237,7 @@ class _Coded:
         return int(self.counts.sum())
 
     def rated_by(self, raters: int) -> _Coded:
-        """The items that at least so many rated."""
+        """The items with at least ``raters`` ratings."""
         kept = np.count_nonzero(self.codes >= 0, axis=0) >= raters
         return _Coded(self.codes[:, kept], self.scale, self.counts[kept])
 

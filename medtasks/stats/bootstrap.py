@@ -15,7 +15,7 @@ from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import check_finite, whole_columns
 from medtasks.metrics.base import Array
 
-BLOCK = 2**20  # drawn counts held at a time
+BLOCK = 2**20  # drawn counts in memory at a time
 STACK = 512  # columns of statistics multiplied at a time
 
 Score: TypeAlias = Callable[[Array], Array]
@@ -284,10 +284,10 @@ def _products(drawn: Array, table: Array) -> Array:
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks ``(resamples, clusters)``: their memory is limited.
+    """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size.
 
     Raises:
-        UsageError: no resample is asked for, or the seed is negative.
+        UsageError: resamples is below 1, or the seed is negative.
     """
     if resamples < 1:
         raise UsageError(f"resamples is {resamples}, expected 1 or more")

@@ -14,7 +14,7 @@ from medtasks.metrics.base import Array
 POINTS = 2**13
 """Sums of one half of the clusters in memory: every test of up to 26 differing clusters is exact."""
 DIGITS = 9
-"""Differences that agree to so many digits of the largest one count as equal: they differ in rounding only."""
+"""Differences that agree to this many digits of the largest one count as equal: they differ in rounding only."""
 
 Counts = npt.NDArray[np.int64]
 

@@ -13,7 +13,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as large as those before it
     and at most 1 (Holm 1979); tests may depend on each other. None and NaN are tests that could not be computed: they
-    are kept and do not count.
+    are kept and ignored.
 
     Raises:
         UsageError: a p-value is not between 0 and 1.

@@ -74,20 +74,19 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
 
     *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
     the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
-    second's, with all other clusters held at the average of the two models. Swaps leave that average unchanged, so the
+    second's, with all other clusters fixed at the average of the two models. Swaps leave that average unchanged, so the
     sign-flip test of the sum (`medtasks.stats.sign_flip_p`) is exact for every score of summed statistics, BLEU and
     chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
     contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
     third order.
     For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). With up to
-    15 unequal clusters, Student's t with a clustered standard error tells equal models apart in 6 to 9 of 100
-    comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
+    15 unequal clusters, Student's t with a clustered standard error finds a difference between equal models in 6 to 9
+    of 100 comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
 
     *Interval.* ``difference ± t · standard_error`` with the standard error of the jackknife over clusters (Efron and
     Tibshirani 1993, chapter 11; MacKinnon, Nielsen and Webb 2023 for few and unequal clusters) and Student's t with one
-    degree of freedom less than there are clusters. It is computed separately from the test: near the threshold, and
-    below 6 clusters, it may exclude 0 although the test does not reject. docs/statistics.md has size, power and
-    coverage.
+    fewer degrees of freedom than clusters. It is computed separately from the test: near the threshold, and below 6
+    clusters, it may exclude 0 although the test does not reject. docs/statistics.md has size, power and coverage.
 
     Raises:
         UsageError: the two do not have the same clusters and metric, or the confidence is not between 0 and 1.

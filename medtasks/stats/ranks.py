@@ -73,13 +73,13 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
 
     Args:
         different: the pairs that differ significantly, in any order.
-        order: the models, best first; the first holds "a". After "z" comes "aa".
+        order: the models, best first; the first has "a". After "z" comes "aa".
 
     Returns:
         For each model of ``order`` its letters, at least one.
 
     Raises:
-        UsageError: a model is named twice, a pair names an unknown model, or one model as its own opposite.
+        UsageError: a model is named twice, a pair names an unknown model, or a pair names one model twice.
     """
     place = {name: number for number, name in enumerate(order)}
     if len(place) < len(order):

@@ -1,7 +1,7 @@
 """The behaviour half of ``medtasks validate``: do a task's scores separate correct answers from others, in any order?
 
-No model and no harness: answers are derived from the documents (:mod:`medtasks.validation.trials`) and scored by the
-task's own filter, ``process_results`` and metrics.
+Neither a model nor the harness is needed: answers are derived from the documents (:mod:`medtasks.validation.trials`)
+and scored by the task's own filter, ``process_results`` and metrics.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from medtasks.validation.trials import (
 from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
 
 FEW = 5
-"""Items below which a trivial answer may match a correct one by chance, and is not reported."""
+"""With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
 
 _MESSY_DOCUMENTS = 2
 
@@ -45,19 +45,19 @@ def validate_behaviour(
 ) -> list[Finding]:
     """Findings about the scores of tasks whose data are prepared; the static half reports the others.
 
-    Metrics that need a judge, that cannot be computed here, and learned ones are not checked; whether trivial and
-    shuffled answers score less is checked for metrics with at least :data:`FEW` items.
+    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
+    answers score lower is checked for metrics with at least :data:`FEW` items.
 
     Args:
-        names: tasks and groups (a group includes its members); without names all there are.
-        most: documents of each task that are answered. None: all.
+        names: tasks and groups (a group includes its members); all by default.
+        most: maximum number of documents per task; None for all.
         progress: called after each task.
 
     Returns:
         Findings by task and code.
 
     Raises:
-        UsageError: there is no task of a name.
+        UsageError: a name is unknown.
     """
     tasks = named_tasks(names)
     findings: list[Finding] = []
@@ -69,10 +69,10 @@ def validate_behaviour(
 
 
 def named_tasks(names: Sequence[str] | None) -> list[str]:
-    """The tasks that ``names`` include, each once; all there are without names.
+    """The tasks in ``names``, without duplicates; all by default.
 
     Raises:
-        UsageError: there is no task of a name.
+        UsageError: a name is unknown.
     """
     if not names:
         return [name for name, spec in load_specs().items() if spec.kind == "task"]
@@ -93,7 +93,7 @@ def _of_task(name: str, most: int | None) -> list[Finding]:
 
 
 def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Findings about the scores that answers to ``documents`` get under the rules of ``spec``."""
+    """Findings about the scores of answers to ``documents`` under the rules of ``spec``."""
     report = BehaviourReport(spec, len(documents))
     try:
         perfect = perfect_answers(documents)
@@ -151,7 +151,7 @@ class _Behaviour:
         return {name: one.value for name, one in scores.metrics.items() if one.value is not None}
 
     def _readable(self, best: Mapping[str, float]) -> None:
-        """Whether each metric finds anything to compare in the answers."""
+        """Report metrics that find nothing to compare in the answers."""
         for name in best:
             metric = self._metrics.get(name)
             blind = [] if metric is None else unreadable(metric, self._trials.documents)
@@ -171,7 +171,7 @@ class _Behaviour:
             if metric is None or top is None or reaches(metric, value, top) or self._report.has("MT511", name):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
-            # the records' own times may make an answer late or early, whatever the scoring
+            # times in the records may make an answer late or early, regardless of the scoring
             severity: Severity | None = "warning" if name in TIMED else None
             self._report.about("MT501", name, f"{message}; check filter, targets and `ideal_response`.", severity)
 
@@ -195,7 +195,7 @@ class _Behaviour:
         return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
 
     def _order(self, oracle: Trial, perfect: Sequence[str]) -> None:
-        """Make and score the same samples from the last to the first."""
+        """Create and score the same samples in reverse order."""
         report, again = self._report, self._trials.trial("oracle, in reverse order", perfect, backwards=True)
         if again is None:
             return
@@ -216,7 +216,7 @@ class _Behaviour:
             report.about("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
-        """The filtered responses when the filter gets all at once, as from the harness."""
+        """The responses filtered all at once, as in the harness."""
         with self._report.failures("the filter fails on all responses together"):
             step = filter_class(self._trials.spec.filters[-1])()
             responses = [[self._trials.response(answer)] for answer in answers]
@@ -228,7 +228,7 @@ class _Behaviour:
         return []
 
     def _messy(self) -> None:
-        """Malformed responses to the first documents."""
+        """Score malformed responses to the first documents."""
         for document in self._trials.documents[:_MESSY_DOCUMENTS]:
             for kind, response in MESSY.items():
                 try:
@@ -258,7 +258,7 @@ _TRIVIAL = {
     "empty": ("MT502", "nothing", "check metric and answers"),
     "shuffled": ("MT503", "with the reference answers of other documents", "check `process_results`"),
 }
-"""Answers that must score less than the right ones: code of the finding, what they are, and the fix."""
+"""Answers that must score lower than correct ones: code of the finding, what they are, and the fix."""
 
 
 def _items(trial: Trial, name: str) -> int:

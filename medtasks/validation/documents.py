@@ -1,4 +1,4 @@
-"""Checks of a task's documents and their options: complete, of one type, distinct, and no hint at the answer."""
+"""Checks of a task's documents and their options: complete, consistently typed, distinct, no hints at the answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtasks.schema import shown
 from medtasks.validation.findings import Tally
 
 LONG = 12
-"""Characters from which an answer inside its question is no coincidence."""
+"""Minimum length of an answer whose occurrence in its question is no coincidence."""
 
 _COMMON: Mapping[str, str] = {
     "sample_id": "a text",
@@ -24,7 +24,7 @@ _COMMON: Mapping[str, str] = {
 
 
 def check_documents(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally) -> None:
-    """Count in ``tally`` what is wrong with the documents of one task."""
+    """Count the defects of one task's documents in ``tally``."""
     for document in documents:
         _common(document, benchmark, tally)
         _question(document, tally)
@@ -107,7 +107,7 @@ def _ids(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
 
 
 def _twice(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally) -> None:
-    """The same prompt over the same media: a duplicate, or worse if the answers differ."""
+    """The same prompt with the same media: a duplicate, or a contradiction if the answers differ."""
     seen: dict[str, Mapping[str, Any]] = {}
     for document in documents:
         fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames"]
@@ -149,13 +149,13 @@ def _kind(value: Any) -> str | None:
 
 
 SIMILAR = 0.95
-"""Share of characters in common from which two options are nearly equal."""
+"""Minimum share of common characters for two options to be nearly equal."""
 
 ENOUGH = 50
-"""Questions from which a bias of the correct answers is looked for."""
+"""Minimum number of questions for checking the correct answers for bias."""
 
 UNLIKELY = 0.001
-"""p value below which an uneven spread of the correct positions is reported."""
+"""p value below which an uneven distribution of the correct positions is reported."""
 
 LONGEST_SHARE = 0.6
 """Share of questions whose correct answer is the longest, above which length gives it away."""
@@ -171,7 +171,7 @@ def options_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: Tally) -> None:
-    """Count in ``tally`` what is wrong with one document's options; ``letters`` are the benchmark's."""
+    """Count the defects of one document's options in ``tally``; ``letters`` are the benchmark's."""
     options = list(options_of(document))
     texts = [folded(text) for _, text in options]
     if (isinstance(document.get("choices"), Mapping) and len(options) < 2) or len(options) == 1:
@@ -212,7 +212,7 @@ def _similar(first: str, second: str) -> bool:
 
 
 def _misspelt(first: list[str], second: list[str]) -> bool:
-    """Whether words differ as misspellings do; another number or word makes another option."""
+    """Whether words differ only by misspelling; a different number or word makes a different option."""
     if len(first) != len(second):
         return False
     pairs = [(one, two) for one, two in zip(first, second, strict=True) if one != two]
@@ -241,9 +241,9 @@ def _answer(
 
 
 def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
-    """Count in ``tally`` whether position or length of the correct options gives them away.
+    """Report in ``tally`` if the position or length of the correct options gives them away.
 
-    Uniform positions are tested with Pearson's chi-square; a streaming item counts once.
+    Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts once.
     """
     from scipy.stats import chisquare
 
@@ -270,7 +270,7 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
 
 
 def _right(document: Mapping[str, Any]) -> int | None:
-    """Position of the correct option, from 0; None without exactly one."""
+    """Position of the correct option, from 0; None if it is not among the options."""
     target = document.get("target")
     options = list(options_of(document))
     by_letter = isinstance(document.get("choices"), Mapping)

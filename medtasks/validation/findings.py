@@ -1,4 +1,4 @@
-"""Findings about tasks, and the rules that they name; documents with the same fault are one finding."""
+"""Findings about tasks, and their rules; documents with the same defect are one finding."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class _Entry:
 
 
 class Tally:
-    """Collects what is wrong with one task: counts of documents, and statements about a field or all documents."""
+    """Collects the defects of one task: counts of documents, and statements about a field or all documents."""
 
     def __init__(self, task: str, total: int, place: Place | None = None) -> None:
         self._task = task
@@ -202,7 +202,7 @@ class Tally:
         field: str = "",
         place: Place | None = None,
     ) -> None:
-        """Count one document that breaks the rule ``code``; ``message`` and ``place`` are kept of the first."""
+        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
         name = str(document.get("sample_id", "(no id)"))[:120]
         entry = self._entries.setdefault((code, field), _Entry(name, message, fix, place))
         if entry.last != name or not entry.count:
@@ -212,7 +212,7 @@ class Tally:
     def say(
         self, code: str, message: str, field: str = "", place: Place | None = None, severity: Severity | None = None
     ) -> None:
-        """State something about ``field`` in all documents; of several statements under one code, keep the first."""
+        """Report something about ``field`` in all documents; only the first report per code and field is kept."""
         one = found(code, self._task, message, place or self._place, field, severity)
         self._whole.setdefault((code, field), one)
 
@@ -221,7 +221,7 @@ class Tally:
         return (code, field) in self._entries or (code, field) in self._whole
 
     def withdraw(self, code: str, field: str) -> None:
-        """Forget what was counted, because another rule covers it better."""
+        """Drop the count of a field, because another rule covers it better."""
         self._entries.pop((code, field), None)
 
     def findings(self) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What a task file names (functions, filters, metrics, rubrics, other tasks): does it exist, and does it fit?"""
+"""Do the functions, filters, metrics, rubrics and tasks that a task file names exist, and do they fit?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from medtasks.validation.findings import Finding, found, in_task
 
 
 def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
-    """Findings about what of ``packages`` is left out."""
+    """Findings about ``packages``, or parts of them, that are left out."""
     owners = {package.owner for package in packages}
     return [
         found(
@@ -41,7 +41,7 @@ def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
 
 
 def is_reported(task: Path, part: str) -> bool:
-    """Whether :func:`validate_packages` reports why ``part`` of the package of a task file is not there."""
+    """Whether :func:`validate_packages` reports why ``part`` of a task file's package is missing."""
     package = owner_of(task)
     reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
     return not package.ours and reported
@@ -85,7 +85,7 @@ GOLD_FIELDS = frozenset(
         "visual_description",
     }
 )
-"""Document fields that hold, or give away, what should be answered."""
+"""Document fields that contain or give away the expected answer."""
 
 
 def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[str, Path]) -> Iterator[Finding]:
@@ -161,7 +161,7 @@ def _leads_to(start: str, target: str, known: Mapping[str, Path]) -> bool:
 
 
 def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Finding]:
-    """Findings about a benchmark's description of itself: what is needed to cite it, to use it, and to trust it."""
+    """Findings about a benchmark's description: what is needed to cite, use and trust it."""
     keys = ("metadata", "benchmark")
     for code, fields in (
         ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
@@ -195,7 +195,7 @@ def imported(name: str) -> Any:
 def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
     """Findings about every ``!function`` of a task file, its filters and its metrics.
 
-    None for a package whose code cannot be used at all, which is reported once (:mod:`medtasks.validation.names`).
+    None if no code of its package can be used, which :func:`validate_packages` reports once.
     """
     if of_broken_package(task.path):
         return
@@ -224,7 +224,7 @@ def task_rows(file: TaskFile) -> Rows | None:
 
 
 def _resolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Iterator[Finding]:
-    """A finding if a name cannot be imported, or what it names is not ``expected``."""
+    """A finding if a name cannot be imported, or does not refer to what is ``expected``."""
     try:
         if not fits(imported(name)):
             yield in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)

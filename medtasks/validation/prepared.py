@@ -1,4 +1,4 @@
-"""Checks of one prepared benchmark: records, media, and no future leakage in windows of streams."""
+"""Checks of one prepared benchmark: records, media, and no leakage of the future into windows of streams."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NUMBER = re.compile(r"\d[\d.]*")
 
 
 def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress | None = None) -> list[Finding]:
-    """Findings about the prepared data of ``benchmark``; those that differ only in numbers are one, with their count.
+    """Findings about the prepared data of ``benchmark``; those that differ only in numbers are merged and counted.
 
-    With ``decode`` every document's pictures are decoded as an adapter would get them. Prompts, and documents that
-    cannot be made at all, are checked by `validate_tasks`.
+    With ``decode``, every document's images are decoded as an adapter would get them. Prompts, and documents that
+    cannot be created at all, are checked by `validate_tasks`.
 
     Raises:
         UsageError: there is no such benchmark.
@@ -97,7 +97,7 @@ def _about_documents(spec: TaskSpec, prepared: Prepared, decode: bool) -> Iterat
 
 
 def _counted(findings: Iterable[Finding]) -> list[Finding]:
-    """The first of those that are alike, with their number; names of media files keep findings about them apart."""
+    """The first of findings that differ only in numbers, with their count; media findings must be equal."""
     alike: dict[tuple[Any, ...], list[Finding]] = {}
     for one in findings:
         message = one.message if one.code == "MT402" else _NUMBER.sub("#", one.message)
@@ -114,9 +114,9 @@ def is_window(document: Mapping[str, Any]) -> bool:
 
 
 class WindowCheck:
-    """Checks documents one by one; holds the true frame times of the videos met so far.
+    """Checks documents one by one, and caches the true frame times of their videos.
 
-    It does not trust the prepared data: it reads the time stamps from the video again, and takes the frames from the
+    It does not trust the prepared data: it rereads the timestamps from the video, and takes the frames from the
     messages that an adapter would get.
     """
 

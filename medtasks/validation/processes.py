@@ -1,4 +1,4 @@
-"""Do two processes give the same results as one? The real harness runs with both, and their files are compared."""
+"""Check that two processes give the same results as one: run the harness with both, and compare the files."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from medtasks.validation.findings import Finding, found
 
 MODEL = ("--model", "medtasks_baseline", "--model_args", "policy=noisy_oracle,seed=1")
 LONGEST = 3600
-"""Seconds that one run may take."""
+"""Time limit of one run, in seconds."""
 
 
 def validate_processes(
     names: Sequence[str] | None = None, *, processes: int = 2, limit: int | None = 200
 ) -> list[Finding]:
-    """Findings about differences between a run of the tasks ``names`` in several processes and one in a single process.
+    """Findings about differences between runs of the tasks ``names`` in several processes and in one.
 
-    The harness runs twice, in processes of its own, with a baseline that is sometimes right. The results must be the
-    same, byte for byte, except for the manifest, which holds the time. Tasks without prepared data are left out.
+    The harness runs twice, in separate processes, with a baseline that is sometimes right. The results must be
+    identical byte for byte, except for the manifest, which contains the time. Tasks without prepared data are left out.
 
     Args:
-        names: tasks and groups (a group includes its members); without names all there are.
+        names: tasks and groups (a group includes its members); all by default.
         processes: how many are compared with one.
-        limit: documents of each task. None: all.
+        limit: maximum number of documents per task; None for all.
 
     Raises:
-        UsageError: there is no task of a name.
+        UsageError: a name is unknown.
     """
     tasks = [name for name in named_tasks(names) if _is_prepared(name)]
     if not tasks:
@@ -93,7 +93,7 @@ def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) 
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without a judge, which would cost and is not under test."""
+    """Our environment without a judge, which would cost money and is not tested here."""
     kept = {key: value for key, value in os.environ.items() if key != VARIABLE}
     return {**kept, "ACCELERATE_USE_CPU": "true"}
 

@@ -1,4 +1,4 @@
-"""Checks of rendered prompts, those of judges included: nothing hidden in them, nothing missing, no gold answer."""
+"""Checks of rendered prompts, including judges': nothing hidden in them, nothing missing, no gold answer."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from medtasks.validation.templates import read_template
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
 LONG = 12
-"""Characters from which a hidden text in a prompt is no coincidence."""
+"""Minimum length of hidden text whose occurrence in a prompt is no coincidence."""
 
 SHORT = 4
-"""Characters from which an open question's answer is looked for as a word of its own."""
+"""Minimum length of an open question's answer for finding it as a separate word."""
 
 FEW = 5
-"""Documents below which an answer may be in its question by chance."""
+"""With fewer documents, an answer may be in its question by chance."""
 
 MOST = 0.8
-"""Share of documents whose field holds their own answer, from which it is no coincidence."""
+"""Minimum share of documents with their own answer in a field for this to be no coincidence."""
 
 OTHERS = 0.2
-"""Share of documents whose field may hold another answer too: "red or blue?" does not tell which is right."""
+"""Maximum share of documents with another answer in the field: "red or blue?" does not tell which is right."""
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
 _NO_WORD = re.compile(r"\W+")
 _OPTIONS = frozenset({"choices", "options"})
 _HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media", "sample_id"})
-"""Fields that tell where a document comes from, which is no secret."""
+"""Fields that a prompt may contain without giving the answer away."""
 
 
 def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
-    """Render the prompt of every document, and count in ``tally`` what is wrong with it."""
+    """Render the prompt of every document, and count its defects in ``tally``."""
     first, said, place = "", {}, Place(template_path(template), 1)
     if stage1:
         said = GIVEN_BY_STAGE_1
@@ -84,7 +84,7 @@ def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset
 
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
-    """Fields of a document that its prompt must not show but does, each with the text that it shows."""
+    """Hidden fields of a document that its prompt shows, each with the text shown."""
     prompt = folded(prompt)
     shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not any(True for _ in options_of(document))
@@ -101,7 +101,7 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value, however deep."""
+    """All strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
@@ -110,7 +110,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text and, of a long one, every sentence long enough to be recognised."""
+    """A text and, if it has several sentences, each one long enough to be recognised."""
     yield text
     sentences = _SENTENCE_ENDS.split(text)
     if len(sentences) > 1:
@@ -118,7 +118,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
-    """Count in ``tally`` the documents that hold the gold answer in one of ``fields``, which their prompt shows.
+    """Count in ``tally`` the documents whose gold answer is in one of ``fields``, which their prompt shows.
 
     A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
     or as a letter. The list of options contains all answers and is left out.
@@ -172,7 +172,7 @@ def _words(text: str) -> str:
 
 
 _NOT_SHOWN = frozenset({"cluster", "media"})
-"""Document fields that samples keep separately, where no rubric sees them."""
+"""Document fields that samples store separately, so that no rubric sees them."""
 
 _RESPONSE = "There is nothing of note."
 
@@ -180,11 +180,11 @@ _RESPONSE = "There is nothing of note."
 def check_judged(
     task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
 ) -> Iterator[Finding]:
-    """Findings about the rubrics of a task, and the prompts that they make of ``documents``."""
+    """Findings about a task's rubrics, and the prompts that they produce for ``documents``."""
     for number, name in enumerate(file.metadata.rubrics):
         try:
             rubric = load_rubric(name) if name in rubric_names() else None
-        except MedtasksError:  # which the check of the names reports
+        except MedtasksError:  # the check of the names reports it
             continue
         if rubric is not None:
             at = task.place("metadata", "rubrics", number)

@@ -1,4 +1,4 @@
-"""Findings for people and code hosts: table rows, SARIF 2.1.0, GitHub workflow annotations."""
+"""Output formats of findings: table rows, SARIF 2.1.0, GitHub workflow annotations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WORST_FIRST = ("error", "warning", "note")
 
 
 def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
-    """Whether there is an error or, where ``strict``, a warning."""
+    """Whether there is an error or, if ``strict``, a warning."""
     return any(one.severity == "error" or (strict and one.severity == "warning") for one in findings)
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many findings there are of each severity, on one line."""
+    """The number of findings of each severity, on one line."""
     counts = Counter[str](one.severity for one in findings)
     return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
 
@@ -46,7 +46,7 @@ def _place(finding: Finding, root: Path | None) -> str:
 def as_sarif(findings: Sequence[Finding], root: Path | None = None) -> str:
     """A SARIF 2.1.0 log of one run, with the rules that were broken.
 
-    Files below ``root`` (default: the current directory) are named relative to it, as code hosts want them.
+    Files below ``root`` (default: the current directory) are named relative to it, as code hosts expect.
     """
     codes = [code for code in RULES if any(one.code == code for one in findings)]
     rules = [
@@ -83,7 +83,7 @@ def _result(finding: Finding, codes: Sequence[str], root: Path | None) -> dict[s
 
 
 def as_annotations(findings: Sequence[Finding], root: Path | None = None) -> str:
-    """One GitHub workflow command a line."""
+    """GitHub workflow commands, one per line."""
     return "\n".join(_annotation(one, root) for one in findings)
 
 

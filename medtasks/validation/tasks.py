@@ -46,20 +46,20 @@ def validate_tasks(
     prepared: Collection[str] = (),
     progress: Progress | None = None,
 ) -> list[Finding]:
-    """Findings about tasks and groups: their YAML, their templates and the documents that their data give.
+    """Findings about tasks and groups: their YAML, templates and documents.
 
     Args:
-        names: tasks and groups (a group includes its members); without names and ``paths`` all there are.
-        paths: task files, or directories of them; in a package's directory, what is in its ``tasks`` directories.
-        documents: whether prompts are rendered and documents checked, as far as data are prepared.
-        prepared: benchmarks whose windows `validate_prepared` checks, so that they are not checked here.
+        names: tasks and groups (a group includes its members); all if there are no ``paths`` either.
+        paths: task files, or directories of them; of a package's directory, only its ``tasks`` directories.
+        documents: whether to check documents and render prompts, if data are prepared.
+        prepared: benchmarks whose windows are left to `validate_prepared`.
         progress: called after each file.
 
     Returns:
-        Findings without duplicates, by file and line.
+        Findings without duplicates, sorted by file and line.
 
     Raises:
-        UsageError: there is no task of a name, or no file at a path.
+        UsageError: a name is unknown, or there is no task file at a path.
     """
     registered = {name: path for name, _, path in task_files()}
     given = [file for path in paths for file in _files_at(path)]
@@ -76,7 +76,7 @@ def validate_tasks(
             if progress is not None:
                 progress(number, len(chosen))
     findings += _shared_parts(given, checker.files)
-    # a defect of a shared part is reported once, whichever tasks include it
+    # a defect of a shared part is reported once, however many tasks include it
     once = {(one.code, one.file, one.line, one.field, one.message): one for one in reversed(findings)}
     return sorted(once.values(), key=lambda one: (one.file, one.line or 0, one.code, one.field, one.message))
 
@@ -161,10 +161,10 @@ _UNCHECKED = {
 
 
 class TaskChecker:
-    """Checks files one by one; ``files`` are all that it read, with those that they include.
+    """Checks files one by one; ``files`` are all files read so far, including included ones.
 
-    ``known`` are all tasks and groups with their files; windows of the benchmarks in ``prepared`` are checked with
-    their data.
+    ``known`` are all tasks and groups with their files; windows of the benchmarks in ``prepared`` are left to
+    `validate_prepared`.
     """
 
     def __init__(self, known: Mapping[str, Path], documents: bool, prepared: Collection[str] = ()) -> None:
@@ -284,8 +284,8 @@ def document_findings(
     *,
     windows: bool = True,
 ) -> Iterator[Finding]:
-    """Findings about the documents of one task, and about the prompts that ``templates`` (by key of the task file) make
-    of them; without a template prompts are not checked. ``windows``: whether no frame is later than its window."""
+    """Findings about one task's documents and, if ``templates`` (by key of the task file) has its template, about their
+    prompts. ``windows``: also check that no frame is later than its window."""
     check_documents(documents, benchmark, tally)
     template = templates.get("template")
     if template is not None:

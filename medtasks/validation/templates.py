@@ -1,4 +1,4 @@
-"""Checks of prompt templates without rendering them: do they parse, and which fields of a document do they use."""
+"""Checks of prompt templates without rendering them: do they parse, and which fields of a document do they use?"""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from medtasks.schema import shown, suggestion
 from medtasks.task_source import Place
 from medtasks.validation.findings import Finding, found
 
-# only parses: what is rendered is rendered by medtasks.prompts
+# only parses; medtasks.prompts renders
 _PARSER = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True)
 _REFERENCES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 
 
 @dataclass
 class Template:
-    """A template with all it includes: ``trees`` and ``files`` by name, itself first; ``variables`` with one place of
-    each; ``findings`` are what is wrong with the text."""
+    """A template with everything it includes: ``trees`` by name, its own first; ``variables``, each with one place;
+    ``findings`` about the text."""
 
     name: str
     trees: dict[str, nodes.Template] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Template:
 
 
 def read_template(name: str, named_at: Place) -> Template:
-    """The template ``name`` with all it includes; never raises: what is wrong is in ``findings``.
+    """Read the template ``name`` with everything it includes. Never raises: problems are in ``findings``.
 
     ``named_at`` is the line of the task file that names it.
     """
@@ -71,7 +71,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
     try:
         source = template_source(name)
         tree = _PARSER.parse(source)
-        undeclared_variables(tree)  # compiles, and so meets what the parser lets pass
+        undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
         message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); fix the line."
@@ -86,7 +86,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         message = f"template {shown(name)} cannot be read ({error}) Fix the name, or add the file."
         template.findings.append(found(code, template.name, message, named_at))
         return
-    except Exception as error:  # nested too deeply, say, or a number too long to read
+    except Exception as error:  # for example nested too deeply, or a number too long to read
         message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); simplify it."
         template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
         return
@@ -101,7 +101,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
 
 
 def _refuse_unknown(tree: nodes.Template) -> None:
-    """Jinja looks up those inside conditions only when rendering gets there, which may be hours into a run."""
+    """Refuse unknown filters and tests: in conditions, Jinja finds them only while rendering, hours into a run."""
     for kind, known in ((nodes.Filter, _PARSER.filters), (nodes.Test, _PARSER.tests)):
         for node in tree.find_all(kind):
             if node.name not in known:
@@ -135,8 +135,8 @@ def check_variables(
 ) -> Iterator[Finding]:
     """Findings about the variables of a template.
 
-    ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty where there are
-    no documents), ``said`` what else is given, ``hidden`` fields that it must not show.
+    ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty if there are
+    no documents), ``said`` other variables that are given, ``hidden`` fields that it must not show.
     """
     given = visible | said
     for name, place in sorted(template.variables.items()):

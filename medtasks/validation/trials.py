@@ -1,4 +1,4 @@
-"""Responses to one task's documents, scored by the task's own rules; an exception becomes a finding."""
+"""Responses to one task's documents, scored by the task's own rules; exceptions become findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from medtasks.validation.findings import Severity, Tally
 _RESAMPLES = 20
 _FIX = "fix the code that scores it"
 _OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
-"""Codes of faults of a metric itself, rather than of the task that names it."""
+"""Codes of defects of a metric itself, rather than of the task that uses it."""
 
 
 class BehaviourReport(Tally):
@@ -53,14 +53,14 @@ class BehaviourReport(Tally):
 
     @contextmanager
     def failures(self, what: str, metric: str = "", fix: str = "fix it") -> Iterator[None]:
-        """Report whatever the block raises as ``what`` failing: the code of a package may raise anything."""
+        """Report any exception in the block as a failure: a package's code may raise anything."""
         try:
             yield
         except (Exception, SystemExit) as error:
             self.about("MT507", metric, f"{what} ({sentence(error)}); {fix}.", error=error)
 
     def metric_place(self, metric: str) -> Place:
-        """Where the task file names a metric; if it does not, the function that gives it."""
+        """Where the task file lists a metric; if it does not, where it names `process_results`."""
         for number, one in self._file.entries("metric_list"):
             if isinstance(one, Mapping) and one.get("metric") == metric:
                 return self._file.place("metric_list", number)
@@ -81,7 +81,7 @@ def class_place(part: Any) -> Place | None:
 
 @dataclass(frozen=True)
 class Trial:
-    """The samples of one response to every document, in the order of the documents, and what they were joined to."""
+    """The samples of one response to every document, in document order, and the items they were joined into."""
 
     name: str
     samples: list[Sample]
@@ -103,9 +103,9 @@ class Trials:
         self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
 
     def trial(self, name: str, answers: Sequence[str], *, backwards: bool = False) -> Trial | None:
-        """The samples of one answer to each document; None if they cannot be made.
+        """The samples of one answer to each document; None if they cannot be created.
 
-        With ``backwards`` they are made from the last document to the first; the result has the same order.
+        With ``backwards``, they are created from the last document to the first, but returned in the usual order.
         """
         pairs = list(zip(self.documents, answers, strict=True))
         made = [self._made(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
@@ -135,7 +135,7 @@ class Trials:
         return join_stages([answer, answer]) if self.spec.stage1_template else answer
 
     def sample(self, document: Mapping[str, Any], response: str) -> Sample:
-        """The sample of ``response``, repeated as the task asks; raises whatever the task's code raises."""
+        """The sample of ``response``, repeated as the task asks; exceptions of the task's code are not caught."""
         return scored_samples(self.spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
 
     def filter_place(self) -> Place | None:

@@ -1,4 +1,4 @@
-"""Are a metric's values valid: finite, in range, of the right width, and consistent with their sums?"""
+"""Checks of a metric's values: finite, in range, of the right width, and consistent with their sums."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ValueCheck:
             code = "MT504" if len(row) == metric.width else "MT508"
             self._report.about(code, metric.name, f"{where}: {fault}; {fix}.")
             return False
-        if metric.width == 2 and row[1] == 0:  # it does not apply to this one
+        if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
             return True
         with self._report.failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name):
             score = float(_score(metric, row))
@@ -73,7 +73,7 @@ class ValueCheck:
         return False
 
     def holds(self, metric: Metric, value: float, what: str) -> bool:
-        """Whether the value is finite; one that is only out of range is reported, but can be summed."""
+        """Whether the value is finite; a value that is only out of range is reported but accepted."""
         known = range_of(metric)
         if not math.isfinite(value):
             message = f"{what} is {value}, expected a finite number; fix the metric."
@@ -97,7 +97,7 @@ class ValueCheck:
                 self.holds(metric, value, f"{trial.name}: the {what} of all samples")
 
     def recomputed(self, trial: Trial, scores: Scores) -> None:
-        """Compare the scores with those of differently grouped sums, and of the functions in ``metric_list``."""
+        """Compare the scores with those from differently grouped sums, and from the functions in ``metric_list``."""
         for name, metric in trial.metrics.items():
             score = scores.metrics[name]
             if score.value is None:
@@ -197,7 +197,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
-"""Metrics of when a stream was answered: the times in the records limit what can be reached."""
+"""Metrics of answer times in streams: the times in the records limit what can be reached."""
 
 
 class Range(NamedTuple):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class FrameStore:
     """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
 
-    The rounds of a streaming item look at growing parts of one video: the reader stays open and continues where the
-    previous round ended, and frames that other rounds of the item will need are kept when they are passed. ``decoded``
+    The rounds of a streaming item show growing parts of one video: the reader stays open and continues where the
+    previous round ended, and caches frames on the way that other rounds of the item will need. ``decoded``
     counts the frames that came out of the decoder.
     """
 

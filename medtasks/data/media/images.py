@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(BaseModel):
-    """What reading frames requires: time base in seconds (a fraction), and time stamps in units of it.
+    """What is needed to read frames: time base in seconds (a fraction), and time stamps in units of it.
 
     ``first`` is the time stamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
@@ -51,7 +51,7 @@ class MediaEntry(BaseModel):
 
 
 class KnownMedia(BaseModel):
-    """An entry, and when its file was last modified (nanoseconds); a file changed since then is read again."""
+    """An entry with its file's modification time in nanoseconds; changed files are read again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -160,8 +160,8 @@ def _read(path: Path) -> bytes:
 class ImageCache:
     """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
 
-    Questions about one image are neighbours, so each image is decoded once although the cache is bounded.
-    ``hits`` and ``misses`` count the calls that found their image and those that decoded it.
+    Questions about one image are adjacent, so each image is decoded once although the cache is bounded. ``hits`` and
+    ``misses`` count the calls that found their image and those that decoded it.
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
@@ -218,7 +218,7 @@ def index_media(
         workers: threads; 0 for one per processor, at most 8.
         known: entries of an earlier, interrupted pass; a file with the same size and modification time is not read
             again.
-        done: called in this thread with each good entry, in the order of paths; an error it raises ends the pass.
+        done: called in this thread with each good entry, in path order; an error it raises ends the pass.
     """
     wanted = sorted(set(paths))
     known = known or {}

@@ -15,7 +15,7 @@ from medtasks.files import file_sha256
 
 
 class KnownVideo(BaseModel):
-    """A video's entry, when its file was last modified (nanoseconds), and its bad frames among the wanted ones.
+    """A video's entry, its file's modification time in nanoseconds, and its bad frames among the wanted ones.
 
     ``wanted`` is a digest of the time stamps that were tried; the entry's size is that of the first good frame.
     """

@@ -28,7 +28,7 @@ _END = 2
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """What is known about a video without decoding it.
+    """Facts about a video that need no decoding.
 
     ``pts`` are the time stamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
     ``cut`` is whether the file ends before the video does.
@@ -53,7 +53,7 @@ _LARGEST = {"max_pixels": str(MAX_PIXELS)}
 
 
 def _container(path: Path) -> Any:
-    """The file as PyAV's container, its metadata in whatever encoding.
+    """The file as PyAV's container; metadata may be in any encoding.
 
     Raises:
         OSError, av.FFmpegError: the file cannot be read, or is not a regular file.
@@ -67,7 +67,7 @@ def _container(path: Path) -> Any:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The container and its first video stream; whatever FFmpeg refuses becomes one sentence."""
+    """The container and its first video stream; FFmpeg's errors become a MediaError."""
     import av
 
     try:
@@ -120,7 +120,7 @@ def read_index(path: Path) -> VideoIndex:
         raise MediaError(f"{path}: several frames have the same time stamp; convert it to MP4.")
     pts.sort()
     last = pts[-1] * time_base - start
-    # an audio track may outlast the pictures, so with one the container's own length tells little
+    # an audio track may outlast the pictures, so the container's duration counts only without one
     short = alone and length is not None and length > last + _END + _largest_gap(pts) * time_base
     return VideoIndex(time_base, tuple(pts), tuple(sorted(keyframes)), packets < announced or short)
 
@@ -156,7 +156,7 @@ class VideoReader:
         self.close()
 
     def close(self) -> None:
-        """Close the file; reading again opens it anew."""
+        """Close the file; reading reopens it."""
         if self._container is not None:
             self._container.close()
         self._container, self._frames, self._position = None, None, None
@@ -165,8 +165,8 @@ class VideoReader:
         """Time stamp and RGB picture of each frame in ``wanted`` (increasing), one at a time, in that order.
 
         Raises:
-            MediaError: a frame cannot be decoded whole, or is not where the index has it; names the file and the
-                frame's time stamp.
+            MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
+                time stamp.
         """
         for pts in wanted:
             yield pts, _picture(self._frame(pts), self.path)

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"(?P<number>[0-9]{1,18})[^0-9]*\Z")
 
 
 def exact(seconds: float) -> Fraction:
-    """The decimal number as written in a JSON file, not its binary neighbour: 0.1 is one tenth.
+    """The decimal number as written in JSON, not its binary approximation: 0.1 is one tenth.
 
     >>> exact(198.84)
     Fraction(4971, 25)
@@ -38,7 +38,7 @@ def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step
     after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
     empty if the whole window is before it.
 
-    Takes time in proportion to the frames shown, not to the window, which may be 1e9 seconds long.
+    Runs in time proportional to the frames shown, not to the window, which may be 1e9 seconds long.
 
     >>> frames_shown([Fraction(0), Fraction(1), Fraction(3)], Fraction(0), Fraction(9))
     [0, 1, 2]
@@ -79,7 +79,7 @@ def thin(total: int, most: int | None) -> list[int]:
 
 
 def frame_cap() -> int | None:
-    """Most frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set.
+    """Maximum number of frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set.
 
     Raises:
         UsageError: it is not an integer of at least 1.

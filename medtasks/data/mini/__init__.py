@@ -18,7 +18,7 @@ from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
 __all__ = ["MINI_VERSION", "prepare_mini"]
 
 MINI_VERSION = "6"
-"""Changes with the drawing and preparing code that benchmarks share."""
+"""Bumped when the shared drawing or preparation code changes."""
 
 
 def prepare_mini(benchmark: str) -> Path:
@@ -30,7 +30,7 @@ def prepare_mini(benchmark: str) -> Path:
         UsageError: there is no miniature of that name.
         MedtasksError: the benchmark's `mini` fails; names file and line.
     """
-    # the hash keeps apart what different versions of the package made
+    # the hash separates data made by different versions of the package
     target = cache_root() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
@@ -65,7 +65,7 @@ def _make(name: str, source: Path, out: Path) -> None:
 
 @functools.cache
 def _code_hash(module: str) -> str:
-    """Of a package's code and rows, so that data are made again after every change of them."""
+    """Hash of a package's code and rows; data are regenerated after every change."""
     folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jsonl")):

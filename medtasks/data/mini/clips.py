@@ -1,4 +1,4 @@
-"""Short videos with exact presentation times, which each frame shows as a block code."""
+"""Short videos whose frames show their exact presentation times as a block code."""
 
 from __future__ import annotations
 
@@ -41,16 +41,15 @@ def encode_clip(
 ) -> None:
     """Write a video whose frame ``i`` is ``draw(i, times[i])`` and is presented at exactly ``times[i]`` seconds.
 
-    The container goes by the suffix: ``.mp4`` (with B-frames where the codec has them), ``.mkv``, or ``.avi``, which
-    can only be MPEG-4 at a constant rate, since AVI has no presentation times. Same build of PyAV, same bytes.
+    The suffix selects the container: ``.mp4`` (with B-frames if the codec has them), ``.mkv``, or ``.avi``, which
+    can only be MPEG-4 at a constant rate, since AVI has no presentation times. Equal PyAV builds write equal bytes.
 
     Args:
-        path: File to write; its folder must exist.
+        path: File to write; its directory must exist.
         times: Increasing, from 0 or later, constant rate or not, each a multiple of ``time_base``.
         draw: Gives pictures of one even height and width.
-        codec: An encoder's name; default H.264 (libx264) where this PyAV has it, otherwise MPEG-4.
-        time_base: The unit of time stamps in seconds. A Matroska file keeps milliseconds whatever is asked for;
-            an AVI file takes the gap between frames.
+        codec: An encoder's name; default H.264 (libx264) if this PyAV has it, otherwise MPEG-4.
+        time_base: The unit of time stamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
 
     Raises:
         UsageError: the times cannot be kept exactly, or the pictures differ in shape or have an odd side.
@@ -174,5 +173,5 @@ def _blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
 
 
 def _check(milliseconds: int) -> int:
-    """Eight check bits, which neither an all black nor an all white top has."""
+    """Eight check bits; an all-black or all-white top fails the check."""
     return zlib.crc32(milliseconds.to_bytes(DATA_BITS // 8, "big")) & 0xFF

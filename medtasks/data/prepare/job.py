@@ -1,4 +1,4 @@
-"""The part of preparing that all benchmarks share: verify media, exclude or refuse rows, write."""
+"""Data preparation shared by all benchmarks: verify media, exclude or refuse rows, write."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PrepareJob:
 
         Raises:
             DataError: there is no record, or none is left.
-            MediaError: pictures are missing or not whole, and their rows must not be left out.
+            MediaError: pictures are missing or damaged, and ``allow_missing_media`` is false.
         """
         if not records:
             raise DataError(f"{self.source.name}: has no row, expected at least one; fetch it again.")
@@ -90,7 +90,7 @@ class PrepareJob:
         )
 
     def _media_root(self) -> Path:
-        """As the manifest has it: relative to the prepared directory if the pictures move with it."""
+        """The media root for the manifest: relative to the prepared directory if the pictures move with it."""
         if self.root == Path("media"):
             return self.root
         if self.relative:

@@ -23,7 +23,7 @@ class Bar(Protocol):
     def __call__(self, done: int, total: int, /) -> None: ...
 
     def stage(self, label: str, /) -> Progress:
-        """A bar of its own below this one."""
+        """A separate bar below this one."""
 
 
 Bars = Callable[[str], AbstractContextManager[Bar]]

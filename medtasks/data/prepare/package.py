@@ -30,7 +30,7 @@ def prepare_package(
     relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
-    """Prepare the records that ``benchmark.read(source)`` gives, with media below ``media`` (default: ``source``).
+    """Prepare the records that ``benchmark.read(source)`` yields, with media below ``media`` (default: ``source``).
 
     Raises:
         UsageError: the source does not exist, or the benchmark cannot read one.

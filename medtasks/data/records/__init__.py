@@ -1,4 +1,4 @@
-"""What all records share: an id, a cluster, media."""
+"""Records: an id, a cluster, media."""
 
 from __future__ import annotations
 

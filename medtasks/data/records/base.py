@@ -1,4 +1,4 @@
-"""What all records share: checks of release rows, and error messages for wrong fields."""
+"""Shared by all records: checks of release rows, and error messages for wrong fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stub judge: a real HTTP server of OpenAI's chat API on loopback, with verdicts by a simple rule on words.
+"""A stub judge: a real HTTP server of OpenAI's chat API on loopback, whose verdicts follow a simple word-overlap rule.
 
 For ``medtasks demo``, tests and benchmarks; its verdicts say nothing about medicine. It serves
 ``POST /v1/chat/completions`` and ``GET /v1/models``. ``python -m medtasks.judge.stub`` runs it in the foreground.

@@ -11,7 +11,7 @@ from medtasks.judge.stub.server import StubJudge
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve, and print one line with the base URL as soon as requests are taken."""
+    """Serve, and print one line with the base URL as soon as requests are accepted."""
     parser = argparse.ArgumentParser(
         prog="python -m medtasks.judge.stub",
         description="A stub judge on loopback that speaks OpenAI's chat API. "

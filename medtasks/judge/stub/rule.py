@@ -55,9 +55,9 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
 
 def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references: Sequence[str]) -> str:
-    """The rule itself, for a ``decide`` that finds response and reference in its own way.
+    """The rule itself, for a ``decide`` that finds response and reference itself.
 
-    Compared are casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
+    The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
     contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
     the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
     F1 = 0.5 gets 1. The best of several references counts; several responses are joined.

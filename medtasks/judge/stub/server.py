@@ -39,7 +39,7 @@ class StubJudge:
             client gets a 500, and leaving the context raises the first such error.
         latency: seconds before every answer.
         port: on 127.0.0.1; 0 takes a free one. Entering raises ``OSError`` if it is not available.
-        keep_requests: ``False`` leaves ``requests`` empty, for a server that runs for long.
+        keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
 
     Attributes:
         requests: the chat requests in order of arrival.
@@ -63,7 +63,7 @@ class StubJudge:
 
     @property
     def url(self) -> str:
-        """The API's base, as OpenAI clients take it."""
+        """Base URL for OpenAI clients."""
         if self._port is None:
             raise UsageError("StubJudge: it has no address until it is entered; use `with StubJudge() as stub`")
         return f"http://127.0.0.1:{self._port}/v1"

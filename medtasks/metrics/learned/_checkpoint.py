@@ -1,7 +1,6 @@
 """Local transformers checkpoints: a directory, or a snapshot in the hub's local cache.
 
-Nothing is downloaded. Gigabytes are the user's decision, so the message about an absent checkpoint has the command that
-fetches it.
+Nothing is downloaded: the error about a missing checkpoint has the command that fetches it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SCORING_FILES = ("*.json", "*.txt", "*.model", *WEIGHTS)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """``directory`` holds the files; ``label`` is for signatures; ``identity`` changes with any weight or setting."""
+    """``directory`` has the files; ``label`` is for signatures; ``identity`` changes with any weight or setting."""
 
     directory: Path
     label: str

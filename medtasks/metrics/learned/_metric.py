@@ -1,4 +1,4 @@
-"""What BERTScore and BLEURT share: many pairs at once, each distinct pair computed once and cached."""
+"""Base of BERTScore and BLEURT: many pairs at once, each distinct pair computed once and cached."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
 BATCH = 64  # texts or pairs in one forward pass
-CHUNK = 256  # pairs between two writes to the cache, whose embeddings are in memory
+CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
 
 
 class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
-    sorted texts, so the order of the pairs does not matter, and a cached score stays as it is. Lone surrogates are
+    sorted texts, so the order of the pairs does not matter, and a cached score does not change. Lone surrogates are
     replaced by U+FFFD, since no tokenizer takes them.
 
     Attributes:

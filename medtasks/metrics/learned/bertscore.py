@@ -26,10 +26,10 @@ class _Encoder:
 class BertScore(LearnedMetric):
     """Mean BERTScore F1 (about 0..1): greedy cosine matches of contextual embeddings; no IDF, no baseline rescaling.
 
-    Embeddings and matching are the library's own. In two ways it behaves as intended where transformers 5 breaks it:
-    RoBERTa and GPT-2 tokenizers encode the first word of a text with a space before it (transformers 5 ignores the
-    library's setting, and all scores change), and an empty or blank text scores 0 against any other (transformers 5
-    raises). Texts that are too long for the model are truncated, as in the library.
+    Embeddings and matching are the library's own. Two behaviours that transformers 5 breaks are restored: RoBERTa and
+    GPT-2 tokenizers encode the first word of a text with a space before it (transformers 5 ignores the library's
+    setting, and all scores change), and an empty or blank text scores 0 against any other (transformers 5 raises).
+    Texts that are too long for the model are truncated, as in the library.
 
     Args:
         model: hub id or checkpoint directory; ``MEDTASKS_BERTSCORE_MODEL`` overrides it.
@@ -127,7 +127,7 @@ def _f1(reference: tuple[Any, Any, Any], prediction: tuple[Any, Any, Any]) -> fl
 
 
 def _tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
-    """The checkpoint's tokenizer, with a space before the first word where the library asks for one."""
+    """The checkpoint's tokenizer, with a space before the first word if the library asks for one."""
     from transformers import AutoTokenizer, GPT2Tokenizer, GPT2TokenizerFast, RobertaTokenizer, RobertaTokenizerFast
 
     spaced = (GPT2Tokenizer, GPT2TokenizerFast, RobertaTokenizer, RobertaTokenizerFast)
@@ -137,7 +137,7 @@ def _tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, add_prefix_space=True)
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None:
-        # RoBERTa counts positions from its padding id + 1. A tokenizer that states no limit would be cut nowhere.
+        # RoBERTa counts positions from its padding id + 1. A tokenizer without a limit would not truncate.
         reserved = config.pad_token_id + 1 if "roberta" in config.model_type else 0
         tokenizer.model_max_length = min(tokenizer.model_max_length, positions - reserved)
     return tokenizer

@@ -91,7 +91,7 @@ class Bleurt(LearnedMetric):
 
 
 def kept_tokens(reference: int, prediction: int, limit: int = TEXT_TOKENS) -> tuple[int, int]:
-    """How many tokens of each side are kept: the longer side loses one until both fit; of equal ones, the prediction.
+    """How many tokens of each side are kept: the longer side (on a tie, the prediction) loses one until both fit.
 
     >>> kept_tokens(100, 40), kept_tokens(20, 200), kept_tokens(90, 90)
     ((85, 40), (20, 105), (63, 62))

@@ -14,16 +14,16 @@ from medtasks.results.foreign.prediction import Prediction, content_of, one_resp
 
 _COLUMNS = ("sample_id", "response", "task", "img_id", "question")
 _JUDGED = frozenset({"eval_json", "original"})
-"""Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; elsewhere it may be anything."""
+"""Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; other files may differ."""
 
 
 def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
-    """The predictions in the rows of ``path``; null means that a key is not known, other columns are ignored.
+    """The predictions in the rows of ``path``; null means that a key is unknown, other columns are ignored.
 
     Args:
         path: the file.
         layout: ``jsonl``, ``json`` (one array) or ``csv`` (an empty cell is an empty response, or an unknown key).
-        columns: what the file calls our columns, which it then must have; by default they have our names.
+        columns: the file's names for our columns, which are then required; by default they have our names.
 
     Raises:
         UsageError: a column is not one of ours.

@@ -20,12 +20,12 @@ _ZSTANDARD = 93
 
 
 def read_inspect(path: Path) -> list[Prediction]:
-    """Predictions of a log, whose samples are identified by `sample_id` in their metadata, their id or their input.
+    """The predictions in a log, whose samples are identified by `sample_id` in their metadata, their id or their input.
 
     A sample that ended in an error has no response and counts as failed.
 
     Raises:
-        DataError: the file cannot be read, has no samples, a sample was asked in several epochs, or lacks a field.
+        DataError: the file cannot be read, has no samples or several epochs, or a sample lacks a field.
     """
     samples = _in_archive(path) if _is_archive(path) else _in_json(path)
     predictions = [_parsed(sample, where) for where, sample in samples]
@@ -140,7 +140,7 @@ def _response(output: Any, where: Where) -> str:
 
 
 def _text(content: Any) -> str | None:
-    """A message's text, which may be in parts; None if it has none."""
+    """A message's text, which may be in parts; None if there is none."""
     if is_text(content):
         return str(content)
     parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []

@@ -44,8 +44,8 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _N
         layout: ``ms-swift`` (as the Kvasir-VQA-x1 authors publish theirs), ``lmms-eval`` (the harness's
             ``*_samples_<task>.jsonl``), ``vlmevalkit`` (its spreadsheets), ``inspect`` (logs of Inspect), or rows with
             columns: ``jsonl``, ``json`` (one array, such as Kvasir-VQA-x1's ``*_eval.json``), ``csv``.
-        columns: for rows with columns, what the file calls ``sample_id``, ``response``, ``task``, ``img_id`` and
-            ``question``; by default it has these names.
+        columns: for rows with columns, the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and
+            ``question``; by default the same.
 
     Raises:
         UsageError: the layout or a column is unknown, or columns are given for a layout that has its own.
@@ -101,7 +101,7 @@ def _of_archive(path: Path) -> Layout | None:
 
 
 def _of_text(path: Path) -> Layout | None:
-    # lines that are not blank; that of a JSON file in one line is long
+    # lazily: a JSON file may be one long line
     lines = (line.decode("utf-8-sig", errors="replace").strip() for line in read_lines(path))
     first = next(filter(None, lines), None)
     if first is None:
@@ -120,7 +120,7 @@ def _of_text(path: Path) -> Layout | None:
 def _of_object(first: str, path: Path) -> Layout:
     try:
         row = json.loads(first)
-    except (ValueError, RecursionError):  # on several lines, or damaged: the layout's reader reports where
+    except (ValueError, RecursionError):  # several lines, or damaged: the layout's reader reports where
         return "jsonl" if path.suffix == ".jsonl" else "inspect"
     if {"eval", "samples"} <= row.keys():
         return "inspect"

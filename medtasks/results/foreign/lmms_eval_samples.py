@@ -13,12 +13,12 @@ from medtasks.results.foreign.prediction import Prediction, one_response, option
 def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
     """The prediction in a line of the harness, from the raw response if it differs from the filtered one.
 
-    lmms-eval 0.7.3 leaves the document out of its lines (other versions may not), and ``resps`` if it equals
+    lmms-eval 0.7.3 omits the document from its lines (other versions may not), and ``resps`` if it equals
     ``filtered_resps``. Without a document, a line is identified by ``doc_id``, its position among the task's documents;
-    ``target`` and the first medium are kept, so that matching can detect other documents.
+    with ``target`` and the first medium, matching can detect that the documents are different ones.
 
     Raises:
-        DataError: a field is missing or holds something else, or the sample was answered more than once.
+        DataError: a field is missing or invalid, or the sample was answered more than once.
     """
     field = "resps" if row.get("resps") is not None else "filtered_resps"
     response = one_response(where, field, row.get(field))

@@ -35,7 +35,7 @@ class Joined:
 
     @property
     def responses(self) -> dict[str, str]:
-        """By sample id."""
+        """Responses by sample id."""
         return {sample_id: predictions[0].response for sample_id, predictions in self.given.items()}
 
 
@@ -44,16 +44,16 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
 
     A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
     against the target), else by ``id`` if that is a sample id, else by ``img_id`` and ``question`` (NFC, whitespace
-    collapsed, case kept), else by ``question`` alone. A reference answer in the file must be that of the document.
+    collapsed, case kept), else by ``question`` alone. A reference answer in the file must match the document's.
 
     Args:
         predictions: in the order of their file. The order matters only for ``ambiguous`` samples.
         documents: in the task's order, with ``sample_id``.
 
     Raises:
-        UsageError: there are no documents, or two of them have one sample id (documents of several tasks).
-        DataError: two different responses to one sample, several documents with one key but another number of
-            predictions, or a harness line of other documents; names the places.
+        UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
+        DataError: two different responses to one sample, several documents with the same key but a different number of
+            predictions, or a harness line for other documents; names the places.
     """
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.sample_ids}
@@ -87,7 +87,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
 def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: dict[str, list[Prediction]]) -> None:
     for fitting, several in shared.items():
         if len(several) > len(fitting) and len({one.response for one in several}) == 1:
-            for number, one in enumerate(several):  # a merge of rows with equal keys duplicated them
+            for number, one in enumerate(several):  # duplicated by a merge of rows with equal keys
                 given[fitting[min(number, len(fitting) - 1)]].append(one)
             continue
         if len(several) != len(fitting):

@@ -21,7 +21,7 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     ``response`` of null is an error.
 
     Raises:
-        DataError: a field is missing or holds something else.
+        DataError: a field is missing or invalid.
     """
     messages = _messages(row, where)
     asked = [content for role, content in messages if role == "user"]

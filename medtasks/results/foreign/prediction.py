@@ -42,7 +42,7 @@ def one_response(where: Where, field: str, found: object) -> str:
     """The one text in ``found``, which may be nested in lists; an empty text is a response too.
 
     Raises:
-        DataError: no text, several of them (repeats must be scored one at a time), or something else.
+        DataError: no text, several texts (repeats must be scored one at a time), or another type.
     """
     texts, waiting = [], [found]
     while waiting:
@@ -62,6 +62,6 @@ def optional_text(row: Mapping[str, Any], field: str, where: Where) -> str | Non
     """The text of ``field``; None if it is missing or null.
 
     Raises:
-        DataError: the field holds something else, or a blank text.
+        DataError: the field is not a text, or is blank.
     """
     return None if row.get(field) is None else text_field(row, field, where)

@@ -1,4 +1,4 @@
-"""VLMEvalKit's prediction files: `prediction` beside the dataset's columns, as a workbook or separated by tabs."""
+"""VLMEvalKit's prediction files: `prediction` beside the dataset's columns, as a workbook, TSV or CSV."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from medtasks.results.foreign.prediction import Prediction, content_of
 
 
 def read_vlmevalkit(path: Path) -> list[Prediction]:
-    """Predictions of an ``.xlsx``, ``.tsv`` or ``.csv`` file; recognised by its content.
+    """The predictions in an ``.xlsx``, ``.tsv`` or ``.csv`` file; the format is detected from its content.
 
-    ``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better if the
+    ``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better, if the
     dataset has such a column. An empty cell of ``prediction`` is an empty response.
 
     Raises:
