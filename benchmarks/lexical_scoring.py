@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
+os.environ.setdefault("MEDTASKS_DATA", "mini")  # the tasks' facts; the rows are generated
 
 import nltk
 

@@ -42,7 +42,7 @@ def compare(
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     columns = (
         *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),
-        *("items", "clusters", "unpaired", "unseen below", "comparable"),
+        *("items", "clusters", "unpaired", "detectable", "comparable"),
     )
     table(columns, [_row(line) for line in found.lines])
     write(_notes(found))
@@ -93,7 +93,7 @@ def _notes(found: Comparison) -> str:
     lines = [
         "Scores are over the items of which both runs have a value; intervals are of Student's t over clusters.",
         f"p is that of the cluster sign-flip test, p (Holm) is corrected over the {tests} tests of this table.",
-        "Differences under the number in `unseen below` cannot be seen here (found with less than 80 % chance).",
+        "detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
     ]
     lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])
     few = [(line, line.pair.warning) for line in found.lines if line.pair is not None and line.pair.warning is not None]
