@@ -31,7 +31,7 @@ class DigestCache:
         self._folder = folder
         self._store = TableStore(folder)
         self._index: dict[str, str] = {}
-        self._rules = "" if folder is None else code_hash()
+        self._rules = "" if folder is None else code_hash(Path(__file__).parent)
         if folder is not None:
             with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
                 found = json.loads((folder / "index.json").read_text(encoding="utf-8"))

@@ -83,12 +83,15 @@ def _parquet(table: ItemTable) -> bytes:
     return content
 
 
-def code_hash() -> str:
-    """A hash of everything that scores depend on but samples: versions, our code, task files, rubrics and templates."""
+def code_hash(*further: Path) -> str:
+    """A hash of everything that scores depend on except samples: versions, code, task files, rubrics and templates.
+
+    ``further`` are directories with more code: an editable install has some of ours outside the package's directory.
+    """
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
     folders = [
-        (Path(medtasks.__file__).parent, "*.py"),
+        *((folder, "*.py") for folder in (Path(medtasks.__file__).parent, *further)),
         *((folder, "*.yaml") for package in packages for folder in (package.tasks, package.rubrics)),
         *((folder, "*.j2") for folder in template_folders()),
     ]

@@ -15,7 +15,7 @@ from medtasks.results.paired import compare_tables
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import Column, ItemTable, RunTables, column_of, item_table, pooled_table
-from medtasks.results.table_file import TableStore
+from medtasks.results.table_file import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
@@ -213,3 +213,11 @@ def _same(one: Column, other: Column) -> bool:
         np.testing.assert_array_equal(one.repeats, other.repeats)
     assert list(one.parts) == list(other.parts)
     return all(_same(part, other.parts[key]) for key, part in one.parts.items())
+
+
+def test_other_code_is_another_key(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("A = 1\n", encoding="utf-8")
+    before = code_hash(tmp_path)
+    assert code_hash(tmp_path) == before != code_hash()
+    (tmp_path / "one.py").write_text("A = 2\n", encoding="utf-8")
+    assert code_hash(tmp_path) != before
