@@ -30,9 +30,9 @@ from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter
 from medtasks.filters.option_letter import option_status
 from medtasks.filters.thinking import strip_thinking
-from medtasks.judge.scales import Aspect, Rubric
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.plugin import FilterInfo, Plugin
+from medtasks.rubrics.scales import Aspect, Rubric
 
 __all__ = [
     "ALL_GROUPS",

@@ -14,6 +14,15 @@ from medtasks.errors import MedtasksError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
 from medtasks.plugin import FilterInfo, Plugin
 
+SHARED_METRICS = frozenset(
+    {
+        *("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match", "accuracy"),
+        *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_open"),
+        *("responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
+    }
+)
+"""Names of the metrics that benchmarks share (`medtasks.metrics.registry`), which no package may use."""
+
 
 @dataclass
 class Taken:
@@ -113,10 +122,11 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
 
 
 def _about_name(name: str, package: TaskPackage, taken: Taken) -> Iterator[str]:
-    from medtasks.metrics.registry import known_without_packages
+    from medtasks.rubrics.rubric import score_owners  # a package without metrics does not read rubrics
 
-    if name in known_without_packages():
-        yield f"{known_without_packages()[name]} has a score of that name; call it {package.prefix}_{name}, or another."
+    owners = score_owners() | dict.fromkeys(SHARED_METRICS, OURS)
+    if name in owners:
+        yield f"{owners[name]} has a score of that name; call it {package.prefix}_{name}, or another."
     if not package.owns(name):
         yield f"its name does not start with the package's; call it {package.prefix}_{name}."
     if name in taken.metrics:

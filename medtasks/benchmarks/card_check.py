@@ -22,7 +22,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is no such task, or no such rubric.
     """
-    from medtasks.judge.rubric import load_rubric
+    from medtasks.rubrics.rubric import load_rubric
 
     names: list[str] = []
     for leaf in leaf_tasks(task):

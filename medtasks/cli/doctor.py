@@ -123,9 +123,9 @@ def _brings(package: TaskPackage) -> str:
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
     """Task files and rubrics that cannot be read."""
     from medtasks.errors import MedtasksError
-    from medtasks.judge.rubric import load_rubric
     from medtasks.packages import LeftOut
     from medtasks.registry import code_left_out
+    from medtasks.rubrics.rubric import load_rubric
     from medtasks.spec import load_spec
 
     if code_left_out(package) is not None:

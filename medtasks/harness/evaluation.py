@@ -23,7 +23,6 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
-from medtasks.judge.rubric import load_rubric
 from medtasks.registry import get_benchmark
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key, read_answers
 from medtasks.results.asking import Asker
@@ -35,6 +34,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.summary import summary
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
 from .backends import presentation, take_no_media

@@ -13,10 +13,10 @@ from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.judgement import INVALID, REFUSED, REPAIR, Adjudication, Judgement, Question, verdict_key
 from medtasks.judge.request import Failure, JudgeRequest, Messages
-from medtasks.judge.rubric import judge_prompt, rubric_hash, verdict_schema
-from medtasks.judge.scales import Rubric
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
+from medtasks.rubrics.rubric import judge_prompt, rubric_hash, verdict_schema
+from medtasks.rubrics.scales import Rubric
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.judge.scales import Aspect, Rubric
+from medtasks.rubrics.scales import Aspect, Rubric
 from medtasks.stats.agreement import (
     Agreement,
     Counts,

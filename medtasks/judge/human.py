@@ -15,8 +15,8 @@ from typing import Any
 from medtasks.data.records import Where
 from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
-from medtasks.judge.rubric import aspects_of
-from medtasks.judge.scales import Aspect, Rubric
+from medtasks.rubrics.rubric import aspects_of
+from medtasks.rubrics.scales import Aspect, Rubric
 
 HUMAN = "human"
 """The rater of rows without one."""

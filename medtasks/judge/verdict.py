@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtasks.filters.thinking import strip_thinking
-from medtasks.judge.rubric import aspects_of
-from medtasks.judge.scales import Aspect, Rubric
+from medtasks.rubrics.rubric import aspects_of
+from medtasks.rubrics.scales import Aspect, Rubric
 
 LONGEST = 1_000_000  # characters
 MOST_OBJECTS = 100
@@ -50,7 +50,7 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     text raises.
 
     Raises:
-        DataError: the document does not define the aspects (:func:`medtasks.judge.rubric.aspects_of`).
+        DataError: the document does not define the aspects (:func:`medtasks.rubrics.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if len(text) > LONGEST:

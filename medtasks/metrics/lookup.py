@@ -7,9 +7,10 @@ import functools
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Metric
 from medtasks.metrics.judged import JudgedMean
-from medtasks.metrics.registry import METRICS, known_without_packages, rubrics
+from medtasks.metrics.registry import METRICS
 from medtasks.packages import OURS
 from medtasks.registry import all_metrics, metric_left_out, metric_owner
+from medtasks.rubrics.rubric import score_owners, usable_rubrics
 
 
 def get_metric(name: str) -> Metric:
@@ -32,10 +33,10 @@ def get_metric(name: str) -> Metric:
 
 def is_ours(name: str) -> bool:
     """Whether the metric, or the rubric that gives the score, is part of medtasks."""
-    return (known_without_packages().get(name) or metric_owner(name)) == OURS
+    return name in METRICS or (score_owners().get(name) or metric_owner(name)) == OURS
 
 
 @functools.cache
 def _judged() -> dict[str, JudgedMean]:
     """The scores that rubrics name."""
-    return {name: JudgedMean(name, top=rubric.best) for rubric in rubrics() for name in rubric.metrics}
+    return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}

@@ -1,8 +1,6 @@
-"""The metrics that benchmarks share, by name, and the reserved names."""
+"""The metrics that benchmarks share, by name."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
@@ -13,10 +11,6 @@ from medtasks.metrics.item_metrics import ITEM_METRICS
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
-from medtasks.packages import OURS
-
-if TYPE_CHECKING:
-    from medtasks.judge.scales import Rubric
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in table order."""
@@ -36,19 +30,3 @@ _ALL: tuple[Metric, ...] = (
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Our metrics by name; one instance each, since metrics are stateless."""
-
-
-def known_without_packages() -> dict[str, str]:
-    """Reserved score names and their owners: our metrics, and the scores of rubrics."""
-    from medtasks.judge.rubric import rubric_owners
-
-    owners = rubric_owners()
-    judged = {name: owners[rubric.name] for rubric in rubrics() for name in rubric.metrics}
-    return {**judged, **dict.fromkeys(METRICS, OURS)}
-
-
-def rubrics() -> tuple[Rubric, ...]:
-    """The rubrics that can be read, which name scores of their own."""
-    from medtasks.judge.rubric import usable_rubrics  # rubrics read templates: not needed to count words
-
-    return usable_rubrics()

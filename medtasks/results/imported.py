@@ -11,14 +11,14 @@ from medtasks.errors import UsageError
 from medtasks.files import canonical_json, short_hash
 from medtasks.judge.families import same_family
 from medtasks.judge.judgement import Adjudication, Judgement
-from medtasks.judge.rubric import load_rubric, rubric_hash
-from medtasks.judge.scales import Rubric
 from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.results.foreign import Prediction
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.panel import cases_of, panel_responses, rubric_facts, with_verdicts
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import COVERAGE
+from medtasks.rubrics.rubric import load_rubric, rubric_hash
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
 
 IMPORTED = "imported"

@@ -12,13 +12,13 @@ from typing import Any
 from medtasks.benchmarks.base import FAILED
 from medtasks.files import short_hash
 from medtasks.judge.ensemble import bounds, combine
-from medtasks.judge.rubric import aspects_of, load_rubric, total
-from medtasks.judge.scales import Rubric
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
 from medtasks.results.scoring import COVERAGE
+from medtasks.rubrics.rubric import aspects_of, load_rubric, total
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
 
 

@@ -21,8 +21,6 @@ from medtasks.judge.families import read_families, same_family
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Question
-from medtasks.judge.rubric import load_rubric
-from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.results.folder import RunRecord
@@ -39,6 +37,8 @@ from medtasks.results.panel import (
 )
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
+from medtasks.rubrics.rubric import load_rubric
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
 
 Samples = Mapping[str, list[Sample]]

@@ -16,13 +16,13 @@ from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.judgement import Question
-from medtasks.judge.rubric import load_rubric
-from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import VerdictStore
 from medtasks.results.judged import is_asked
 from medtasks.results.judging import shown_images
 from medtasks.results.panel import problems
+from medtasks.rubrics.rubric import load_rubric
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec, load_specs
 
 BATCH = 256  # questions

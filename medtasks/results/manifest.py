@@ -18,10 +18,10 @@ from medtasks.data.media.windows import STEP, frame_cap
 from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
-from medtasks.judge.scales import Rubric
 from medtasks.metrics import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
 
 PACKAGES = (

@@ -14,14 +14,14 @@ from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.ensemble import Rule, combine
 from medtasks.judge.human import Unit
 from medtasks.judge.judgement import INVALID, REPAIR, Adjudication, Judgement
-from medtasks.judge.rubric import aspects_of, rubric_hash
-from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import template_hash
 from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
+from medtasks.rubrics.rubric import aspects_of, rubric_hash
+from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
 from medtasks.text import one_line
 

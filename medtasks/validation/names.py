@@ -11,12 +11,12 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import Rows
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
-from medtasks.judge.rubric import load_rubric, rubric_names
 from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import get_metric
 from medtasks.packages import TaskPackage
 from medtasks.registry import all_benchmarks, code_left_out, everything_left_out
+from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, suggestion
 from medtasks.spec import filter_name
 from medtasks.task_files import owner_of

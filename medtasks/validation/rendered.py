@@ -9,9 +9,9 @@ from typing import Any
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.errors import MedtasksError, first_line
-from medtasks.judge.rubric import judge_prompt, load_rubric, rubric_names
-from medtasks.judge.scales import Rubric
 from medtasks.prompts import render, template_path
+from medtasks.rubrics.rubric import judge_prompt, load_rubric, rubric_names
+from medtasks.rubrics.scales import Rubric
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
 from medtasks.task_source import Place, TaskSource

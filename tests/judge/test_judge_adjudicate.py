@@ -20,10 +20,10 @@ from medtasks.errors import UsageError
 from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.judgement import Adjudication, Judgement, Question
-from medtasks.judge.rubric import load_rubric, total
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, verdict_on
+from medtasks.rubrics.rubric import load_rubric, total
 
 RUBRIC = load_rubric("med_cmr_open")
 TEXT = re.compile(r"=== BEGIN CANDIDATE TEXT (\w+) ===\n(.*?)\n=== END CANDIDATE TEXT \1 ===", re.DOTALL)

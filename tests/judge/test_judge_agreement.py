@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
 from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
-from medtasks.judge.rubric import load_rubric
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.stats.agreement import agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
 
 KVASIR = load_rubric("kvasir_aspects")

@@ -11,8 +11,8 @@ from rubric_cases import TASKS, case
 
 from medtasks.errors import MedtasksError
 from medtasks.judge.ensemble import Rule, bounds, combine
-from medtasks.judge.rubric import aspects_of, total
-from medtasks.judge.scales import Aspect
+from medtasks.rubrics.rubric import aspects_of, total
+from medtasks.rubrics.scales import Aspect
 
 ONE = [Aspect(name="score_of_it", maximum=4)]
 

@@ -20,11 +20,11 @@ from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.judgement import Adjudication, Question
-from medtasks.judge.rubric import judge_prompt, load_rubric
-from medtasks.judge.scales import Rubric
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge
+from medtasks.rubrics.rubric import judge_prompt, load_rubric
+from medtasks.rubrics.scales import Rubric
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
 

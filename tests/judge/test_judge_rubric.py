@@ -14,7 +14,9 @@ from rubric_cases import TASKS, best, case
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.judge.rubric import (
+from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.prompts import template_variables
+from medtasks.rubrics.rubric import (
     aspects_of,
     judge_prompt,
     load_rubric,
@@ -24,8 +26,6 @@ from medtasks.judge.rubric import (
     total,
     verdict_schema,
 )
-from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.prompts import template_variables
 
 GOLDEN = Path(__file__).parent / "golden"
 RESPONSE = "First I look at the image.\n\nFinal answer: one round nodule, left side."

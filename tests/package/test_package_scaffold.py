@@ -226,7 +226,7 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
 
 
 def test_the_reference_names_every_key() -> None:
-    from medtasks.judge.scales import Aspect, Rubric
+    from medtasks.rubrics.scales import Aspect, Rubric
     from medtasks.task_model import Generation, GroupFile, Metadata, MetricEntry, TaskFile
 
     text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ import pytest
 from seeded_bench import Bench, codes
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.judge.rubric import load_rubric
 from medtasks.registry import get_benchmark
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.task_model import GroupFile, TaskFile
 from medtasks.task_source import read_task
 from medtasks.validation.documents import options_of

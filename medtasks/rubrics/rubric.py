@@ -19,10 +19,10 @@ from pydantic import ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import short_hash
-from medtasks.judge.quoting import delimited, neutral, neutral_fields
-from medtasks.judge.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
 from medtasks.prompts import render, template_hash, template_variables
+from medtasks.rubrics.quoting import delimited, neutral, neutral_fields
+from medtasks.rubrics.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.schema import first_problem
 
 # raised when prompts or verdicts change for a reason outside the YAML and the template
@@ -36,9 +36,11 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
-def rubric_owners() -> dict[str, str]:
-    """The package of each rubric: ``medtasks``, or distribution and version of another one."""
-    return {name: OURS if package.distribution == OURS else package.owner for name, (package, _) in _files().items()}
+def score_owners() -> dict[str, str]:
+    """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
+    packages = {name: package for name, (package, _) in _files().items()}
+    owners = {name: OURS if one.distribution == OURS else one.owner for name, one in packages.items()}
+    return {score: owners[rubric.name] for rubric in usable_rubrics() for score in rubric.metrics}
 
 
 def _files() -> dict[str, tuple[TaskPackage, Path]]:
@@ -217,7 +219,7 @@ def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response is data between delimiters (:mod:`medtasks.judge.quoting`); apart from it and the code in the
+    The response is data between delimiters (:mod:`medtasks.rubrics.quoting`); apart from it and the code in the
     delimiters, the prompt is the same for every response to the sample.
 
     Raises:
