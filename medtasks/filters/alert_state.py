@@ -162,11 +162,6 @@ def alert_status(filtered: str) -> AlertStatus:
     return parse_alert(filtered).status
 
 
-def is_alert(filtered: str) -> bool:
-    """Whether a response, filtered or not, is positive: it reports an alert."""
-    return parse_alert(filtered).state == "alert"
-
-
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 

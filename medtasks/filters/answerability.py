@@ -66,15 +66,6 @@ _CONDITION = re.compile(r"\bif\b", re.IGNORECASE)
 _CLAUSE_ENDS = re.compile(r"[,:]|\b(?:so|therefore|thus|hence|and)\b|，")
 
 
-def is_unanswerable(text: str) -> bool:
-    """Whether the reply as a whole abstains, by the rules in this module's docstring.
-
-    >>> is_unanswerable("**Unanswerable.**"), is_unanswerable("The question is not unanswerable: a polyp")
-    (True, False)
-    """
-    return _abstains(_answer(text))
-
-
 def answer_or_unanswerable(text: str) -> str:
     """The answer without thinking and leading labels, ``unanswerable`` where it abstains, or ``[empty]``.
 
