@@ -58,6 +58,7 @@ def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
         optimized=False,  # would compute constants such as 9 ** 9 ** 9 when a template is only parsed
     )
     made.globals["range"] = _range
+    del made.globals["lipsum"], made.filters["random"]  # one prompt hash must mean one prompt
     return made
 
 

@@ -45,6 +45,12 @@ def test_the_limit_on_numbers_is_of_one_prompt(written: Write) -> None:
     assert [render(name) for _ in range(3)] == 3 * ["done"]
 
 
+@pytest.mark.parametrize("text", ["{{ range(1000) | random }}", "{{ lipsum() }}"])
+def test_a_template_cannot_draw_at_random(written: Write, text: str) -> None:
+    with pytest.raises(MedtasksError, match="'random'|'lipsum'"):
+        render(written(text))
+
+
 MEMORY = "{{ 'x' * 99999999999 }}"
 ENDLESS = "{% if 7 ** (10 ** 9) %}{% endif %}"
 
