@@ -47,7 +47,7 @@ def test_the_limit_on_numbers_is_of_one_prompt(written: Write) -> None:
 
 @pytest.mark.parametrize("text", ["{{ range(1000) | random }}", "{{ lipsum() }}"])
 def test_a_template_cannot_draw_at_random(written: Write, text: str) -> None:
-    with pytest.raises(MedtasksError, match="'random'|'lipsum'"):
+    with pytest.raises(MedtasksError, match=r"'random'|'lipsum'"):
         render(written(text))
 
 
