@@ -67,7 +67,7 @@ class Rows:
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} have no row for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no rows for this task; prepare a source that has "
                 f"some: {command}"
             )
         if media:
@@ -147,15 +147,15 @@ def task_rows(task: str) -> Rows:
     try:
         rows = getattr(import_module(module), name)
     except Exception as error:  # another package's code, which may fail in any way
-        told = first_line(error)
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
+        cause = first_line(error)
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({cause}).") from error
     if not isinstance(rows, Rows):
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows
 
 
-def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
-    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``said``.
+def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
+    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.
@@ -163,7 +163,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
     from medtasks.registry import get_benchmark
 
     visible = get_benchmark(doc["benchmark"]).visible_fields
-    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **said)
+    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **values)
 
 
 def is_blind() -> bool:
@@ -244,6 +244,6 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
     if missing:
         rest = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MediaError(
-            f"{missing[0]}{rest}: gone or changed since the data were prepared; restore them, or prepare again: "
+            f"{missing[0]}{rest}: missing or changed since the data were prepared; restore them, or prepare again: "
             f"{command}"
         )

@@ -63,7 +63,7 @@ class Prepared:
         return facts
 
     def item_frames(self, item_id: str) -> tuple[int, ...]:
-        """Time stamps of all video frames that the rounds of an item show, increasing."""
+        """Timestamps of all video frames that the rounds of an item show, increasing."""
         return self._item_frames.get(item_id, ())
 
     @functools.cached_property

@@ -162,7 +162,7 @@ class WindowCheck:
         for pts, time in zip(doc["frames"], doc["times"], strict=True):
             true = self._times[path].get(pts)
             if true is None:
-                yield self._finding(doc, f"the video has no frame with time stamp {pts}")
+                yield self._finding(doc, f"the video has no frame with timestamp {pts}")
             elif true > end:
                 yield self._finding(doc, f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)")
             elif float(true) != time:

@@ -171,9 +171,9 @@ def test_a_wrong_field_is_named_with_its_record(row: dict[str, Any], said: str) 
 
 
 ROUNDS: list[tuple[int, dict[str, Any], str]] = [
-    (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the round before (4)"),
+    (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)"),
     (1, {"current_time": 3.0}, "field `rounds[1].current_time` is 3.0"),
-    (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time from query_time (2) on"),
+    (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)"),
     (
         0,
         {"input_range": [2.0, 5.0]},

@@ -54,7 +54,7 @@ class Given:
             if earlier != cell:
                 raise DataError(
                     f"{where}: field `image` is {cell[:200]!r}, and {earlier[:200]!r} in {place}, although both rows "
-                    f"are of {img_id}; fix the rows."
+                    f"belong to {img_id}; fix the rows."
                 )
         else:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
@@ -129,7 +129,7 @@ def find_pictures(
         search.from_hub(without)
     elif not search.names and not urls:
         raise UsageError(
-            f"{opened.source.name}: its rows have no pictures, and there are none in images/ beside them; give the "
+            f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
             "directory of <img_id>.jpg with --images DIR."
         )
     return search.found()

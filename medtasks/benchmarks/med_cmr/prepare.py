@@ -46,7 +46,7 @@ def prepare_med_cmr(
     out: Out = None,
     *,
     allow_other_archive: Annotated[
-        bool, typer.Option("--allow-other-archive", help="Take an archive that is not the published one.")
+        bool, typer.Option("--allow-other-archive", help="Accept an archive that is not the published one.")
     ] = False,
     allow_missing_media: Missing = False,
     references_only: References = False,

@@ -55,10 +55,10 @@ def choose_in_video(
         index = read_index(file)
         times = index.times
         chosen = {record.sample_id: _in_video(record, name, index, times) for record in records}
-        wanted = {pts for one in chosen.values() for turn in one.rounds for pts in turn.frames}
-        if not wanted:
+        timestamps = {pts for one in chosen.values() for turn in one.rounds for pts in turn.frames}
+        if not timestamps:
             return chosen, [], None
-        video = scan_video(file, name, index, wanted, known)
+        video = scan_video(file, name, index, timestamps, known)
     except MediaError:
         return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
     bad = set(video.bad)
@@ -111,8 +111,8 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
         else _shown(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
         for record in records
     }
-    wanted = {picture for one in chosen.values() for picture in one.media}
-    entries, errors = index_media(root, wanted, workers=1)
+    pictures = {picture for one in chosen.values() for picture in one.media}
+    entries, errors = index_media(root, pictures, workers=1)
     for sample_id, one in chosen.items():
         if set(one.media) & set(errors):
             chosen[sample_id] = ChosenFrames("unreadable_media")

@@ -65,7 +65,7 @@ def prepare_medstream(
     if not references_only and (media is None or not media.is_dir()):
         found = "is missing" if media is None else f"{media}: not a directory"
         raise UsageError(
-            f"--media {found}; give the one with Stream_Bench/ (or --references-only, which is enough for scoring)."
+            f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))

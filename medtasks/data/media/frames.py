@@ -42,13 +42,13 @@ class FrameStore:
     def load(
         self, path: Path, keyframes: tuple[int, ...], wanted: Sequence[int], also: Sequence[int] = ()
     ) -> list[Image]:
-        """The frames of ``path`` with the time stamps ``wanted``, in that order, RGB. Callers must not change them.
+        """The frames of ``path`` with the timestamps ``wanted``, in that order, RGB. Callers must not change them.
 
         Args:
             path: the video.
-            keyframes: time stamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
-            wanted: time stamps of the frames.
-            also: time stamps that other rounds of the same item will need; those on the way are kept.
+            keyframes: timestamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
+            wanted: timestamps of the frames.
+            also: timestamps that other rounds of the same item will need; those on the way are kept.
 
         Raises:
             MediaError: a frame cannot be decoded.

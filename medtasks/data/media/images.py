@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(BaseModel):
-    """What is needed to read frames: time base in seconds (a fraction), and time stamps in units of it.
+    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
 
-    ``first`` is the time stamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
+    ``first`` is the timestamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,7 +98,7 @@ def _strict_decoding() -> Iterator[None]:
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits a channel.
+    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel.
 
     A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
     pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).

@@ -17,7 +17,7 @@ from medtasks.files import file_sha256
 class KnownVideo(BaseModel):
     """A video's entry, its file's modification time in nanoseconds, and its bad frames among the wanted ones.
 
-    ``wanted`` is a digest of the time stamps that were tried; the entry's size is that of the first good frame.
+    ``wanted`` is a digest of the timestamps that were tried; the entry's size is that of the first good frame.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +64,7 @@ def scan_video(
 
 
 def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int, int], list[int]]:
-    """Width and height of the pictures, and the time stamps of those that cannot be decoded whole."""
+    """Width and height of the pictures, and the timestamps of those that cannot be decoded whole."""
     size: tuple[int, int] | None = None
     bad: list[int] = []
     failed: MediaError | None = None

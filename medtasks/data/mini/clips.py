@@ -49,7 +49,7 @@ def encode_clip(
         times: Increasing, from 0 or later, constant rate or not, each a multiple of ``time_base``.
         draw: Gives pictures of one even height and width.
         codec: An encoder's name; default H.264 (libx264) if this PyAV has it, otherwise MPEG-4.
-        time_base: The unit of time stamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
+        time_base: The unit of timestamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
 
     Raises:
         UsageError: the times cannot be kept exactly, or the pictures differ in shape or have an odd side.
@@ -95,7 +95,7 @@ def _stamps(path: Path, times: Sequence[Fraction], base: Fraction) -> list[int]:
 
 
 def _mean_rate(times: Sequence[Fraction]) -> Fraction:
-    """Frames per second, as the encoder's rate control wants it; time stamps do not depend on it."""
+    """Frames per second, as the encoder's rate control wants it; timestamps do not depend on it."""
     if len(times) < 2:
         return Fraction(1)
     return ((len(times) - 1) / (times[-1] - times[0])).limit_denominator(1001)
