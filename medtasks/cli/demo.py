@@ -117,9 +117,9 @@ def other_tasks() -> list[str]:
     from medtasks.spec import leaf_tasks, load_specs
 
     drawn = {name for name, one in all_benchmarks().items() if one.mini is not None and one.demo is None}
-    told = {leaf for group in [*_shown(), *_tracks()] for leaf in leaf_tasks(group)}
+    covered = {leaf for group in [*_shown(), *_tracks()] for leaf in leaf_tasks(group)}
     tasks = [name for name, spec in load_specs().items() if spec.kind == "task" and spec.metadata.benchmark in drawn]
-    return [name for name in tasks if name not in told]
+    return [name for name in tasks if name not in covered]
 
 
 @contextlib.contextmanager

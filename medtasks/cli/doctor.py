@@ -26,9 +26,7 @@ class Check(NamedTuple):
 
 
 def doctor(
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="A back-end to import; repeat it for several.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help="Back-end to import; can be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
@@ -206,7 +204,7 @@ def _data() -> list[Check]:
         counts = prepared.manifest.counts
         found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
         if gone:
-            checks.append(Check(name, "missing", f"{found}; {len(gone)} media files gone or changed", command))
+            checks.append(Check(name, "missing", f"{found}; {len(gone)} media files missing or changed", command))
         else:
             checks.append(Check(name, "ok", found))
     return checks
