@@ -75,7 +75,7 @@ def _prompts(run: Submission, task: str) -> Iterator[Finding]:
     path = run.samples_file(task)
     others = list(other_prompts(task, run.manifest, run.manifest.tasks[task], run.samples[task]))
     for line, sample in others[:MOST]:
-        where, expected = f"{task}: {sample.sample_id}", "what the task's template makes of the document"
+        where, expected = f"{task}: {sample.sample_id}", "the prompt that the task's template renders"
         yield problem("LB403", where, "another prompt", expected, _RUN_AGAIN, file=path, line=line, field="prompt")
     if len(others) > MOST:
         found = f"{len(others) - MOST:,} more prompts are not the template's"

@@ -21,7 +21,7 @@ from .facts import claimed_scores, differences
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
 _ABSENT = "nothing"
-_AGAIN = "score the directory again: `medtasks score FOLDER --out NEW_FOLDER`"
+_AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
 
 
 def check_scores(run: Submission) -> Iterator[Finding]:

@@ -69,10 +69,10 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
     digests, refused = collect([folder], cache)
     if len(digests) > 1:
         names = ", ".join(digest.facts.folder for digest in digests[:5])
-        raise UsageError(f"{folder}: holds {len(digests)} runs ({names}), expected one; name its folder.")
+        raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
     if digests:
         return digests[0]
-    raise DataError(f"{folder}: {refused[0].reason if refused else 'it holds no run'}.")
+    raise DataError(f"{folder}: {refused[0].reason if refused else 'it contains no run'}.")
 
 
 def _read_task(folder: Path, task: str) -> Digest:
@@ -155,7 +155,7 @@ def _line(first: Entry, second: Entry, metric: str) -> Line:
     clusters = [first.clusters[row] for row in rows[0]]
     unlike = differences(first.signatures[metric], second.signatures[metric])
     if clusters != [second.clusters[row] for row in rows[1]]:
-        unlike.append("items are in other clusters")
+        unlike.append("items are in different clusters")
     one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
     both = np.flatnonzero(~(without_value(one) | without_value(two)))
     counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]

@@ -172,7 +172,7 @@ def _agreement(
         rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
         yield (
             f"scores.json disagrees with the samples: {place} is {_briefly(written)} there, {_briefly(computed)} "
-            f"by the samples{rest}; the samples count"
+            f"from the samples{rest}; the samples are used"
         )
 
 

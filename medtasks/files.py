@@ -77,12 +77,12 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     with path.open("rb") as stream:
         while line := stream.readline(most + 1):
             if len(line) > most:
-                raise OSError(errno.EFBIG, f"a line of more than {most:,} bytes, the limit", str(path))
+                raise OSError(errno.EFBIG, f"a line is longer than the limit of {most:,} bytes", str(path))
             yield line
 
 
 def _too_large(size: int, most: int) -> str:
-    return f"{size:,} bytes, more than the {most:,} that are read"
+    return f"{size:,} bytes, more than the limit of {most:,}"
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:

@@ -216,9 +216,9 @@ def _output_named(owner: str) -> Iterator[None]:
             os.dup2(kept, 1)
             os.close(kept)
             held.seek(0)
-            said = one_line(held.read(2000).decode("utf-8", "replace"))[:300]
-            if said:
-                print(f"medtasks: {owner} printed during import: {said}", file=sys.stderr, flush=True)
+            output = one_line(held.read(2000).decode("utf-8", "replace"))[:300]
+            if output:
+                print(f"medtasks: {owner} printed during import: {output}", file=sys.stderr, flush=True)
 
 
 def _flush() -> None:

@@ -141,7 +141,7 @@ class TaskPackage:
                 )
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
-                why = f"its name does not start with the package's; call it {self.prefix}_{path.stem}."
+                why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
                 yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
 
 
@@ -160,10 +160,10 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
         names = {path.stem: path for path in package.task_files()}
         clash = next((name for name in names if name in taken), None)
         if package.module in modules:
-            why = f"its module {package.module} is {modules[package.module]}'s; uninstall one of them."
+            why = f"its module {package.module} belongs to {modules[package.module]}; uninstall one of them."
             left_out.append(LeftOut(package.owner, "", why))
         elif clash is not None:
-            why = f"its task {clash} is already {taken[clash]}'s; rename one of them."
+            why = f"its task {clash} is already defined by {taken[clash]}; rename one of them."
             left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
         else:
             taken |= dict.fromkeys(names, package.owner)

@@ -202,7 +202,7 @@ class Worker:
             raise MedtasksError(f"{_named(template)}: {type(error).__name__}: {error}.") from error
         finally:
             if template not in self._hopeless and self._is_too_slow(template, time.monotonic() - start):
-                self._given_up(template, "it is too slow for many prompts.")
+                self._given_up(template, "it took too long for too many prompts.")
 
     def _given_up(self, template: str, why: str) -> HopelessError:
         self._hopeless[template] = f"{_named(template)}: {why}"
@@ -243,6 +243,6 @@ def _limit_memory() -> None:
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         _, most = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
-        if most == resource.RLIM_INFINITY or wanted < most:
-            resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+        if most == resource.RLIM_INFINITY or limit < most:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, most))

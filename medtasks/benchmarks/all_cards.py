@@ -48,7 +48,7 @@ def _checked(card: Card) -> Card:
     try:
         check_card(card)
     except (MedtasksError, AttributeError, TypeError) as error:  # its fields may be anything
-        LeftOut(owner.owner, f"board layout of {card.benchmark}", str(error)).warn()
+        LeftOut(owner.owner, f"board layout {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card
 

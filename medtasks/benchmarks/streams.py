@@ -165,7 +165,7 @@ def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str
             return f"not computed, because {why}"
         statistics = np.array([item.statistics for item in items], dtype=np.float64)
         score = corpus_score(get_metric(name), statistics)
-        return "not computed, because it does not apply to any item here" if np.isnan(score) else score
+        return "not computed, because it applies to no item here" if np.isnan(score) else score
 
     aggregation.__name__ = aggregation.__qualname__ = name
     return aggregation

@@ -113,7 +113,7 @@ def _brings(package: TaskPackage) -> str:
         "filter": len(plugin.filters),
         "metric": len(plugin.metrics),
         "rubric": len(list(package.rubric_files())),
-        "card": len(plugin.cards),
+        "board layout": len(plugin.cards),
     }
     return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
 
@@ -194,7 +194,7 @@ def _data() -> list[Check]:
         command = get_benchmark(name).prepare
         try:
             prepared = open_prepared(name)
-            gone = prepared.missing_media()
+            missing = prepared.missing_media()
         except NotPreparedError:
             checks.append(Check(name, "missing", "not prepared", command))
             continue
@@ -203,8 +203,8 @@ def _data() -> list[Check]:
             continue
         counts = prepared.manifest.counts
         found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
-        if gone:
-            checks.append(Check(name, "missing", f"{found}; {len(gone)} media files missing or changed", command))
+        if missing:
+            checks.append(Check(name, "missing", f"{found}; {len(missing)} media files missing or changed", command))
         else:
             checks.append(Check(name, "ok", found))
     return checks

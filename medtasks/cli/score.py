@@ -95,8 +95,8 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         write_run(out, run)
     paired = run.comparisons
     if against is not None:
-        theirs = rescore_folder(one_run(against), store).tables
-        paired = {**comparisons(run.tables, theirs), **same_tasks(run.tables, theirs)}
+        other = rescore_folder(one_run(against), store).tables
+        paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
         found = {
             "changes": [asdict(change) for change in again.changes],
@@ -246,12 +246,12 @@ def _show_joined(joined: Joined) -> None:
     write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
     if joined.missing:
         write(f"  unanswered (not scored): {', '.join(joined.missing[:5])}{' …' if len(joined.missing) > 5 else ''}")
-    odd = {
+    problems = {
         "match no document": joined.unmatched,
         "have a different reference answer from their document": joined.strange,
         "repeat an earlier one": joined.duplicates,
     }
-    for what, members in odd.items():
+    for what, members in problems.items():
         if members:
             places = ", ".join(str(one.where) for one in members[:5])
             write(f"  {len(members):,} predictions {what}: {places}{' …' if len(members) > 5 else ''}")

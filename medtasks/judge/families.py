@@ -43,12 +43,12 @@ def same_family(judge: str, judged: str, table: Families | None = None) -> str |
     if judge.strip().casefold() == judged.strip().casefold():
         found = f"judge {_shown(judge)} is the judged model itself"
     elif shared:
-        found = f"judge {_shown(judge)} and model {_shown(judged)} belong to one family ({', '.join(shared)})"
+        found = f"judge {_shown(judge)} and model {_shown(judged)} belong to the same family ({', '.join(shared)})"
     else:
         return None
     return (
-        f"{found}: judges tend to favour answers of their own kind (homogeneity bias, for which the Kvasir-VQA-x1 "
-        "paper asks for judges of another architecture), so use a judge of another family or several judges."
+        f"{found}: judges tend to favour answers of their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks "
+        "for judges of another architecture); use a judge from another family, or several judges."
     )
 
 

@@ -77,7 +77,7 @@ def parse_signature(text: str) -> dict[str, str]:
     for word in words:
         key, _, value = word.partition(":")
         if not key or _plain(key) in parts:
-            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key of its own; restore the signature.")
+            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key; restore the signature.")
         parts[_plain(key)] = _plain(value)
     return parts
 
@@ -170,8 +170,10 @@ def _members(manifest: RunManifest, name: str) -> Sequence[str]:
     members = (name,) if name in manifest.tasks else manifest.groups.get(name, ())
     lacking = [task for task in members if task not in manifest.tasks]
     if lacking or not members:
-        told = f"the run's manifest has no task {lacking[0]!r} of group" if lacking else "the run has no task or group"
-        raise UsageError(f"{told} {name!r}; name one of {', '.join((*manifest.tasks, *manifest.groups))}.")
+        problem = (
+            f"the run's manifest has no task {lacking[0]!r} of group" if lacking else "the run has no task or group"
+        )
+        raise UsageError(f"{problem} {name!r}; name one of {', '.join((*manifest.tasks, *manifest.groups))}.")
     return members
 
 
@@ -202,8 +204,8 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
         for task in _members(manifest, name)
     }
     by_task = {task: found for task, found in by_task.items() if found}
-    told = {judge for found in by_task.values() for judge in found.split(",")}
-    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - told)]
+    combined = {judge for found in by_task.values() for judge in found.split(",")}
+    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - combined)]
     if by_task and name not in manifest.tasks:
         parts.append(f"{len(by_task)}-tasks")  # judging fewer tasks covers a different share of the items
     return {"judge": ",".join(parts)} if parts else {}

@@ -98,13 +98,13 @@ def _about_documents(spec: TaskSpec, prepared: Prepared, decode: bool) -> Iterat
 
 def _counted(findings: Iterable[Finding]) -> list[Finding]:
     """The first of findings that differ only in numbers, with their count; media findings must be equal."""
-    alike: dict[tuple[Any, ...], list[Finding]] = {}
+    equal: dict[tuple[Any, ...], list[Finding]] = {}
     for one in findings:
         message = one.message if one.code == "MT402" else _NUMBER.sub("#", one.message)
-        alike.setdefault((one.severity, one.code, message), []).append(one)
+        equal.setdefault((one.severity, one.code, message), []).append(one)
     return [
         replace(first, message=f"{first.message} ({1 + len(rest):,} documents, this is the first)") if rest else first
-        for first, *rest in alike.values()
+        for first, *rest in equal.values()
     ]
 
 

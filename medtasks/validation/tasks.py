@@ -235,7 +235,7 @@ class TaskChecker:
         try:
             made = rows.documents()
             if not all(isinstance(document, dict) for document in made):
-                raise MedtasksError("`documents` gives something else than mappings; give one mapping per question.")
+                raise MedtasksError("`documents` must return mappings; return one per question.")
         except NotPreparedError as error:
             return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
@@ -267,8 +267,8 @@ def _variables(
         everything = hidden | benchmark.visible_fields  # the first stage is asked before the question is known
         yield from check_variables(templates["stage1_template"], set(), fields, set(), everything)
     template = templates["template"]
-    said = set(GIVEN_BY_STAGE_1) if staged else set()
-    yield from check_variables(template, benchmark.visible_fields, fields, said, hidden)
+    given = set(GIVEN_BY_STAGE_1) if staged else set()
+    yield from check_variables(template, benchmark.visible_fields, fields, given, hidden)
     filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
     has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
     if template.trees and has_options and not {"choices", "options"} & set(template.variables):

@@ -220,8 +220,8 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
     if len(members) < 2:
         return None
     draw = random.Random(_SEED)
-    ordered = [position for _, alike in sorted(members.items()) for position in draw.sample(alike, len(alike))]
-    shift = max(len(alike) for alike in members.values())
+    ordered = [position for _, group in sorted(members.items()) for position in draw.sample(group, len(group))]
+    shift = max(len(group) for group in members.values())
     found = list(answers)
     for place, position in enumerate(ordered):
         found[position] = answers[ordered[(place + shift) % len(ordered)]]

@@ -340,7 +340,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     both = python(*CLI, "score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
-    assert "fewer than 20 clusters: intervals are too short (mi_cxr_icr)" in both.stdout
+    assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in both.stdout
 
 
 def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: Any, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("score", "nowhere"), "holds no manifest.json"),
+        (("score", "nowhere"), "contains no manifest.json"),
         (("score", "p", "--from", "xml", "--task", "mi_cxr"), "unknown layout; choose from"),
         (("score", "p", "--from", "csv"), "--task is missing; give the task or group"),
         (("score", "p", "--task", "mi_cxr"), "are for prediction files; leave them out for a run"),

@@ -229,7 +229,7 @@ def test_a_forged_document_is_refused_and_not_ranked(forge: Forge, honest: Path,
     found = board(honest, forged)
     assert places(found) == [NAME]
     (reasons,) = apart(found).values()
-    assert "documents are not those of the data" in reasons
+    assert "documents differ from the data" in reasons
 
 
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, t
     assert codes(check(forged)) == {"LB403"}
     found = board(honest, forged)
     assert len(places(found)) == 1
-    assert "prompts are not the template's" in str(apart(found))
+    assert "prompts differ from the template" in str(apart(found))
 
 
 def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, gu
     assert codes(check(folder)) == {"LB106"}
     found = board(honest, folder)
     assert len(places(found)) == 1
-    assert "get other scores by today's rules" in str(apart(found))
+    assert "get different scores under today's rules" in str(apart(found))
 
 
 def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:

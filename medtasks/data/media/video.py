@@ -79,12 +79,12 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                 raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
             if stream.width * stream.height > MAX_PIXELS:
                 raise MediaError(
-                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels are more than the {MAX_PIXELS:,} "
-                    "that are decoded; make them smaller."
+                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}"
+                    "; make them smaller."
                 )
             yield container, stream
     except (av.FFmpegError, OSError) as error:
-        raise MediaError(f"{path}: not a whole video ({error}); fetch or copy the file again.") from error
+        raise MediaError(f"{path}: not a complete video ({error}); fetch or copy the file again.") from error
 
 
 def read_index(path: Path) -> VideoIndex:
@@ -115,7 +115,7 @@ def read_index(path: Path) -> VideoIndex:
             if packet.is_keyframe:
                 keyframes.append(packet.pts)
     if not pts:
-        raise MediaError(f"{path}: not a whole video (it has no frames); fetch or copy the file again.")
+        raise MediaError(f"{path}: not a complete video (it has no frames); fetch or copy the file again.")
     if len(set(pts)) < len(pts):
         raise MediaError(f"{path}: several frames have the same timestamp; convert it to MP4.")
     pts.sort()
@@ -161,14 +161,14 @@ class VideoReader:
             self._container.close()
         self._container, self._frames, self._position = None, None, None
 
-    def read(self, wanted: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``wanted`` (increasing), one at a time, in that order.
+    def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, in that order.
 
         Raises:
             MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
                 timestamp.
         """
-        for pts in wanted:
+        for pts in timestamps:
             yield pts, _picture(self._frame(pts), self.path)
 
     def _frame(self, pts: int) -> Any:
@@ -237,7 +237,7 @@ class VideoReader:
         for frame in self._frames:
             self.decoded += 1
             if frame.pts is None or (self._position is not None and frame.pts <= self._position):
-                raise MediaError(f"{self.path}: frames are not decoded in the order of time; convert it to MP4.")
+                raise MediaError(f"{self.path}: decoded frames are not in order of time; convert it to MP4.")
             self._position = frame.pts
             if frame.pts == pts:
                 if frame.is_corrupt:
@@ -255,7 +255,7 @@ def _picture(frame: Any, path: Path) -> Image:
     try:
         picture: Image.Image = frame.to_image()
     except Exception as error:  # the scaler's errors have no common base class
-        raise MediaError(f"{path}: the frame with timestamp {frame.pts} cannot be shown ({error}).") from error
+        raise MediaError(f"{path}: the frame with timestamp {frame.pts} cannot be converted ({error}).") from error
     turn = int(frame.rotation) % 360
     if turn == 0:
         return picture

@@ -50,7 +50,7 @@ def _parsed(row: Mapping[str, Any], where: Where, names: Mapping[str, str], requ
     for name in required:
         if name not in row:
             others = ", ".join(repr(other[:40]) for other in sorted(row)[:12])
-            raise wrong(where, name, None, f"it beside {others or 'nothing'}, or another name in the mapping")
+            raise wrong(where, name, None, f"it among {others or 'no columns'}, or another name with --column")
     texts = {column: optional_text(row, name, where) for column, name in names.items() if column != "response"}
     sample_id = texts.pop("sample_id")
     keys = {column: text for column, text in texts.items() if text is not None}
