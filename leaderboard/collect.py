@@ -52,7 +52,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).folders
+    return _find_everything(paths).folders
 
 
 def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
@@ -61,7 +61,7 @@ def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).plain
+    return _find_everything(paths).plain
 
 
 def find_unread(paths: Sequence[Path]) -> list[Unread]:
@@ -70,7 +70,7 @@ def find_unread(paths: Sequence[Path]) -> list[Unread]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).unread
+    return _find_everything(paths).unread
 
 
 def collect(
@@ -83,7 +83,7 @@ def collect(
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    found = _found(paths)
+    found = _find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
@@ -151,7 +151,7 @@ def _beside(run: Path | PlainRun) -> str:
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 
 
-def _found(paths: Sequence[Path]) -> _Found:
+def _find_everything(paths: Sequence[Path]) -> _Found:
     folders: dict[Path, Path] = {}
     plain: dict[tuple[Path, str], PlainRun] = {}
     unread: dict[Path, Unread] = {}

@@ -48,7 +48,7 @@ def digest_run(folder: Path) -> Digest:
     path = folder / "scores.json"
     held = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
     digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
-    return replace(digest, doubts=doubts_of(_known(manifest)[0], samples, digest.facts.digest))
+    return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples, digest.facts.digest))
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
@@ -62,7 +62,7 @@ def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
 
 def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, held: str | None) -> Digest:
     _check(manifest, samples)
-    manifest, unknown_tasks = _known(manifest)
+    manifest, unknown_tasks = _installed_part(manifest)
     for task, one in manifest.tasks.items():
         if one.benchmark != (benchmark := load_spec(task).metadata.benchmark):
             raise DataError(
@@ -143,7 +143,7 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
             raise DataError(f"manifest.json: field `groups.{group}` {problem}; restore it.")
 
 
-def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
+def _installed_part(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
     """The manifest without the tasks and groups that are not installed (and their data), and the names of these."""
     specs = load_specs()
     tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}

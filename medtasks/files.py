@@ -133,7 +133,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
         OSError: it cannot be created.
     """
     remove_abandoned(target.parent)
-    folder, lock = _made(target)
+    folder, lock = _make_beside(target)
     try:
         folder.chmod(0o755)  # mkdtemp makes it private; results and caches may be shared
         yield folder
@@ -163,7 +163,7 @@ def _remove_unlocked(folder: Path) -> None:
         os.close(handle)
 
 
-def _made(target: Path) -> tuple[Path, int]:
+def _make_beside(target: Path) -> tuple[Path, int]:
     """A new directory and its lock; retries if another process removed it as abandoned before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))

@@ -84,12 +84,12 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
             for task, (owner, source) in found.get(run, {}).items():
                 if owner == benchmark.name or (owner not in pages and task in other_tasks):
                     samples[SampleKey(benchmark.name, task, model)] = partial(
-                        _rows, source, benchmark.shows != "nothing"
+                        _sample_rows, source, benchmark.shows != "nothing"
                     )
     return samples
 
 
-def _rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
+def _sample_rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
     samples = read_samples(source) if isinstance(source, Path) else source
     return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
 

@@ -55,7 +55,7 @@ def write_site(
     _require_names(board)
     directory = directory.absolute()
     recover(directory)
-    others = _others(directory)
+    others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write(board, partial, samples, figures, exports)
@@ -87,7 +87,7 @@ def _write(
     (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
 
 
-def _others(directory: Path) -> list[str]:
+def _other_files(directory: Path) -> list[str]:
     """The entries of ``directory`` that do not belong to the site.
 
     Raises:

@@ -62,8 +62,8 @@ class Rows:
         prepared = open_prepared(self.benchmark)
         everything = self._everything(prepared)
         if self.change is not None:
-            everything = self._own("change", self.change, everything)
-        chosen = [document for document in everything if self._kept(document) and not self._reason(document)]
+            everything = self._call_benchmark("change", self.change, everything)
+        chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             raise NoRowsError(
@@ -81,7 +81,7 @@ class Rows:
             NotPreparedError: the benchmark has not been prepared.
         """
         rows = self._everything(open_prepared(self.benchmark))
-        reasons = Counter(self._reason(document) for document in rows if self._kept(document))
+        reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
     def _everything(self, prepared: Prepared) -> list[Document]:
@@ -91,16 +91,16 @@ class Rows:
         return [
             {"benchmark": self.benchmark, **document}
             for record in prepared.records()
-            for document in self._own("documents", lambda one: list(map(dict, documents_of(one))), record)
+            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
         ]
 
-    def _kept(self, document: Document) -> bool:
-        return bool(self._own("keep", self.keep, document))
+    def _belongs(self, document: Document) -> bool:
+        return bool(self._call_benchmark("keep", self.keep, document))
 
     def _reason(self, document: Document) -> str:
-        return str(self._own("unusable", self.unusable, document)) if self.unusable is not None else ""
+        return str(self._call_benchmark("unusable", self.unusable, document)) if self.unusable is not None else ""
 
-    def _own(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
+    def _call_benchmark(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
         """The result of a function of the benchmark's package; errors name the function and the row."""
         try:
             return function(argument)

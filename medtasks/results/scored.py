@@ -55,10 +55,10 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples``, scored again from their responses under the current rules; verdicts are kept."""
-    return scored_samples(spec, [_answered(sample) for sample in samples])
+    return scored_samples(spec, [_as_answered(sample) for sample in samples])
 
 
-def _answered(sample: Sample) -> Answered:
+def _as_answered(sample: Sample) -> Answered:
     document = {
         **sample.document,
         "sample_id": sample.sample_id,

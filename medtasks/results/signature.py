@@ -62,7 +62,7 @@ def format_signature(parts: Mapping[str, str]) -> str:
     ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
     """
     words = [_quoted(parts.get("metric", ""))]
-    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _others(parts)]
+    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _other_parts(parts)]
     return "|".join(words)
 
 
@@ -104,11 +104,11 @@ def _sentence(key: str, here: str | None, there: str | None) -> str:
     if key == "blind":
         return "blind: prompts without media" if here else "prompts with media instead of blind"
     if here is None:
-        return f"no {name} instead of {_shown(there)}"
-    return f"{name} {_shown(here)} instead of {'none' if there is None else _shown(there)}"
+        return f"no {name} instead of {_short_value(there)}"
+    return f"{name} {_short_value(here)} instead of {'none' if there is None else _short_value(there)}"
 
 
-def _shown(value: str | None) -> str:
+def _short_value(value: str | None) -> str:
     """A value as shown in a sentence, with hashes shortened."""
     if not value:
         return "set"
@@ -117,7 +117,7 @@ def _shown(value: str | None) -> str:
     return _HASH.sub(lambda found: found[0][:8] + "…", value)
 
 
-def _others(parts: Mapping[str, str]) -> list[tuple[str, str]]:
+def _other_parts(parts: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(key, value) for key, value in parts.items() if key != "metric"]
 
 

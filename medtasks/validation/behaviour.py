@@ -181,7 +181,7 @@ class _Behaviour:
         telling = [name for name in known if name not in faulty and _items(oracle, name) >= FEW]
         for policy, (code, what, fix) in _TRIVIAL.items():
             if policy in others and self._as_good(telling, best, others[policy]):
-                message = f"answering {what} scores as high as the reference answers ({_listed(telling, best)})"
+                message = f"answering {what} scores as high as the reference answers ({_scores_text(telling, best)})"
                 self._report.about(code, "", f"{message}; {fix}.")
         if self._report.has("MT502") or self._report.has("MT503"):
             return
@@ -267,7 +267,7 @@ def _items(trial: Trial, name: str) -> int:
     return sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
 
 
-def _listed(names: Sequence[str], scores: Mapping[str, float]) -> str:
+def _scores_text(names: Sequence[str], scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {scores[name]:.4g}" for name in names)
 
 

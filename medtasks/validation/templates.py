@@ -142,17 +142,19 @@ def check_variables(
     for name, place in sorted(template.variables.items()):
         if name not in allowed and name in (fields | hidden):
             message = f"template {template.name!r} uses {shown(name)}, which prompts must not show, expected one of "
-            yield found("MT204", template.name, f"{message}{_some(allowed)}; remove it.", place, name)
+            yield found("MT204", template.name, f"{message}{_names_text(allowed)}; remove it.", place, name)
         elif name not in allowed:
             message = f"template {template.name!r} uses {shown(name)}{suggestion(name, allowed)}, expected one of "
-            yield found("MT203", template.name, f"{message}{_some(allowed)}; correct the name.", place, name)
+            yield found("MT203", template.name, f"{message}{_names_text(allowed)}; correct the name.", place, name)
         elif fields and name not in (fields | given):
             message = f"template {template.name!r} uses {shown(name)}, which no document of the task has"
             yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
     if not template.variables and visible:
-        message = f"template {template.name!r} uses no field, expected one of {_some(allowed)}; show the question."
+        message = (
+            f"template {template.name!r} uses no field, expected one of {_names_text(allowed)}; show the question."
+        )
         yield found("MT206", template.name, message, template.place)
 
 
-def _some(names: Set[str]) -> str:
+def _names_text(names: Set[str]) -> str:
     return ", ".join(sorted(names)) or "nothing at all"

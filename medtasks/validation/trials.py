@@ -108,7 +108,7 @@ class Trials:
         With ``backwards``, they are created from the last document to the first, but returned in the usual order.
         """
         pairs = list(zip(self.documents, answers, strict=True))
-        made = [self._made(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
+        made = [self._scored_sample(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
         samples = [one for one in (made[::-1] if backwards else made) if one is not None]
         if len(samples) < len(pairs):
             return None
@@ -151,7 +151,7 @@ class Trials:
             step = f"the filter {self.spec.filters[-1]}" if self.spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({sentence(error)})"
 
-    def _made(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
+    def _scored_sample(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
         response = self.response(answer)
         try:
             return self.sample(document, response)
