@@ -46,8 +46,8 @@ def digest_run(folder: Path) -> Digest:
     """
     manifest, samples = read_run(folder)
     path = folder / "scores.json"
-    held = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
+    scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), scores_text)
     return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples, digest.facts.digest))
 
 
@@ -60,7 +60,7 @@ def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
     return _digest(record.manifest, record.samples, folder, digest, None)
 
 
-def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, held: str | None) -> Digest:
+def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, scores_text: str | None) -> Digest:
     _check(manifest, samples)
     manifest, unknown_tasks = _installed_part(manifest)
     for task, one in manifest.tasks.items():
@@ -79,7 +79,7 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
     scores = {**tasks, **groups}
     compact = tables.compact()
     notes = [f"left out, because no installed package has the task: {name}" for name in unknown_tasks]
-    notes += run_notes(manifest, scores, held, unknown_tasks)
+    notes += run_notes(manifest, scores, scores_text, unknown_tasks)
     model = model_key(manifest)
     complete = {task: _is_complete(manifest, task, tasks[task]) for task in tasks}
     return Digest(
@@ -166,8 +166,8 @@ def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples
     ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.timeline is not None:
-        held = benchmark.join([one.view() for one in samples[name]]).items
-        shown = timelines(model, name, held, benchmark.timeline)
+        items = benchmark.join([one.view() for one in samples[name]]).items
+        shown = timelines(model, name, items, benchmark.timeline)
     signatures = {
         metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
     }

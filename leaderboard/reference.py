@@ -310,12 +310,12 @@ def place_of(column: BoardColumn | ReferenceCell) -> Place:
 
 def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
     """The published rows; figures name the board's column if ``keys`` has one, otherwise the paper's own heading."""
-    held = PublishedCell.model_fields.keys() - {"column"}
+    fields = PublishedCell.model_fields.keys() - {"column"}
     return tuple(
         Published(
             **row.model_dump(exclude={"cells"}),
             cells=tuple(
-                PublishedCell(column=keys.get(place_of(cell), cell.column), **cell.model_dump(include=held))
+                PublishedCell(column=keys.get(place_of(cell), cell.column), **cell.model_dump(include=fields))
                 for cell in row.cells
             ),
         )

@@ -65,8 +65,8 @@ class Releases:
             return Match(absent=sets)
         if own.hashes in sets:
             return Match()
-        mine, known = split(own.hashes), [split(one) for one in sets]
-        return Match(strange=len(mine.difference(*known)), missing=min(len(one - mine) for one in known))
+        claimed, known = split(own.hashes), [split(one) for one in sets]
+        return Match(strange=len(claimed.difference(*known)), missing=min(len(one - claimed) for one in known))
 
     def known(self, task: str, release: Release, view: View) -> tuple[bytes, ...] | str:
         """Hashes of the task's documents, from every source of this release; or the reason why there are none."""

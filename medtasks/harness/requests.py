@@ -68,11 +68,11 @@ class Requests:
 
     def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
         """One reply per repeat; if the evaluator runs the rounds itself, its outcome."""
-        held = self._replies.get((instance.task_name, instance.doc_id), {})
+        replies = self._replies.get((instance.task_name, instance.doc_id), {})
         if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
-            failed = next((reply for reply in held.values() if reply.failed is not None), None)
+            failed = next((reply for reply in replies.values() if reply.failed is not None), None)
             return tuple(failed or Reply(str(text)) for text in instance.resps)
-        return tuple(held.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
+        return tuple(replies.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
 
     def _pass_on(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         if self._cache is not None:

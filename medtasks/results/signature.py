@@ -129,7 +129,7 @@ def _plain(text: str) -> str:
     return unquote(text, errors="surrogatepass")
 
 
-def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
+def _own_parts(scored: str, in_manifest: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
     """The metric's own settings, and the judges that contributed to the score."""
     first, *words = scored.split("|")
     parts = {"metric": first}
@@ -141,7 +141,7 @@ def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], se
             continue
         while key in parts or key in _OURS or not key:  # metrics of other packages may use any key
             key = f"metric.{key}"
-        parts[key] = held.get(key, value)
+        parts[key] = in_manifest.get(key, value)
     return parts, judges
 
 

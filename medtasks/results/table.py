@@ -306,10 +306,10 @@ def item_table(
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
     values = [dict(item.values) for item in items]
     for name in pooled:
-        for item, held in zip(items, values, strict=True):
+        for item, row in zip(items, values, strict=True):
             value = benchmark.pooled[name](item)
             if value is not None:
-                held[name] = value
+                row[name] = value
     filler: list[Value | None] = [None] * (len(rows) - len(items))
     metrics = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
     firsts = [views[0] for _, _, views in rows]
@@ -327,7 +327,7 @@ def item_table(
         chosen=tuple(first.filtered if options else "" for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns={name: column_of(name, [*(held.get(name) for held in values), *filler]) for name in metrics},
+        columns={name: column_of(name, [*(row.get(name) for row in values), *filler]) for name in metrics},
     )
 
 

@@ -137,7 +137,7 @@ def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], ta
 
 def _count_giveaways(field: str, kind: str, rows: Sequence[tuple[Mapping[str, Any], bool, bool]], tally: Tally) -> None:
     leaking = [document for document, own, _ in rows if own]
-    other = sum(held for _, _, held in rows)
+    other = sum(has_other for _, _, has_other in rows)
     if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
         return
     tally.withdraw("MT323", field)

@@ -30,19 +30,19 @@ class ValueCheck:
 
     def sound(self, trial: Trial) -> bool:
         """Whether the statistics of every sample and item can be scored."""
-        held = [
+        checks = [
             self.is_in_range(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
             for sample in trial.samples
             for name, score in sample.scores.items()
             if score is not None
         ]
-        held += [
+        checks += [
             self._is_value_valid(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
             for item in trial.items
             for name, value in item.values.items()
             if name in trial.metrics
         ]
-        return all(held)
+        return all(checks)
 
     def _is_value_valid(self, where: str, metric: Metric, value: Value) -> bool:
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]

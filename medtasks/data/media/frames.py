@@ -54,8 +54,8 @@ class FrameStore:
             MediaError: a frame cannot be decoded.
         """
         with self._lock:
-            held = {pts: self._held.get((path, pts)) for pts in set(timestamps)}
-            found = {pts: picture for pts, picture in held.items() if picture is not None}
+            cached = {pts: self._held.get((path, pts)) for pts in set(timestamps)}
+            found = {pts: picture for pts, picture in cached.items() if picture is not None}
             missing = {pts for pts in timestamps if pts not in found}
             if missing:
                 first, last = min(missing), max(missing)
