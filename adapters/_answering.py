@@ -16,7 +16,7 @@ from medtasks.errors import MedtasksError, first_line
 from ._decoding import Answer, Decoder, GenerationSettings
 from ._messages import Conversation
 from ._prefix import SharedPrefix, refusal
-from ._reading import Prompt, Reader, alike, padded
+from ._reading import Prompt, Reader, padded, same_inputs
 
 SHARE = 0.25
 """Share of free memory for keys and values; their copies, activations and scores need the rest."""
@@ -174,9 +174,9 @@ class Answering:
         return prompt if self.not_shared else prompt.without_pixels()
 
     def answer(
-        self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
+        self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        """One answer per prompt; ``talks`` are their conversations, ``seed`` seeds sampling.
+        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling.
 
         Raises:
             MedtasksError: a single prompt does not fit into memory.
@@ -185,68 +185,68 @@ class Answering:
 
         def compute(rows: range) -> list[Answer]:
             some = slice(rows.start, rows.stop)
-            return self._batch(talks[some], prompts[some], settings, seed)
+            return self._batch(chats[some], prompts[some], settings, seed)
 
         return list(self._budget.run(lengths, compute))
 
     def _batch(
-        self, talks: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
+        self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        sharing = settings.num_beams == 1 and self._may_share(talks, prompts)
+        sharing = settings.num_beams == 1 and self._may_share(chats, prompts)
         answers = (
             self._decoder.decode(self._shared.inputs(prompts, self._padding), settings, seed)
             if sharing
-            else self._from_the_start(talks, prompts, settings, seed)
+            else self._from_the_start(chats, prompts, settings, seed)
         )
         if not sharing and len(prompts) == 1:
             return answers
-        return [self._settled(answer, talk, settings) for answer, talk in zip(answers, talks, strict=True)]
+        return [self._settled(answer, chat, settings) for answer, chat in zip(answers, chats, strict=True)]
 
-    def _settled(self, answer: Answer, talk: Conversation, settings: GenerationSettings) -> Answer:
+    def _settled(self, answer: Answer, chat: Conversation, settings: GenerationSettings) -> Answer:
         """``answer``, or if rounding may have decided it, the answer to the prompt alone, computed from the start."""
         if not answer.tied:
             return answer
         self._ties += 1
-        return self._from_the_start([talk], [self._reader.prompt(talk)], settings)[0]
+        return self._from_the_start([chat], [self._reader.prompt(chat)], settings)[0]
 
     def _from_the_start(
         self,
-        talks: Sequence[Conversation],
+        chats: Sequence[Conversation],
         prompts: Sequence[Prompt],
         settings: GenerationSettings,
         seed: int = 0,
     ) -> list[Answer]:
-        whole = [self._with_pixels(talk, prompt) for talk, prompt in zip(talks, prompts, strict=True)]
+        whole = [self._with_pixels(chat, prompt) for chat, prompt in zip(chats, prompts, strict=True)]
         answers: dict[int, Answer] = {}
-        for numbers in alike(whole):
+        for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
             answers.update(zip(numbers, self._decoder.decode(inputs, settings, seed), strict=True))
         return [answers[number] for number in range(len(prompts))]
 
-    def _with_pixels(self, talk: Conversation, prompt: Prompt) -> Prompt:
+    def _with_pixels(self, chat: Conversation, prompt: Prompt) -> Prompt:
         """The prompt with its pixels, which are left out while prefixes are shared."""
         has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-        return prompt if has_them else self._reader.prompt(talk)
+        return prompt if has_them else self._reader.prompt(chat)
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         self._computed["media"] += sum(prompt.media for prompt in prompts)
         self._computed["prompt_tokens"] += sum(prompt.tokens for prompt in prompts)
         return padded(prompts, self._padding, self._model)
 
-    def _may_share(self, talks: Sequence[Conversation], prompts: Sequence[Prompt]) -> bool:
+    def _may_share(self, chats: Sequence[Conversation], prompts: Sequence[Prompt]) -> bool:
         if self.not_shared:
             return False
-        kind = (min(len(talks[0].images), 2), bool(talks[0].videos), len(talks) > 1)
+        kind = (min(len(chats[0].images), 2), bool(chats[0].videos), len(chats) > 1)
         if kind not in self._tried:
-            reason = self._difference(talks[:2], prompts[:2])
+            reason = self._difference(chats[:2], prompts[:2])
             self._tried.add(kind)
             if reason:
                 self._give_up(reason)
         return not self.not_shared
 
-    def _difference(self, talks: Sequence[Conversation], prompts: Sequence[Prompt]) -> str | None:
+    def _difference(self, chats: Sequence[Conversation], prompts: Sequence[Prompt]) -> str | None:
         """How answers with sharing differ from those without; None if they do not."""
-        alone = [self._decoder.scores(self._padded([self._reader.prompt(talk)]), TRIED) for talk in talks]
+        alone = [self._decoder.scores(self._padded([self._reader.prompt(chat)]), TRIED) for chat in chats]
         try:
             tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
         except Exception as error:  # an untested model class may raise anything

@@ -95,8 +95,8 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
 
 def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
     """A 63-bit seed from its arguments alone, so sharding and batching cannot change a draw."""
-    named = json.dumps([seed, sample_id, repeat]).encode()
-    return int.from_bytes(hashlib.sha256(named).digest()[:8], "big") >> 1
+    key = json.dumps([seed, sample_id, repeat]).encode()
+    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 1
 
 
 class StopAtText(StoppingCriteria):  # type: ignore[misc]

@@ -104,7 +104,7 @@ def read_messages(
                 videos.append(Video(frames, [float(one["time"]) for one in part["parts"]]))
             else:
                 raise DataError(
-                    f"A message has a part of type {part['type']!r}, but only text and images are taken; "
+                    f"A message has a part of type {part['type']!r}, but only text and images are accepted; "
                     "give a video as its frames."
                 )
         messages.append({"role": message["role"], "content": placed})

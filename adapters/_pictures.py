@@ -110,7 +110,7 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
 
 def _join_of(expected: Any, values: list[Any]) -> Join | None:
-    for join in (_rows, _columns, _listed, _nested):
+    for join in (_join_rows, _join_columns, _join_lists, _join_nested):
         try:
             if _same(join(values), expected):
                 return join
@@ -125,19 +125,19 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _rows(values: list[Any]) -> Any:
+def _join_rows(values: list[Any]) -> Any:
     return torch.cat(values)
 
 
-def _columns(values: list[Any]) -> Any:
+def _join_columns(values: list[Any]) -> Any:
     return torch.cat(values, dim=1)
 
 
-def _listed(values: list[Any]) -> Any:
+def _join_lists(values: list[Any]) -> Any:
     return [one for value in values for one in value]
 
 
-def _nested(values: list[Any]) -> Any:
+def _join_nested(values: list[Any]) -> Any:
     return [[one for value in values for one in value[0]]]
 
 

@@ -103,7 +103,7 @@ def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
     return Unit(shown + times, inputs, len(conversation.images) + len(videos))
 
 
-def alike(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
+def same_inputs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
     """Positions of prompts that can share a batch: not all models accept batches that mix kinds of media."""
 
     def kind(number: int) -> list[str]:

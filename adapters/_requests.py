@@ -124,8 +124,8 @@ def plan_batches(
         )
 
     ordered = sorted((request for request in requests if not request.padding), key=key)
-    for _, alike in groupby(ordered, key=settings_key):
-        group = list(alike)
+    for _, same_settings in groupby(ordered, key=settings_key):
+        group = list(same_settings)
         settings = read_settings(group[0].settings, max_new_tokens)
         step = 1 if settings.sampling and alone_when_sampling else size
         for start in range(0, len(group), step):

@@ -97,7 +97,7 @@ def _targets(task: str, rows: Any) -> list[str]:
         targets = [None] if rows is None else [row.get("target") for row in rows]
     if not all(isinstance(target, str) for target in targets):
         raise UsageError(
-            f"Task {task}: field 'target' of its documents is missing or not text, but medtasks_baseline "
-            "makes its answers from it."
+            f"Task {task}: field 'target' of its documents is missing or not a string, but medtasks_baseline "
+            "answers from it."
         )
     return targets

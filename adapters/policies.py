@@ -63,8 +63,8 @@ Policy = Callable[[Question], str]
 
 def _draw(seed: int, question: Question, purpose: str) -> int:
     """A 256-bit integer, uniform over seeds, samples and purposes."""
-    named = json.dumps([seed, question.sample_id, purpose]).encode()
-    return int.from_bytes(hashlib.sha256(named).digest(), "big")
+    key = json.dumps([seed, question.sample_id, purpose]).encode()
+    return int.from_bytes(hashlib.sha256(key).digest(), "big")
 
 
 def _pick(options: Sequence[str], seed: int, question: Question, purpose: str) -> str:

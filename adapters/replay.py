@@ -77,17 +77,17 @@ class MedtasksReplay(MedtasksAdapter):
         if self._unmatched is None:
             self._unmatched = self._count_unmatched(read)
         responses = [None if request.padding else self._find(request) for request in read]
-        wanted = sum(not request.padding for request in read)
+        requested = sum(not request.padding for request in read)
         lacking = [r for r, found in zip(read, responses, strict=True) if found is None and not r.padding]
         if lacking and self._missing == "error":
             raise UsageError(
-                f"{self._path}: no response for {len(lacking)} of {wanted} requested samples, first "
+                f"{self._path}: no response for {len(lacking)} of {requested} requested samples, first "
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
         if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {wanted} samples have no row")
+            logger.warning(f"medtasks_replay: {len(lacking)} of {requested} samples have no row")
         self._counts["missing"] += len(lacking)
-        self._counts["answered"] += wanted - len(lacking)
+        self._counts["answered"] += requested - len(lacking)
         reason = "the file of predictions has no row for it"
         return [Response(found or "", failed=reason if found is None else None) for found in responses]
 

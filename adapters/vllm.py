@@ -189,11 +189,11 @@ class MedtasksVLLM(GeneratingAdapter):
         }
 
 
-def _for_vllm(talk: Conversation) -> list[dict[str, Any]]:
+def _for_vllm(conversation: Conversation) -> list[dict[str, Any]]:
     """The messages with their pictures in place, each with its content digest."""
-    images = iter(talk.images)
+    images = iter(conversation.images)
     messages = []
-    for message in talk.messages:
+    for message in conversation.messages:
         parts = []
         for part in message["content"]:
             if part["type"] == "image":

@@ -88,7 +88,9 @@ class MedtasksVLM(GeneratingAdapter):
         settings, requests = batch
         read = self._read_ahead(batch)
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        return self._answering.answer([talk for talk, _ in read], [prompt for _, prompt in read], settings, seed)
+        return self._answering.answer(
+            [conversation for conversation, _ in read], [prompt for _, prompt in read], settings, seed
+        )
 
     def _read_ahead(self, batch: Batch) -> Read:
         """``batch`` read; a thread reads the next planned batch while the device works on this one."""
@@ -105,8 +107,8 @@ class MedtasksVLM(GeneratingAdapter):
         return self._reading.submit(lambda: [self._read(request) for request in batch[1]])
 
     def _read(self, request: ChatRequest) -> tuple[Conversation, Prompt]:
-        talk = self._conversation(request, native_video=self._native_video)
+        conversation = self._conversation(request, native_video=self._native_video)
         try:
-            return talk, self._answering.read(talk)
+            return conversation, self._answering.read(conversation)
         except DataError as error:
             raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error

@@ -1,7 +1,7 @@
 """Target S1: lexical scoring of a Kvasir-VQA-x1-shaped result folder, and a leaderboard of it.
 
 In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew for all
-rows, each level and each class) and what users call, each in a process of its own: ``medtasks score FOLDER``, which
+rows, each level and each class) and what users call, each in a process of its own: ``medtasks score DIR``, which
 also makes intervals, and reading the folder for a leaderboard; both with an empty cache, and again with what that left.
 The values must agree before any time is printed.
 
@@ -298,10 +298,10 @@ def run_ours(folder: Path, cache: Path) -> tuple[dict[str, dict[str, float]], di
     shutil.rmtree(scored, ignore_errors=True)
     python = [sys.executable]
     spent = {
-        "`medtasks score FOLDER --out`, nothing kept": cpu_seconds(
+        "`medtasks score DIR --out`, nothing kept": cpu_seconds(
             [*python, "-m", "medtasks", "score", str(folder), "--out", str(scored)], cache
         ),
-        "`medtasks score FOLDER`, again": cpu_seconds([*python, "-m", "medtasks", "score", str(folder)], cache),
+        "`medtasks score DIR`, again": cpu_seconds([*python, "-m", "medtasks", "score", str(folder)], cache),
         "read for the leaderboard, nothing kept": cpu_seconds([*python, "-c", COLLECT, str(scored), str(cache)], cache),
         "read for the leaderboard, again": cpu_seconds([*python, "-c", COLLECT, str(scored), str(cache)], cache),
     }

@@ -218,8 +218,8 @@ def _score(digest: Digest, column: BoardColumn) -> MetricScore:
 def _without_empty(table: BoardTable, printed: set[str]) -> BoardTable:
     """The table without columns that have neither cells nor published figures."""
     rows = (*table.rows, *(one.row for one in table.apart))
-    held = {key for row in rows for key in row.cells} | printed
-    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in held)})
+    filled = {key for row in rows for key in row.cells} | printed
+    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
 def _free(name: str, tables: Sequence[BoardTable]) -> str:

@@ -10,7 +10,7 @@ from medtasks.benchmarks.all_cards import all_cards
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
-from .models import Models, model_facts, told_apart
+from .models import Models, distinct_names, model_facts
 from .pairs import CONFIDENCE, SEED
 from .releases import Releases, verified
 from .standings import Standings
@@ -78,7 +78,7 @@ def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFac
         trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
         found[facts.slug] = facts.model_copy(update={"trained": trained})
     model_facts_of = {digest.facts.model: digest.facts.model_facts for digest in runs}
-    names = told_apart({slug: facts.name for slug, facts in found.items()}, model_facts_of)
+    names = distinct_names({slug: facts.name for slug, facts in found.items()}, model_facts_of)
     return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 

@@ -33,7 +33,7 @@ def check_documents(run: Submission, releases: Releases) -> Iterator[Finding]:
             yield problem("LB201", task, found, expected, _RUN_AGAIN, file=run.samples_file(task))
         yield from _prompts(run, task)
     for why, tasks in absent.items():
-        found = f"the documents of {_listed(tasks)} could not be compared ({why})"
+        found = f"the documents of {_names_text(tasks)} could not be compared ({why})"
         fix = "prepare that release here, or give --documents FILE of `medtasks leaderboard digest`"
         yield problem(
             "LB402", run.folder.name, found, "the data of the run, or their hashes", fix, file=run.manifest_file
@@ -63,7 +63,7 @@ def _strange(run: Submission, task: str, releases: Releases) -> Iterator[Finding
             here, there = (seen(task, one, view) for one in (document_of(sample), theirs[sample.sample_id]))
             changed = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
             # only the names of fields: values may be confidential, and reports are public
-            found = f"{_listed([f'`{name}`' for name in changed])} changed"
+            found = f"{_names_text([f'`{name}`' for name in changed])} changed"
         where = f"{task}: {sample.sample_id}"
         yield problem("LB401", where, found, "a document of the data", _RUN_AGAIN, file=path, line=line)
     if len(strange) > MOST:
@@ -75,13 +75,13 @@ def _prompts(run: Submission, task: str) -> Iterator[Finding]:
     path = run.samples_file(task)
     others = list(other_prompts(task, run.manifest, run.manifest.tasks[task], run.samples[task]))
     for line, sample in others[:MOST]:
-        where, expected = f"{task}: {sample.sample_id}", "what the task's template makes of the document"
+        where, expected = f"{task}: {sample.sample_id}", "the prompt that the task's template renders"
         yield problem("LB403", where, "another prompt", expected, _RUN_AGAIN, file=path, line=line, field="prompt")
     if len(others) > MOST:
         found = f"{len(others) - MOST:,} more prompts are not the template's"
         yield problem("LB403", task, found, "the template's", _RUN_AGAIN, file=path, field="prompt")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     rest = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return f"{', '.join(names[:MOST])}{rest}"

@@ -142,8 +142,8 @@ def _paths(places: Iterable[tuple[str, str]], where: str, path: Path, number: in
     for field, value in places:
         for found in _PATH.finditer(value):
             text = f"the path {found[0][:60]!r}"
-            fix = "replace it by a name that makes sense on other machines"
-            yield problem("LB302", where, text, "no path of a machine", fix, file=path, line=number, field=field)
+            fix = "replace it with a name that makes sense on other machines"
+            yield problem("LB302", where, text, "no path of one machine", fix, file=path, line=number, field=field)
 
 
 def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked) -> Iterator[Finding]:
@@ -162,7 +162,7 @@ def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str]
         if file.suffix.lower() in _MEDIA:
             yield problem("LB103", path.name, text, "no media", "remove it", file=file)
         elif log is not None and file.resolve().parent not in beside_runs:
-            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_FOLDER`"
+            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
             yield problem("LB103", path.name, text, "a result directory beside it", fix, file=file)
         elif log is not None or unfinished:
             passed.setdefault(file.parent, []).append(file)
@@ -172,15 +172,15 @@ def check_beside(path: Path, folders: Sequence[Path], secrets: Mapping[str, str]
         if not file.is_symlink():
             yield from _text(file, path.name, secrets)
     for folder, files in passed.items():
-        whose = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
-        text, fix = f"{len(files):,} files {whose} are beside the results", "they may stay: they are not read"
+        kind = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
+        text, fix = f"{len(files):,} files {kind} are beside the results", "they may stay: they are not read"
         yield problem("LB103", path.name, text, "only result directories", fix, file=folder, severity="note")
 
     for (_, benchmark), files in held.items():
         severity: Severity | None = None if asked.public else "warning"
         text = f"{len(files):,} files beside the results have prompts of {benchmark} ({files[0].name})"
-        wanted, fix = "nothing that must not be shared", "remove them, or keep the repository private"
-        yield problem("LB304", path.name, text, wanted, fix, file=files[0], severity=severity)
+        expected, fix = "nothing that must not be shared", "remove them, or keep the repository private"
+        yield problem("LB304", path.name, text, expected, fix, file=files[0], severity=severity)
 
 
 def _withheld(named: re.Match[str] | None) -> str:
@@ -192,9 +192,9 @@ def _withheld(named: re.Match[str] | None) -> str:
 
 def _files_beside(path: Path, runs: set[Path]) -> Iterator[Path]:
     for directory, names, files in os.walk(path):
-        here = Path(directory)
-        if here.resolve() in runs:
+        current = Path(directory)
+        if current.resolve() in runs:
             names.clear()
             continue
         names[:] = sorted(name for name in names if name != ".git")
-        yield from (here / name for name in sorted(files))
+        yield from (current / name for name in sorted(files))

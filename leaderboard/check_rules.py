@@ -25,7 +25,7 @@ _RULES = (
     Rule("LB107", "warning", "metric cannot be computed here"),
     Rule("LB201", "error", "not every document was asked"),
     Rule("LB202", "error", "miniature data"),
-    Rule("LB203", "error", "protocol is not today's"),
+    Rule("LB203", "error", "protocol differs from today's"),
     Rule("LB204", "error", "too little of the release is covered"),
     Rule("LB205", "error", "responses are not judged"),
     Rule("LB206", "warning", "blind run"),
@@ -34,13 +34,13 @@ _RULES = (
     Rule("LB209", "warning", "data differ from those of the other runs"),
     Rule("LB210", "error", "requests without a response"),
     Rule("LB301", "error", "key or token"),
-    Rule("LB302", "error", "path of a machine"),
+    Rule("LB302", "error", "path of one machine"),
     Rule("LB303", "error", "hidden text in a prompt"),
     Rule("LB304", "error", "rows of data that must not be shared"),
     Rule("LB305", "error", "samples without prompts and responses"),
-    Rule("LB401", "error", "document is not the data's"),
+    Rule("LB401", "error", "document differs from the data"),
     Rule("LB402", "warning", "documents cannot be compared"),
-    Rule("LB403", "error", "prompt is not the template's"),
+    Rule("LB403", "error", "prompt differs from the template"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}

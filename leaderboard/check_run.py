@@ -115,7 +115,7 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     if facts.protocol_hash in today and not others:
         return
     found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
-    expected = f"{' or '.join(sorted(today))}, as the task files installed here give"
+    expected = f"{' or '.join(sorted(today))}, from the task files installed here"
     fix = "run with the unchanged task file, or score the directory again if only scoring changed"
     yield problem("LB203", name, found, expected, fix, file=path, field=f"tasks.{name}.protocol_hash")
 

@@ -21,7 +21,7 @@ from .facts import claimed_scores, differences
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
 _ABSENT = "nothing"
-_AGAIN = "score the directory again: `medtasks score FOLDER --out NEW_FOLDER`"
+_AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
 
 
 def check_scores(run: Submission) -> Iterator[Finding]:
@@ -32,18 +32,18 @@ def check_scores(run: Submission) -> Iterator[Finding]:
     path = run.folder / "scores.json"
     if not path.is_file():
         return
-    held = claimed_scores(path.read_text(encoding="utf-8", errors="replace"))
-    if held is None:
+    claimed = claimed_scores(path.read_text(encoding="utf-8", errors="replace"))
+    if claimed is None:
         yield problem("LB102", run.folder.name, "scores.json cannot be read", "a run's", _AGAIN, file=path)
         return
     made = {name: entry.scores for name, entry in run.digest.entries.items()}
     unknown = {*run.manifest.tasks, *run.manifest.groups} - made.keys()
-    for name in sorted((held.keys() | made.keys()) - unknown):
-        if name not in held or name not in made:
+    for name in sorted((claimed.keys() | made.keys()) - unknown):
+        if name not in claimed or name not in made:
             found = f"{name} is {'missing in' if name in made else 'only in'} scores.json"
             yield problem("LB105", name, found, "the tasks and groups of the samples", _AGAIN, file=path)
             continue
-        others = list(differences(made[name].model_dump(mode="json"), held[name], ignored=_NOT_NUMBERS))
+        others = list(differences(made[name].model_dump(mode="json"), claimed[name], ignored=_NOT_NUMBERS))
         for place, here, there in others[:MOST]:
             expected = f"{_short(here)} as computed from the samples"
             yield problem("LB105", name, _short(there), expected, _AGAIN, file=path, field=place)
@@ -97,19 +97,19 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
         if getattr(before, field) != getattr(after, field):
             yield field, getattr(before, field), getattr(after, field)
     fields = {"scores", "statistics", "judged", "repeats"}
-    held, made = (one.model_dump(mode="json", include=fields) for one in (before, after))
+    old, new = (one.model_dump(mode="json", include=fields) for one in (before, after))
     for name in dict.fromkeys((*before.scores, *after.scores)):
         for field in ("scores", "statistics"):
-            here, there = held[field].get(name), made[field].get(name)
+            here, there = old[field].get(name), new[field].get(name)
             if any(differences(there, here)):
                 yield f"{field}.{name}", here, there
     for name in sorted(before.judged.keys() | after.judged.keys()):  # scoring prefers these to statistics
-        here, there = held["judged"].get(name), made["judged"].get(name)
+        here, there = old["judged"].get(name), new["judged"].get(name)
         if any(differences(there, here)):
             yield f"judged.{name}", here or _ABSENT, there or _ABSENT
     if sorted(before.pending) != sorted(after.pending):
         yield "pending", sorted(before.pending), sorted(after.pending)
-    for place, there, here in differences(made["repeats"], held["repeats"], "repeats"):
+    for place, there, here in differences(new["repeats"], old["repeats"], "repeats"):
         yield place, here, there
 
 

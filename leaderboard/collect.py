@@ -52,7 +52,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).folders
+    return _find_everything(paths).folders
 
 
 def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
@@ -61,7 +61,7 @@ def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).plain
+    return _find_everything(paths).plain
 
 
 def find_unread(paths: Sequence[Path]) -> list[Unread]:
@@ -70,7 +70,7 @@ def find_unread(paths: Sequence[Path]) -> list[Unread]:
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _found(paths).unread
+    return _find_everything(paths).unread
 
 
 def collect(
@@ -83,12 +83,12 @@ def collect(
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    found = _found(paths)
+    found = _find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
     refused = [
-        Refused(folder=shown(path.resolve().name), reason="it holds no result folder (…_medtasks) of medtasks")
+        Refused(folder=shown(path.resolve().name), reason="it contains no result directory (…_medtasks)")
         for path in dict.fromkeys(paths)
         if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
     ]
@@ -126,11 +126,11 @@ def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
     if found is not None:
         return found
     content = folder_digest(run) if isinstance(run, Path) else plain_digest(run)
-    told = f"{_name(run)}\0{content}\0{_beside(run)}"
-    digest = cache.by_content(told, state)
+    key = f"{_name(run)}\0{content}\0{_beside(run)}"
+    digest = cache.by_content(key, state)
     if digest is None or digest.facts.digest != content:
         digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
-        cache.keep(digest, told, state)
+        cache.keep(digest, key, state)
     return digest
 
 
@@ -151,7 +151,7 @@ def _beside(run: Path | PlainRun) -> str:
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 
 
-def _found(paths: Sequence[Path]) -> _Found:
+def _find_everything(paths: Sequence[Path]) -> _Found:
     folders: dict[Path, Path] = {}
     plain: dict[tuple[Path, str], PlainRun] = {}
     unread: dict[Path, Unread] = {}
@@ -169,7 +169,7 @@ def _found(paths: Sequence[Path]) -> _Found:
 
     for path in paths:
         if not path.is_dir():
-            raise UsageError(f"{path}: no such folder; give folders of results.")
+            raise UsageError(f"{path}: no such directory; give result directories.")
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
     return _Found(

@@ -26,7 +26,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
     lines = [*prepared, *(_scored_elsewhere(manifest) if elsewhere else [_run(manifest)])]
     lines += [_judged(name, facts, folder) for name, facts in manifest.judge.items() if not _imported(facts)]
     if manifest.scored is not None:
-        lines.append(f"medtasks score {_word(folder)} --out NEW_FOLDER")
+        lines.append(f"medtasks score {_word(folder)} --out NEW_DIR")
     return tuple(lines)
 
 
@@ -84,7 +84,7 @@ def _scored_elsewhere(manifest: RunManifest) -> list[str]:
                 f"medtasks score {_word(files.get(name, file))} --from {_word(facts['layout'])}",
                 f"--task {_word(name)} --model {_word(model)}",
                 *(f"--verdicts-of {_word(judge)}" for judge in dict.fromkeys(imported)),
-                "--out NEW_FOLDER",
+                "--out NEW_DIR",
             ]
         )
         for name in names

@@ -69,17 +69,17 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
     digests, refused = collect([folder], cache)
     if len(digests) > 1:
         names = ", ".join(digest.facts.folder for digest in digests[:5])
-        raise UsageError(f"{folder}: holds {len(digests)} runs ({names}), expected one; name its folder.")
+        raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
     if digests:
         return digests[0]
-    raise DataError(f"{folder}: {refused[0].reason if refused else 'it holds no run'}.")
+    raise DataError(f"{folder}: {refused[0].reason if refused else 'it contains no run'}.")
 
 
 def _read_task(folder: Path, task: str) -> Digest:
     manifest, samples = read_run(folder)
     known = {**manifest.groups, **{name: (name,) for name in manifest.tasks}}
     if task not in known:
-        raise UsageError(f"--task {task}: {folder} has no such task; it has {_listed(known)}.")
+        raise UsageError(f"--task {task}: {folder} has no such task; it has {_names_text(known)}.")
     leaves = [leaf for leaf in manifest.tasks if leaf in known[task]]
     part = manifest.model_copy(
         update={
@@ -129,7 +129,7 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
     if not shared:
         raise UsageError("the two runs have no task in common, so there is nothing to compare.")
     if task is not None and task not in shared:
-        raise UsageError(f"--task {task}: not in both runs, which share {_listed(shared)}.")
+        raise UsageError(f"--task {task}: not in both runs, which share {_names_text(shared)}.")
     names = shared if task is None else [task]
     found = [
         (name, one)
@@ -139,11 +139,11 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
     ]
     metrics = list(dict.fromkeys(one for _, one in found))
     if metric is not None and metric not in metrics:
-        raise UsageError(f"--metric {metric}: not in both runs, which share {_listed(metrics)}.")
+        raise UsageError(f"--metric {metric}: not in both runs, which share {_names_text(metrics)}.")
     return [place for place in found if metric is None or place[1] == metric]
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_text(names: Iterable[str]) -> str:
     """At most 12 names, for a message."""
     known = list(names)
     return ", ".join([*known[:12], *(["…"] if len(known) > 12 else [])]) or "none"
@@ -151,11 +151,11 @@ def _listed(names: Iterable[str]) -> str:
 
 def _line(first: Entry, second: Entry, metric: str) -> Line:
     shared = sorted({*first.items} & {*second.items})
-    rows = [_rows(entry, shared) for entry in (first, second)]
+    rows = [_item_rows(entry, shared) for entry in (first, second)]
     clusters = [first.clusters[row] for row in rows[0]]
     unlike = differences(first.signatures[metric], second.signatures[metric])
     if clusters != [second.clusters[row] for row in rows[1]]:
-        unlike.append("items are in other clusters")
+        unlike.append("items are in different clusters")
     one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
     both = np.flatnonzero(~(without_value(one) | without_value(two)))
     counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]
@@ -184,7 +184,7 @@ def _line(first: Entry, second: Entry, metric: str) -> Line:
     )
 
 
-def _rows(entry: Entry, shared: Sequence[str]) -> list[int]:
+def _item_rows(entry: Entry, shared: Sequence[str]) -> list[int]:
     place = {name: row for row, name in enumerate(entry.items)}
     return [place[name] for name in shared]
 

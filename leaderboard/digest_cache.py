@@ -101,32 +101,32 @@ def pack(digest: Digest) -> dict[str, Any]:
     }
 
 
-def unpack(told: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
+def unpack(content: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
     """The digest from the output of :func:`pack` and its tables."""
     tables = RunTables({}, made)
     entries = {
         one["name"]: Entry.of(
             one["name"],
             one["benchmark"],
-            tables.of(one["name"], told["groups"].get(one["name"], ())),
+            tables.of(one["name"], content["groups"].get(one["name"], ())),
             Scores.model_validate(one["scores"]),
             one["signatures"],
             tuple(Timeline.model_validate(timeline) for timeline in one["timelines"]),
         )
-        for one in told["entries"]
+        for one in content["entries"]
     }
     documents = {
         task: TaskDocuments(View(cap, None if fields is None else tuple(fields)), base64.b64decode(hashes))
-        for task, (cap, fields, hashes) in told["documents"].items()
+        for task, (cap, fields, hashes) in content["documents"].items()
     }
     return Digest(
-        facts=RunFacts.model_validate(told["facts"]),
-        model=told["model"],
-        blind=told["blind"],
+        facts=RunFacts.model_validate(content["facts"]),
+        model=content["model"],
+        blind=content["blind"],
         entries=entries,
-        complete=told["complete"],
+        complete=content["complete"],
         documents=documents,
-        doubts={task: tuple(one) for task, one in told["doubts"].items()},
+        doubts={task: tuple(one) for task, one in content["doubts"].items()},
         tables=tables,
     )
 

@@ -150,7 +150,7 @@ def write_document_file(path: Path, hashes: Hashes) -> None:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError as error:
-        raise UsageError(f"{path}: exists already; choose another file, both can be given.") from error
+        raise UsageError(f"{path}: exists already; choose another file (--documents takes several).") from error
 
 
 def read_document_files(paths: Sequence[Path]) -> dict[tuple[str, str], tuple[bytes, ...]]:

@@ -52,7 +52,7 @@ def _doubts(
         return
     others = sum(1 for _ in other_prompts(task, manifest, facts, samples))
     if others:
-        yield f"{others:,} of {len(samples):,} prompts are not the template's"
+        yield f"{others:,} of {len(samples):,} prompts differ from the template"
     if facts.protocol_hash not in protocols_today(task):
         return  # scored by other rules, as its signature shows
     drawn = sorted(samples, key=lambda one: hashlib.sha256(f"{digest}\0{one.sample_id}".encode()).digest())[:DRAWN]
@@ -67,7 +67,7 @@ def _doubts(
     wrong = [field for field in otherwise if field is not None]
     if wrong:
         drawn_from = f"{len(drawn):,} responses" if len(drawn) == len(samples) else f"{len(drawn):,} drawn responses"
-        yield f"{len(wrong):,} of {drawn_from} get other scores by today's rules ({wrong[0]})"
+        yield f"{len(wrong):,} of {drawn_from} get different scores under today's rules ({wrong[0]})"
 
 
 def other_prompts(

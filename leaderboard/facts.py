@@ -63,14 +63,14 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
 
 
 def run_notes(
-    manifest: RunManifest, scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str] = ()
+    manifest: RunManifest, scores: Mapping[str, Scores], scores_text: str | None, left_out: Sequence[str] = ()
 ) -> list[str]:
     """What a reader must know about a run's scores, a sentence each.
 
     Args:
         manifest: of the run.
         scores: of its tasks and groups, recomputed from the samples.
-        held: the text of the directory's scores.json; None if absent.
+        scores_text: the text of the directory's scores.json; None if absent.
         left_out: tasks and groups that were not scored, and get no notes.
     """
     return [
@@ -78,7 +78,7 @@ def run_notes(
         *_data(manifest),
         *_asked(manifest, scores),
         *_judging(manifest),
-        *_agreement(scores, held, left_out, expected=manifest.model.get("layout") != CONVERTED),
+        *_agreement(scores, scores_text, left_out, expected=manifest.model.get("layout") != CONVERTED),
     ]
 
 
@@ -153,14 +153,14 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
 
 
 def _agreement(
-    scores: Mapping[str, Scores], held: str | None, left_out: Sequence[str], *, expected: bool
+    scores: Mapping[str, Scores], scores_text: str | None, left_out: Sequence[str], *, expected: bool
 ) -> Iterator[str]:
     """Whether the directory's scores.json disagrees with its samples."""
-    if held is None:
+    if scores_text is None:
         if expected:
             yield "scores.json is missing; all scores are computed from the samples"
         return
-    claimed = claimed_scores(held)
+    claimed = claimed_scores(scores_text)
     if claimed is None:
         yield "scores.json cannot be read; all scores are computed from the samples"
         return
@@ -172,7 +172,7 @@ def _agreement(
         rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
         yield (
             f"scores.json disagrees with the samples: {place} is {_briefly(written)} there, {_briefly(computed)} "
-            f"by the samples{rest}; the samples count"
+            f"from the samples{rest}; the samples are used"
         )
 
 
@@ -187,21 +187,21 @@ def claimed_scores(text: str) -> dict[str, Any] | None:
 
 
 def differences(
-    made: Any, held: Any, place: str = "", *, ignored: Set[str] = frozenset()
+    computed: Any, written: Any, place: str = "", *, ignored: Set[str] = frozenset()
 ) -> Iterator[tuple[str, Any, Any]]:
     """The differences of two JSON values: place, and both values. Rounding and the keys ``ignored`` do not count."""
-    if isinstance(made, dict) and isinstance(held, dict):
-        for key in sorted((made.keys() | held.keys()) - ignored):
+    if isinstance(computed, dict) and isinstance(written, dict):
+        for key in sorted((computed.keys() | written.keys()) - ignored):
             where = f"{place}.{key}" if place else str(key)
-            yield from differences(made.get(key), held.get(key), where, ignored=ignored)
-    elif isinstance(made, list) and isinstance(held, list) and len(made) == len(held):
-        for number, (one, other) in enumerate(zip(made, held, strict=True)):
+            yield from differences(computed.get(key), written.get(key), where, ignored=ignored)
+    elif isinstance(computed, list) and isinstance(written, list) and len(computed) == len(written):
+        for number, (one, other) in enumerate(zip(computed, written, strict=True)):
             yield from differences(one, other, f"{place}[{number}]", ignored=ignored)
-    elif isinstance(made, float) and isinstance(held, (int, float)) and not isinstance(held, bool):
-        if not math.isclose(made, held, rel_tol=1e-9, abs_tol=1e-9):
-            yield place, made, held
-    elif made != held:
-        yield place, made, held
+    elif isinstance(computed, float) and isinstance(written, (int, float)) and not isinstance(written, bool):
+        if not math.isclose(computed, written, rel_tol=1e-9, abs_tol=1e-9):
+            yield place, computed, written
+    elif computed != written:
+        yield place, computed, written
 
 
 def _briefly(value: Any) -> str:

@@ -18,7 +18,7 @@ from .board import Timeline
 
 LARGEST = 1e12
 """Far above all real statistics, scores and times, and small enough for pages, figures and exports to print."""
-_FIX = "restore the directory, or score it again: medtasks score FOLDER --out NEW_FOLDER"
+_FIX = "restore the directory, or score it again: medtasks score DIR --out NEW_DIR"
 
 
 def require_samples(place: str, samples: Sequence[Sample]) -> None:

@@ -209,21 +209,21 @@ def _find(models: Models, slug: str, name: str) -> Described:
     return next(found, Described())
 
 
-def told_apart(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
+def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
     """The names by slug; equal ones are followed by the facts in which their models differ.
 
     Args:
         names: by slug.
         facts: `RunFacts.model_facts` of a run of each model, by slug.
 
-    >>> told_apart({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
+    >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
     """
-    alike: dict[str, list[str]] = defaultdict(list)
+    same_name: dict[str, list[str]] = defaultdict(list)
     for slug, name in names.items():
-        alike[name.casefold()].append(slug)
+        same_name[name.casefold()].append(slug)
     found = dict(names)
-    for slugs in alike.values():
+    for slugs in same_name.values():
         if len(slugs) > 1:
             words = _words({slug: facts.get(slug, {}) for slug in sorted(slugs)})
             found.update({slug: f"{names[slug]} ({text})" for slug, text in words.items() if text})

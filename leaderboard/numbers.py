@@ -19,7 +19,7 @@ MINUS = "−"
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
-    """``value`` as printed: fractions in per cent, points and seconds with one decimal, scores with three.
+    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with three.
 
     Halves are rounded away from zero, on the decimal number that ``repr`` gives; there is no -0.0.
     """

@@ -38,7 +38,7 @@ Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Entrant:
+class ModelTable:
     """One model's statistics ``(items, width)``; rows without a value do not count (`medtasks.results.table`)."""
 
     model: str
@@ -56,7 +56,7 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Contest:
+class ModelTables:
     """Statistics of several models for one metric on the same items, with the cluster of each item.
 
     Raises:
@@ -65,56 +65,56 @@ class Contest:
 
     metric: str
     clusters: Sequence[str]
-    entrants: Sequence[Entrant]
+    tables: Sequence[ModelTable]
 
     def __post_init__(self) -> None:
         shape = (len(self.clusters), get_metric(self.metric).width)
-        for one in self.entrants:
+        for one in self.tables:
             if one.table.shape != shape:
                 found = f"statistics of {self.metric} have shape {one.table.shape}"
                 raise UsageError(f"{one.model}: {found}, expected {shape}")
 
-    def value(self, entrant: Entrant) -> float:
+    def value(self, model: ModelTable) -> float:
         """The model's score over its own items, as in its run; NaN without any."""
-        return float(get_metric(self.metric).score(totals(entrant.zeroed)))
+        return float(get_metric(self.metric).score(totals(model.zeroed)))
 
-    def counting(self) -> Contest:
-        """The contest without items that count for no model, so that they and their clusters are not resampled."""
+    def counting(self) -> ModelTables:
+        """The tables without items that count for no model, so that they and their clusters are not resampled."""
         counts = np.zeros(len(self.clusters), dtype=bool)
-        for one in self.entrants:
+        for one in self.tables:
             counts |= ~one.missing
         if counts.all():
             return self
         rows = np.flatnonzero(counts)
         clusters = [self.clusters[row] for row in rows.tolist()]
-        return Contest(self.metric, clusters, [Entrant(one.model, one.table[rows]) for one in self.entrants])
+        return ModelTables(self.metric, clusters, [ModelTable(one.model, one.table[rows]) for one in self.tables])
 
 
 @dataclass(frozen=True)
 class Compared:
-    """``resampled`` are the scores of each entrant, in order, in the same cluster resamples; ``pairs`` are all pairs,
-    the earlier entrant first, and ``found`` their differences."""
+    """``resampled`` are the scores of each model, in order, in the same cluster resamples; ``pairs`` are all pairs,
+    the earlier model first, and ``found`` their differences."""
 
     resampled: Array
     pairs: tuple[Pair, ...]
     found: tuple[PairedDifference, ...]
 
 
-def compare_models(contest: Contest, *, resamples: int = 1000) -> Compared:
-    """Compare every pair of entrants on the items for which both have a value.
+def compare_models(models: ModelTables, *, resamples: int = 1000) -> Compared:
+    """Compare every pair of models on the items for which both have a value.
 
     Differences, intervals and tests are those of `medtasks.stats.paired_difference`; Holm's correction is over all
     pairs. The resamples, for rank intervals, are of whole clusters (`medtasks.stats.joint_resamples`, seed 0).
     """
-    contest = contest.counting()
-    sides = _Sides(contest)
-    places = [(one, two) for one in range(len(contest.entrants)) for two in range(one + 1, len(contest.entrants))]
+    models = models.counting()
+    sides = _Sides(models)
+    places = [(one, two) for one in range(len(models.tables)) for two in range(one + 1, len(models.tables))]
     found = [paired_difference(*sides.of(*place), CONFIDENCE) for place in places]
-    pairs = [_pair(contest, place, sides.both(*place), one) for place, one in zip(places, found, strict=True)]
-    score = get_metric(contest.metric).score
-    tables = [(one.zeroed, score) for one in contest.entrants]
+    pairs = [_pair(models, place, sides.both(*place), one) for place, one in zip(places, found, strict=True)]
+    score = get_metric(models.metric).score
+    tables = [(one.zeroed, score) for one in models.tables]
     return Compared(
-        resampled=joint_resamples(tables, contest.clusters, resamples=resamples, seed=SEED).scores,
+        resampled=joint_resamples(tables, models.clusters, resamples=resamples, seed=SEED).scores,
         pairs=with_holm(pairs),
         found=tuple(found),
     )
@@ -123,12 +123,12 @@ def compare_models(contest: Contest, *, resamples: int = 1000) -> Compared:
 class _Sides:
     """Both sides of a pair on their common items; computed once per model if all its items are common."""
 
-    def __init__(self, contest: Contest) -> None:
-        number = {name: code for code, name in enumerate(sorted(set(contest.clusters)))}
-        self._clusters = np.array([number[name] for name in contest.clusters], dtype=np.int64)
-        self._score = get_metric(contest.metric).score
-        self._tables = [one.table for one in contest.entrants]
-        self._counts = [~one.missing for one in contest.entrants]
+    def __init__(self, models: ModelTables) -> None:
+        number = {name: code for code, name in enumerate(sorted(set(models.clusters)))}
+        self._clusters = np.array([number[name] for name in models.clusters], dtype=np.int64)
+        self._score = get_metric(models.metric).score
+        self._tables = [one.table for one in models.tables]
+        self._counts = [~one.missing for one in models.tables]
         self._own = [self._side(number, np.flatnonzero(counts)) for number, counts in enumerate(self._counts)]
 
     def of(self, first: int, second: int) -> tuple[ClusteredScore, ClusteredScore]:
@@ -140,25 +140,25 @@ class _Sides:
     def both(self, first: int, second: int) -> Rows:
         return np.flatnonzero(self._counts[first] & self._counts[second])
 
-    def _side(self, entrant: int, rows: Rows) -> ClusteredScore:
-        return clustered_score(self._tables[entrant].take(rows, axis=0), self._clusters[rows], self._score)
+    def _side(self, model: int, rows: Rows) -> ClusteredScore:
+        return clustered_score(self._tables[model].take(rows, axis=0), self._clusters[rows], self._score)
 
 
-def _pair(contest: Contest, place: tuple[int, int], both: Rows, found: PairedDifference) -> Pair:
-    one, other = (contest.entrants[number] for number in place)
+def _pair(models: ModelTables, place: tuple[int, int], both: Rows, found: PairedDifference) -> Pair:
+    one, other = (models.tables[number] for number in place)
     if len(both) and math.isfinite(found.difference):
-        return pair_of((one.model, other.model), contest.metric, (one.table, other.table), both, found)
+        return pair_of((one.model, other.model), models.metric, (one.table, other.table), both, found)
     return Pair(
         first=one.model,
         second=other.model,
         items=0,
         clusters=0,
-        difference=contest.value(one) - contest.value(other),
+        difference=models.value(one) - models.value(other),
         low=None,
         high=None,
         p_value=None,
         p_holm=None,
-        reason="no item has a value from both; the difference is of each one's score over its own items",
+        reason="no item has a value from both; the difference is between scores over different items",
     )
 
 

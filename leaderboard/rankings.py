@@ -10,7 +10,7 @@ from medtasks.metrics.base import Array
 from medtasks.stats import compact_letters, detectable_difference, few_clusters, rank_intervals
 
 from .board import BoardColumn, Pair, Ranked, Ranking
-from .pairs import CONFIDENCE, LEVEL, Contest, Entrant, compare_models
+from .pairs import CONFIDENCE, LEVEL, ModelTable, ModelTables, compare_models
 
 
 def rank_models(
@@ -38,13 +38,13 @@ def rank_models(
     Raises:
         UsageError: the tables do not have the shape of the items and the metric.
     """
-    everyone = Contest(column.metric, clusters, [Entrant(model, tables[model]) for model in sorted(tables)])
-    values = {one.model: everyone.value(one) for one in everyone.entrants}
-    nothing = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
+    every_model = ModelTables(column.metric, clusters, [ModelTable(model, tables[model]) for model in sorted(tables)])
+    values = {one.model: every_model.value(one) for one in every_model.tables}
+    unscored = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
     sign = 1 if column.higher_is_better else -1
-    order = sorted(values.keys() - nothing.keys(), key=lambda model: (-sign * values[model], model))
-    contest = Contest(column.metric, clusters, [Entrant(model, tables[model]) for model in order]).counting()
-    compared = compare_models(contest, resamples=resamples)
+    order = sorted(values.keys() - unscored.keys(), key=lambda model: (-sign * values[model], model))
+    ranked = ModelTables(column.metric, clusters, [ModelTable(model, tables[model]) for model in order]).counting()
+    compared = compare_models(ranked, resamples=resamples)
     bounds = rank_intervals(compared.resampled, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
     letters = compact_letters(_different(compared.pairs), order)
     # pairs that never differ have no standard error
@@ -52,8 +52,8 @@ def rank_models(
     known = [one for one in seen if one is not None]
     return Ranking(
         column=column,
-        items=len(contest.clusters),
-        clusters=len({*contest.clusters}),
+        items=len(ranked.clusters),
+        clusters=len({*ranked.clusters}),
         cluster=cluster,
         signature=signature,
         ranked=tuple(
@@ -68,8 +68,8 @@ def rank_models(
         ),
         pairs=compared.pairs,
         detectable=statistics.median(known) if known else None,
-        warning=few_clusters(len({*contest.clusters}), len(compared.pairs)) if compared.pairs else None,
-        unranked=dict(sorted({**nothing, **(unranked or {})}.items())),
+        warning=few_clusters(len({*ranked.clusters}), len(compared.pairs)) if compared.pairs else None,
+        unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
 

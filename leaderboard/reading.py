@@ -46,9 +46,9 @@ def digest_run(folder: Path) -> Digest:
     """
     manifest, samples = read_run(folder)
     path = folder / "scores.json"
-    held = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), held)
-    return replace(digest, doubts=doubts_of(_known(manifest)[0], samples, digest.facts.digest))
+    scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), scores_text)
+    return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples, digest.facts.digest))
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
@@ -60,9 +60,9 @@ def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
     return _digest(record.manifest, record.samples, folder, digest, None)
 
 
-def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, held: str | None) -> Digest:
+def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, scores_text: str | None) -> Digest:
     _check(manifest, samples)
-    manifest, strangers = _known(manifest)
+    manifest, unknown_tasks = _installed_part(manifest)
     for task, one in manifest.tasks.items():
         if one.benchmark != (benchmark := load_spec(task).metadata.benchmark):
             raise DataError(
@@ -71,15 +71,15 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, h
             )
     if not manifest.tasks:
         raise UsageError(
-            f"{folder}: no installed package has its tasks ({', '.join(strangers)}); install the one that does."
+            f"{folder}: no installed package has its tasks ({', '.join(unknown_tasks)}); install the one that does."
         )
     samples = {task: samples[task] for task in manifest.tasks}
     tables = RunTables(samples)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
     compact = tables.compact()
-    notes = [f"left out, as no installed package has the task: {name}" for name in strangers]
-    notes += run_notes(manifest, scores, held, strangers)
+    notes = [f"left out, because no installed package has the task: {name}" for name in unknown_tasks]
+    notes += run_notes(manifest, scores, scores_text, unknown_tasks)
     model = model_key(manifest)
     complete = {task: _is_complete(manifest, task, tasks[task]) for task in tasks}
     return Digest(
@@ -110,8 +110,8 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
         require_samples(place, found)
         if len(found) != facts.attempted:
             raise DataError(
-                f"{place}: {len(found):,} samples, expected {facts.attempted:,} as `answered` and `failed` of "
-                f"`tasks.{task}` in manifest.json say; restore the file."
+                f"{place}: {len(found):,} samples, expected {facts.attempted:,}, the sum of `answered` and `failed` of "
+                f"`tasks.{task}` in manifest.json; restore the file."
             )
         if facts.attempted > facts.asked:
             raise DataError(f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}.")
@@ -119,10 +119,12 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
             raise DataError(f"{place}: sample {repeated[0]} is duplicated, expected once; run again.")
         for sample in found:
             if sample.task != task or sample.prompt_hash != facts.prompt_hash:
-                told, expected = (sample.task, task) if sample.task != task else (sample.prompt_hash, facts.prompt_hash)
+                value, expected = (
+                    (sample.task, task) if sample.task != task else (sample.prompt_hash, facts.prompt_hash)
+                )
                 field = "task" if sample.task != task else "prompt_hash"
                 raise DataError(
-                    f"{place}: sample {sample.sample_id}: field `{field}` is {told!r}, expected {expected!r}; "
+                    f"{place}: sample {sample.sample_id}: field `{field}` is {value!r}, expected {expected!r}; "
                     "restore the file."
                 )
         if facts.benchmark not in manifest.data:
@@ -132,16 +134,16 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
         statuses = dict(Counter(sample.status for sample in found))
         if statuses != facts.status:
             raise DataError(
-                f"{place}: extraction statuses are {statuses}, expected {facts.status} as `tasks.{task}.status` of "
-                "manifest.json says; restore the file."
+                f"{place}: extraction statuses are {statuses}, expected {facts.status}, the `tasks.{task}.status` of "
+                "manifest.json; restore the file."
             )
     for group, members in manifest.groups.items():
         if not members or (unknown := sorted(set(members) - manifest.tasks.keys())):
-            told = "names no task" if not members else f"names {unknown[0]}, which is no task of the run"
-            raise DataError(f"manifest.json: field `groups.{group}` {told}; restore it.")
+            problem = "names no task" if not members else f"names {unknown[0]}, which is not a task of the run"
+            raise DataError(f"manifest.json: field `groups.{group}` {problem}; restore it.")
 
 
-def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
+def _installed_part(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
     """The manifest without the tasks and groups that are not installed (and their data), and the names of these."""
     specs = load_specs()
     tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}
@@ -150,12 +152,12 @@ def _known(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
         for name, members in manifest.groups.items()
         if name in specs and specs[name].kind == "group" and set(members) <= tasks.keys()
     }
-    strangers = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
-    if not strangers:
+    unknown_tasks = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
+    if not unknown_tasks:
         return manifest, []
     benchmarks = {one.benchmark for one in tasks.values()}
     data = {name: one for name, one in manifest.data.items() if name in benchmarks}
-    return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), strangers
+    return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), unknown_tasks
 
 
 def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples, scores: Scores, model: str) -> Entry:
@@ -164,8 +166,8 @@ def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples
     ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.timeline is not None:
-        held = benchmark.join([one.view() for one in samples[name]]).items
-        shown = timelines(model, name, held, benchmark.timeline)
+        items = benchmark.join([one.view() for one in samples[name]]).items
+        shown = timelines(model, name, items, benchmark.timeline)
     signatures = {
         metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
     }

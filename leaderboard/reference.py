@@ -237,7 +237,7 @@ def _cells(table: _Table) -> Iterator[tuple[str, ReferenceCell]]:
             )
 
 
-def _rows(content: _File) -> Iterator[ReferenceRow]:
+def _reference_rows(content: _File) -> Iterator[ReferenceRow]:
     models = {label: model for model in content.models for label in model.labels}
     for table in content.tables:
         gathered: dict[str, list[ReferenceCell]] = {}
@@ -269,7 +269,7 @@ def read_reference(path: Path, benchmark: str) -> Reference:
     """
     try:
         content = _File.model_validate(load_texts(path))
-        rows = tuple(_rows(content))
+        rows = tuple(_reference_rows(content))
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; fix it.") from error
     except ValueError as error:
@@ -310,12 +310,12 @@ def place_of(column: BoardColumn | ReferenceCell) -> Place:
 
 def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
     """The published rows; figures name the board's column if ``keys`` has one, otherwise the paper's own heading."""
-    held = PublishedCell.model_fields.keys() - {"column"}
+    fields = PublishedCell.model_fields.keys() - {"column"}
     return tuple(
         Published(
             **row.model_dump(exclude={"cells"}),
             cells=tuple(
-                PublishedCell(column=keys.get(place_of(cell), cell.column), **cell.model_dump(include=held))
+                PublishedCell(column=keys.get(place_of(cell), cell.column), **cell.model_dump(include=fields))
                 for cell in row.cells
             ),
         )

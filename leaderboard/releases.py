@@ -65,8 +65,8 @@ class Releases:
             return Match(absent=sets)
         if own.hashes in sets:
             return Match()
-        mine, known = split(own.hashes), [split(one) for one in sets]
-        return Match(strange=len(mine.difference(*known)), missing=min(len(one - mine) for one in known))
+        claimed, known = split(own.hashes), [split(one) for one in sets]
+        return Match(strange=len(claimed.difference(*known)), missing=min(len(one - claimed) for one in known))
 
     def known(self, task: str, release: Release, view: View) -> tuple[bytes, ...] | str:
         """Hashes of the task's documents, from every source of this release; or the reason why there are none."""
@@ -106,17 +106,17 @@ class Releases:
 def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
     del source, cap  # set in the environment; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
-    here = open_prepared(benchmark).manifest.fingerprint
-    if here != fingerprint:
-        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {here[:16]}.")
+    prepared = open_prepared(benchmark).manifest.fingerprint
+    if prepared != fingerprint:
+        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {prepared[:16]}.")
     return task_rows(task).documents(media=False)
 
 
 @contextlib.contextmanager
-def _environment(**wanted: str) -> Iterator[None]:
+def _environment(**variables: str) -> Iterator[None]:
     """Set the variables on which documents depend, and restore them afterwards."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -159,14 +159,14 @@ def unverified_note(tasks: list[str]) -> str:
     """The note that the documents of these tasks were not verified."""
     return (
         f"Documents not verified: {', '.join(tasks)} (neither the data nor a file of document hashes was available "
-        "when the board was built, so questions and gold answers are those that the runs claim)."
+        "when the board was built, so questions and gold answers are taken as submitted)."
     )
 
 
 def _doubts(match: Match, documents: int, *, whole: bool) -> Iterator[str]:
     if match.strange:
         yield (
-            f"{match.strange:,} of {documents:,} documents are not those of the data (question, options, gold answer, "
+            f"{match.strange:,} of {documents:,} documents differ from the data (question, options, gold answer, "
             "media or id differ)"
         )
     if match.missing and whole:

@@ -17,7 +17,7 @@ from .digest import Digest, Entry
 
 BLIND = "blind: prompts without media"
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
-OTHER_ITEMS = "other items or clusters than the same signature stands for in other runs"
+OTHER_ITEMS = "items or clusters differ from those of other runs with the same signature"
 
 _ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness")
 """Parts of a signature that describe what was asked; runs without a score are compared by these only."""
@@ -42,11 +42,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run's score of the metric; ``alike`` is equal for comparable runs."""
+    """One run's score of the metric; ``group_key`` is equal for comparable runs."""
 
     digest: Digest
     score: MetricScore
-    alike: tuple[str, str]
+    group_key: tuple[str, str]
     eligible: bool
 
     @property
@@ -55,7 +55,7 @@ class _Run:
 
     @property
     def signature(self) -> str:
-        return self.alike[0]
+        return self.group_key[0]
 
     @property
     def asked(self) -> dict[str, str]:
@@ -87,18 +87,18 @@ class Standings:
         runs = self._runs(task, metric)
         main = _comparable(runs, task)
         ranked, replaced = _newest([run for run in main if run.score.value is not None])
-        alike = [
+        unscored = [
             run for run in runs if main and run.eligible and run.score.value is None and run.asked == main[0].asked
         ]
-        waiting, older = _newest(alike)
+        waiting, older = _newest(unscored)
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
         placed = {run.key for run in (*ranked.values(), *waiting.values())} | replaced.keys()
         apart: dict[str, tuple[str, ...]] = {}
         rest = [run for run in runs if run.key not in placed]
-        for one in dict.fromkeys(run.alike for run in rest):
-            others, older = _newest([run for run in rest if run.alike == one])
+        for one in dict.fromkeys(run.group_key for run in rest):
+            others, older = _newest([run for run in rest if run.group_key == one])
             replaced |= older
             apart |= {run.key: self._reasons(run, task, main) for run in others.values()}
         return Standing(
@@ -120,8 +120,8 @@ class Standings:
                 continue
             mini = digest.facts.mini and not self._demonstration
             eligible = not (digest.blind or mini or doubts(digest, task)) and digest.complete.get(task, False)
-            alike = (entry.signatures[metric], self._items_of(digest, entry))
-            found.append(_Run(digest, score, alike, eligible))
+            group_key = (entry.signatures[metric], self._items_of(digest, entry))
+            found.append(_Run(digest, score, group_key, eligible))
         return found
 
     def _items_of(self, digest: Digest, entry: Entry) -> str:
@@ -144,7 +144,7 @@ class Standings:
         reasons += [note for note in coverage_notes(run.digest, task) if note not in usual]
         if main:
             reasons += differences(run.signature, main[0].signature)
-            if run.alike != main[0].alike and run.signature == main[0].signature:
+            if run.group_key != main[0].group_key and run.signature == main[0].signature:
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
 
@@ -176,12 +176,12 @@ def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
     sets: dict[tuple[str, str], list[_Run]] = {}
     for run in runs:
         if run.eligible:
-            sets.setdefault(run.alike, []).append(run)
+            sets.setdefault(run.group_key, []).append(run)
 
     def order(members: list[_Run]) -> tuple[bool, int, bool, int, tuple[str, str]]:
         valued = {run.digest.model for run in members if run.score.value is not None}
         trusted = min(trust(run.digest, task) for run in members)
-        return not valued, trusted, not _is_usual(members[0], task), -len(valued), members[0].alike
+        return not valued, trusted, not _is_usual(members[0], task), -len(valued), members[0].group_key
 
     return min(sets.values(), key=order, default=[])
 
@@ -203,8 +203,8 @@ def _unasked(digest: Digest, task: str) -> str:
         return f"run without {', '.join(lacking)}"
     answered, asked = (sum(counts[leaf].get(what, 0) for leaf in leaves) for what in ("answered", "asked"))
     if answered < asked:
-        said = "run with --limit: " if "limit" in digest.facts.settings else ""
-        return f"{said}{answered:,} of {asked:,} documents"
+        limited = "run with --limit: " if "limit" in digest.facts.settings else ""
+        return f"{limited}{answered:,} of {asked:,} documents"
     return "streaming items without all of their rounds"
 
 

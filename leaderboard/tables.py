@@ -148,11 +148,11 @@ class Tables:
 
 def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
     """The reasons; those that differ only in hashes (one per task) are combined."""
-    alike: dict[str, list[str]] = {}
+    same_text: dict[str, list[str]] = {}
     for reason in reasons:
-        alike.setdefault(_HASH.sub("", reason), []).append(reason)
+        same_text.setdefault(_HASH.sub("", reason), []).append(reason)
     return tuple(
-        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in alike.values()
+        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
     )
 
 

@@ -15,8 +15,8 @@ def cache_root() -> Path:
     """``$MEDTASKS_CACHE``, or the user's cache directory for medtasks; it may not exist yet."""
     from platformdirs import user_cache_path
 
-    named = os.environ.get("MEDTASKS_CACHE")
-    return Path(named).expanduser() if named else user_cache_path("medtasks")
+    value = os.environ.get("MEDTASKS_CACHE")
+    return Path(value).expanduser() if value else user_cache_path("medtasks")
 
 
 class RecentlyUsed(Generic[K, V]):

@@ -77,12 +77,12 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     with path.open("rb") as stream:
         while line := stream.readline(most + 1):
             if len(line) > most:
-                raise OSError(errno.EFBIG, f"a line of more than {most:,} bytes, the limit", str(path))
+                raise OSError(errno.EFBIG, f"a line is longer than the limit of {most:,} bytes", str(path))
             yield line
 
 
 def _too_large(size: int, most: int) -> str:
-    return f"{size:,} bytes, more than the {most:,} that are read"
+    return f"{size:,} bytes, more than the limit of {most:,}"
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -133,7 +133,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
         OSError: it cannot be created.
     """
     remove_abandoned(target.parent)
-    folder, lock = _made(target)
+    folder, lock = _make_beside(target)
     try:
         folder.chmod(0o755)  # mkdtemp makes it private; results and caches may be shared
         yield folder
@@ -163,7 +163,7 @@ def _remove_unlocked(folder: Path) -> None:
         os.close(handle)
 
 
-def _made(target: Path) -> tuple[Path, int]:
+def _make_beside(target: Path) -> tuple[Path, int]:
     """A new directory and its lock; retries if another process removed it as abandoned before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))

@@ -201,24 +201,24 @@ def _output_named(owner: str) -> Iterator[None]:
 
     `sys.stdout` itself is not replaced: a package may keep a reference to it for its log.
     """
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile() as captured:
         _flush()
         try:
             kept = os.dup(1)
         except OSError:  # standard output is closed
             yield
             return
-        os.dup2(held.fileno(), 1)
+        os.dup2(captured.fileno(), 1)
         try:
             yield
         finally:
             _flush()
             os.dup2(kept, 1)
             os.close(kept)
-            held.seek(0)
-            said = one_line(held.read(2000).decode("utf-8", "replace"))[:300]
-            if said:
-                print(f"medtasks: {owner} printed during import: {said}", file=sys.stderr, flush=True)
+            captured.seek(0)
+            output = one_line(captured.read(2000).decode("utf-8", "replace"))[:300]
+            if output:
+                print(f"medtasks: {owner} printed during import: {output}", file=sys.stderr, flush=True)
 
 
 def _flush() -> None:

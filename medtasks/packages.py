@@ -141,14 +141,14 @@ class TaskPackage:
                 )
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
-                why = f"its name does not start with the package's; call it {self.prefix}_{path.stem}."
+                why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
                 yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
 
 
 @functools.cache
-def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
+def _all_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     """The packages in use, ours first, and what is left out."""
-    used = _ours()
+    used = _our_packages()
     left_out: list[LeftOut] = []
     taken = {path.stem: OURS for package in used for path in package.task_files()}
     modules = {package.module: OURS for package in used}
@@ -160,10 +160,10 @@ def _found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
         names = {path.stem: path for path in package.task_files()}
         clash = next((name for name in names if name in taken), None)
         if package.module in modules:
-            why = f"its module {package.module} is {modules[package.module]}'s; uninstall one of them."
+            why = f"its module {package.module} belongs to {modules[package.module]}; uninstall one of them."
             left_out.append(LeftOut(package.owner, "", why))
         elif clash is not None:
-            why = f"its task {clash} is already {taken[clash]}'s; rename one of them."
+            why = f"its task {clash} is already defined by {taken[clash]}; rename one of them."
             left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
         else:
             taken |= dict.fromkeys(names, package.owner)
@@ -182,15 +182,15 @@ def task_packages() -> tuple[TaskPackage, ...]:
     A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already;
     one sentence on standard error gives the reason. The others are imported under guard from then on.
     """
-    return _found()[0]
+    return _all_packages()[0]
 
 
 def files_left_out() -> tuple[LeftOut, ...]:
     """Packages and files of packages that are not used, as far as that is known without importing code."""
-    return _found()[1]
+    return _all_packages()[1]
 
 
-def _ours() -> list[TaskPackage]:
+def _our_packages() -> list[TaskPackage]:
     """One per benchmark directory; they share the template directory."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])

@@ -55,11 +55,13 @@ def usable_parts(package: TaskPackage, plugin: Plugin, taken: Taken) -> tuple[Pl
     benchmarks = usable("benchmark", plugin.benchmarks, functools.partial(_not_a, Benchmark))
     for one in benchmarks:
         if one.name in taken.benchmarks:
-            raise MedtasksError(f"its benchmark {one.name} is already {taken.benchmarks[one.name]}'s; rename it.")
+            raise MedtasksError(
+                f"its benchmark {one.name} is already defined by {taken.benchmarks[one.name]}; rename it."
+            )
     taken.benchmarks |= dict.fromkeys((one.name for one in benchmarks), package.owner)
     filters = usable("filter", plugin.filters, _about_filter)
     metrics = usable("metric", plugin.metrics, lambda one: _about_metric(one, package, taken))
-    cards = usable("card", plugin.cards, lambda one: _about_card(one, [its.name for its in benchmarks], plugin))
+    cards = usable("board layout", plugin.cards, lambda one: _about_card(one, [its.name for its in benchmarks], plugin))
     return Plugin(benchmarks, filters, metrics, cards), tuple(left_out)
 
 
@@ -93,7 +95,7 @@ def _about_filter(part: Any) -> Iterator[str]:
     if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
         yield "its `kind` is not a class with a method apply(responses, documents)."
     if not isinstance(part.version, str) or not part.version:
-        yield f"its `version` is {part.version!r}, expected a text such as '1'."
+        yield f"its `version` is {part.version!r}, expected a string such as '1'."
     if not callable(part.status):
         yield f"its `status` is a {type(part.status).__name__}, expected a function of a filtered response."
 
@@ -109,7 +111,7 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
         try:
             value = getattr(metric, attribute)
         except AttributeError:
-            yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or give it one."
+            yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or add it."
         except Exception as error:  # another package's property may raise anything
             yield f"its `{attribute}` fails ({first_line(error)}); fix it."
         else:
@@ -117,7 +119,7 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
                 yield f"its `{attribute}` is {value!r}, expected a {kind.__name__}."
     for method in _METHODS:
         if not callable(getattr(metric, method, None)):
-            yield f"it has no method `{method}`; extend medtasks.api.MeanMetric, or give it one."
+            yield f"it has no method `{method}`; extend medtasks.api.MeanMetric, or add it."
     yield from _about_name(metric.name, package, taken)
 
 
@@ -126,14 +128,14 @@ def _about_name(name: str, package: TaskPackage, taken: Taken) -> Iterator[str]:
 
     owners = score_owners() | dict.fromkeys(SHARED_METRICS, OURS)
     if name in owners:
-        yield f"{owners[name]} has a score of that name; call it {package.prefix}_{name}, or another."
+        yield f"{owners[name]} already has that score; call it {package.prefix}_{name}, or another."
     if not package.owns(name):
-        yield f"its name does not start with the package's; call it {package.prefix}_{name}."
+        yield f"its name must start with that of the package; call it {package.prefix}_{name}."
     if name in taken.metrics:
-        yield f"{taken.metrics[name]} has a metric of that name; rename it."
+        yield f"{taken.metrics[name]} already has that metric; rename it."
 
 
 def _about_card(card: Any, benchmarks: list[str], plugin: Plugin) -> Iterator[str]:
     yield from _not_a(Card, card)
     if card.benchmark not in benchmarks or [one.benchmark for one in plugin.cards].count(card.benchmark) > 1:
-        yield f"it is not the one card of a benchmark of its package ({', '.join(benchmarks) or 'none'})."
+        yield f"it must be the only board layout of a benchmark of its package ({', '.join(benchmarks) or 'none'})."

@@ -41,12 +41,12 @@ def template_folders() -> tuple[Path, ...]:
 
 
 def _overlay() -> tuple[Path, ...]:
-    named = os.environ.get(OVERLAY, "").strip()
-    if not named:
+    value = os.environ.get(OVERLAY, "").strip()
+    if not value:
         return ()
-    overlay = Path(named).expanduser()
+    overlay = Path(value).expanduser()
     if not overlay.is_dir():
-        raise UsageError(f"{OVERLAY} is {named}, expected a directory of templates; fix or unset it.")
+        raise UsageError(f"{OVERLAY} is {value}, expected a directory of templates; fix or unset it.")
     return (overlay,)
 
 
@@ -210,8 +210,8 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
     """The error for a template that cannot be parsed; ``error`` may be of any kind."""
-    said = str(error) if isinstance(error, TemplateError) else first_line(error)
-    return MedtasksError(f"template {template!r} is malformed ({said.rstrip('.')}); fix it.")
+    problem = str(error) if isinstance(error, TemplateError) else first_line(error)
+    return MedtasksError(f"template {template!r} is malformed ({problem.rstrip('.')}); fix it.")
 
 
 def template_hash(*templates: str) -> str:

@@ -85,13 +85,13 @@ def rendered(template: Template, variables: Mapping[str, Any]) -> str:
     except TemplateNotFound:
         raise
     except MemoryError as error:
-        raise HopelessError(f"{_named(template.name)}: it takes too much memory.") from error
+        raise HopelessError(f"{_template_label(template.name)}: it takes too much memory.") from error
     except _TooSlowError as error:
-        raise HopelessError(f"{_named(template.name)}: {error}.") from error
+        raise HopelessError(f"{_template_label(template.name)}: {error}.") from error
     except (TemplateError, _LimitError) as error:
-        raise MedtasksError(f"{_named(template.name)}: {error}.") from error
+        raise MedtasksError(f"{_template_label(template.name)}: {error}.") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise MedtasksError(f"{_named(template.name)}: {type(error).__name__}: {error}.") from error
+        raise MedtasksError(f"{_template_label(template.name)}: {type(error).__name__}: {error}.") from error
     finally:
         _LEFT.reset(token)
 
@@ -126,7 +126,7 @@ class _Tracker(meta.TrackingCodeGenerator):
             self.visit(child, frame)
 
 
-def _named(template: str | None) -> str:
+def _template_label(template: str | None) -> str:
     return f"template {template!r} cannot be rendered"
 
 
@@ -200,13 +200,13 @@ class Worker:
         except MedtasksError:
             raise
         except Exception as error:
-            raise MedtasksError(f"{_named(template)}: {type(error).__name__}: {error}.") from error
+            raise MedtasksError(f"{_template_label(template)}: {type(error).__name__}: {error}.") from error
         finally:
             if template not in self._hopeless and self._is_too_slow(template, time.monotonic() - start):
-                self._given_up(template, "it is too slow for many prompts.")
+                self._given_up(template, "it took too long for too many prompts.")
 
     def _given_up(self, template: str, why: str) -> HopelessError:
-        self._hopeless[template] = f"{_named(template)}: {why}"
+        self._hopeless[template] = f"{_template_label(template)}: {why}"
         return HopelessError(self._hopeless[template])
 
     def _is_too_slow(self, template: str, seconds: float) -> bool:
@@ -244,6 +244,6 @@ def _limit_memory() -> None:
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         _, most = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
-        if most == resource.RLIM_INFINITY or wanted < most:
-            resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+        if most == resource.RLIM_INFINITY or limit < most:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, most))

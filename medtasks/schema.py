@@ -24,23 +24,23 @@ _EXPECTED = {
     "float_parsing": "a number",
     "float_type": "a number",
     "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number from {ge:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "int_type": "a whole number",
     "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number up to {le:g}",
+    "less_than_equal": "a number of at most {le:g}",
     "json_invalid": "valid JSON ({error})",
-    "json_type": "JSON in a text",
+    "json_type": "JSON in a string",
     "list_type": "a list",
     "literal_error": "{expected}",
     "model_type": "a mapping",
     "none_required": "no such field",
-    "string_pattern_mismatch": "a text that is not empty",
+    "string_pattern_mismatch": "a non-empty string",
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",
-    "string_type": "a text",
-    "string_unicode": "a text of valid Unicode",
+    "string_type": "a string",
+    "string_unicode": "a string of valid Unicode",
     "too_long": "at most {max_length}",
     "too_short": "at least {min_length}",
     "tuple_type": "a list",
@@ -91,7 +91,7 @@ def first_problem(error: ValidationError, model: type[BaseModel] | None = None) 
 
 
 def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> str:
-    kind, said = error["type"], error["msg"].removeprefix("Value error, ")
+    kind, text = error["type"], error["msg"].removeprefix("Value error, ")
     place = f"field `{field_name(keys)}`" if keys else "the content"
     if kind == "missing":
         return f"{place} is missing"
@@ -103,15 +103,15 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> 
     if kind == "json_invalid" and not keys:
         return f"not valid JSON ({error['ctx']['error']})"
     if kind == "expected":
-        expected = said
+        expected = text
     elif kind in _EXPECTED:
         expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
-    elif said.startswith("Input should be "):
-        expected = said.removeprefix("Input should be ")
+    elif text.startswith("Input should be "):
+        expected = text.removeprefix("Input should be ")
     elif kind == "value_error" and keys:
-        return f"{place} is {shown(error['input'])}: {said}"
+        return f"{place} is {shown(error['input'])}: {text}"
     else:
-        return f"{place}: {said}" if keys else said
+        return f"{place}: {text}" if keys else text
     value = error.get("ctx", {}).get("found", error["input"])
     found = "is missing" if value is None else f"is {shown(value)}"
     return f"{place} {found}, expected {expected}"

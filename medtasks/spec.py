@@ -129,7 +129,7 @@ def load_spec(name: str) -> TaskSpec:
     """
     path = next((path for found, _, path in task_files() if found == name), None)
     if path is None:
-        raise UsageError(f"task {name!r} is unknown; `medtasks list` shows what there is.")
+        raise UsageError(f"task {name!r} is unknown; `medtasks list` shows all tasks.")
     if _is_left_out(path):
         owner = owner_of(path).owner
         raise MedtasksError(f"task {name!r} cannot be used; `medtasks doctor` shows why {owner} is left out.")
@@ -156,5 +156,5 @@ def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
         if member not in known:
             raise UsageError(f"{place}, expected a task or group{suggestion(member, known)}; correct it.")
         if member in (*above, name):
-            raise UsageError(f"{place}, which holds this group; expected groups that end in tasks; remove it.")
+            raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")
         yield from _leaves(member, (*above, name))

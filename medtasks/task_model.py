@@ -41,22 +41,24 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_name, value))
 
 
-Name = Annotated[str, expects("a text that is not empty", _is_name)]
-NameOrNames = Annotated[Any, expects("a text or a list of texts", lambda value: _is_name(value) or _are_names(value))]
+Name = Annotated[str, expects("a non-empty string", _is_name)]
+NameOrNames = Annotated[
+    Any, expects("a string or a list of strings", lambda value: _is_name(value) or _are_names(value))
+]
 Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)]
 AnyText = Annotated[
-    str, expects("a text", lambda value: isinstance(value, str) and not isinstance(value, FunctionName))
+    str, expects("a string", lambda value: isinstance(value, str) and not isinstance(value, FunctionName))
 ]
 Function = Annotated[
     FunctionName, expects("`!function` with a dotted name", lambda value: isinstance(value, FunctionName))
 ]
 NameOrFunction = Annotated[
-    str, expects("a text or `!function`", lambda value: isinstance(value, str) and bool(value.strip()))
+    str, expects("a string or `!function`", lambda value: isinstance(value, str) and bool(value.strip()))
 ]
 Choices = Annotated[
-    Any, expects("a text, a list, a mapping or `!function`", lambda value: isinstance(value, str | list | dict))
+    Any, expects("a string, a list, a mapping or `!function`", lambda value: isinstance(value, str | list | dict))
 ]
-Tags = Annotated[Any, expects("none, a text or a list", lambda value: _is_name(value) or isinstance(value, list))]
+Tags = Annotated[Any, expects("none, a string or a list", lambda value: _is_name(value) or isinstance(value, list))]
 Mapping = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
@@ -101,9 +103,9 @@ class Generation(BaseModel):
     @model_validator(mode="after")
     def _sampling_is_consistent(self) -> Generation:
         if self.temperature and not self.do_sample:
-            said = "temperature is {temperature}, but it is ignored without `do_sample: true`"
+            message = "temperature is {temperature}, but it is ignored without `do_sample: true`"
             fix = "set do_sample: true, or temperature: 0"
-            raise _contradiction(said, fix, "temperature", temperature=f"{self.temperature:g}")
+            raise _contradiction(message, fix, "temperature", temperature=f"{self.temperature:g}")
         if self.do_sample and self.temperature == 0:
             raise _contradiction(
                 "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false", "do_sample"
@@ -192,9 +194,9 @@ class TaskFile(_Keys):
     @model_validator(mode="after")
     def _repeats_differ(self) -> TaskFile:
         if self.repeats > 1 and not self.generation_kwargs.do_sample:
-            said = "repeats is {repeats} without sampling, so every answer would be the same"
+            message = "repeats is {repeats} without sampling, so every answer would be the same"
             fix = "set do_sample: true and a temperature, or repeats: 1"
-            raise _contradiction(said, fix, "repeats", repeats=self.repeats)
+            raise _contradiction(message, fix, "repeats", repeats=self.repeats)
         return self
 
 
@@ -208,8 +210,8 @@ class GroupFile(_Keys):
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
 
-def _contradiction(said: str, fix: str, at: str, **values: object) -> PydanticCustomError:
-    return PydanticCustomError("MT113", f"{said}; {fix}", {**values, "at": at})
+def _contradiction(message: str, fix: str, at: str, **values: object) -> PydanticCustomError:
+    return PydanticCustomError("MT113", f"{message}; {fix}", {**values, "at": at})
 
 
 UNKNOWN_SETTING = "MT117"

@@ -109,7 +109,7 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
     source.defects += defects
     if not isinstance(content, dict):
         if not defects:
-            message = f"the file holds {shown(content)}, expected a mapping of task keys; write `key: value`."
+            message = f"the file contains {shown(content)}, expected a mapping of task keys; write `key: value`."
             source.defects.append(Defect("MT102", message, Place(path, 1)))
         return {}
     include = content.pop("include", None)
@@ -129,13 +129,13 @@ def _included(source: TaskSource, path: Path, include: Any, place: Place, above:
         return refused("MT109", f"is {shown(include)}, expected the name of one file; name it relative to this one.")
     target = path.parent / include
     try:
-        resolved, there = target.resolve(), target.is_file()
+        resolved, is_file = target.resolve(), target.is_file()
     except (OSError, ValueError, RuntimeError):
-        resolved, there = target, False
-    if not there:
+        resolved, is_file = target, False
+    if not is_file:
         return refused("MT104", f"is {shown(include)}, expected a file; correct the path, relative to this file.")
     if resolved in (*above, path.resolve()):
-        return refused("MT105", f"is {shown(include)}, which includes this file; break the circle.")
+        return refused("MT105", f"is {shown(include)}, which includes this file; break the cycle.")
     return _merged(source, target, (*above, path.resolve()))
 
 
@@ -223,7 +223,7 @@ class _Nodes:
             key, line = pair[0].value, pair[0].start_mark.line + 1
             here: Keys = (*keys, str(key))
             if pair[0].tag != _TEXT:
-                self.refuse("MT109", f"the key {str(key)[:80]!r} is not a text; quote it.", line)
+                self.refuse("MT109", f"the key {str(key)[:80]!r} is not a string; quote it.", line)
                 node.value.remove(pair)
                 continue
             if key in own:

@@ -159,8 +159,8 @@ def _minus(text: str) -> str:
 def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
     """The published rows with a number in one of the columns; empty texts for the other columns."""
     for row in benchmark.published:
-        held = {cell.column: cell.value for cell in row.cells}
-        values = [(held.get(column.key), column.unit) for column in columns]
+        by_column = {cell.column: cell.value for cell in row.cells}
+        values = [(by_column.get(column.key), column.unit) for column in columns]
         if any(value is not None for value, _ in values):
             yield row, ["" if value is None else shown(value, unit) for value, unit in values]
 

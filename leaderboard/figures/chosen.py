@@ -102,10 +102,10 @@ class Chosen:
         ordered = sorted(found, key=lambda one: sign * (one.value(column) or 0.0))
         unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
         first, last = ordered[0], ordered[-1]
-        alike = sum(one.number(column) == first.number(column) for one in ordered)
-        if alike == len(ordered):
-            return f"{column.label}: {'all ' if alike > 1 else f'{first.label} '}{first.number(column)}{unit}"
-        lowest = f"{first.described(column)}{unit}" + (f" (and {alike - 1} more)" if alike > 1 else "")
+        best_count = sum(one.number(column) == first.number(column) for one in ordered)
+        if best_count == len(ordered):
+            return f"{column.label}: {'all ' if best_count > 1 else f'{first.label} '}{first.number(column)}{unit}"
+        lowest = f"{first.described(column)}{unit}" + (f" (and {best_count - 1} more)" if best_count > 1 else "")
         highest = f"{last.described(column)}{unit}"
         if column.signed:
             return f"{column.label}, {direction(column)}: from {lowest} to {highest}"
@@ -113,7 +113,7 @@ class Chosen:
 
 
 def scaled(value: float, column: BoardColumn) -> float:
-    """A value as drawn: fractions in per cent, all others as they are."""
+    """A value as drawn: fractions in percent, all others as they are."""
     return 100.0 * value if column.unit == "fraction" else value
 
 

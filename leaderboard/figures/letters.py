@@ -41,7 +41,7 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
         heading = labels[one.model] if len(tasks) == 1 else f"{short(labels[one.model], 18)}\n{short(one.task, 30)}"
         _panel(axes, one, names[number], heading, highest)
         if number >= len(drawn) - 2:
-            axes.set_xlabel("per cent of answers")
+            axes.set_xlabel("percent of answers")
     handles = [Patch(**_RIGHT), Patch(**_CHOSEN)]
     figure.legend(handles, ["is right", "was chosen"], loc="outside lower center", ncols=2)
     return Drawing(figure, title, _alt(drawn, labels, len(models)))

@@ -80,7 +80,7 @@ def _difference(one: Shown, column: BoardColumn, other: BoardColumn) -> str:
     first, second = one.value(column), one.value(other)
     if first is None or second is None:
         return ""
-    # per cent and points are drawn on one axis, fractions in per cent
+    # percent and points are drawn on one axis, fractions in percent
     text = shown(first - second, "points" if column.unit == "fraction" else column.unit)
     return text if text.startswith("-") or not text.strip("0.") else f"+{text}"
 

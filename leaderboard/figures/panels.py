@@ -17,7 +17,7 @@ _LINE = 0.165
 
 
 def by_scale(columns: Sequence[BoardColumn]) -> list[list[int]]:
-    """Places of the columns that can share an axis, as per cent and points can; ordered by their first column."""
+    """Places of the columns that can share an axis, as percent and points can; ordered by their first column."""
     found: dict[str, list[int]] = {}
     for place, column in enumerate(columns):
         found.setdefault("percent" if column.unit in ("fraction", "points") else column.unit, []).append(place)
@@ -27,7 +27,7 @@ def by_scale(columns: Sequence[BoardColumn]) -> list[list[int]]:
 def axis_title(columns: Iterable[BoardColumn]) -> str:
     """The units of the numbers along the axis."""
     units = {column.unit for column in columns}
-    names = {"fraction": "per cent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
+    names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
     return " or ".join(name for unit, name in names.items() if unit in units)
 
 
@@ -83,7 +83,7 @@ def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
     if high == low:
         high = 1.0
     room = 0.16 * (high - low)
-    # no tick above 100 per cent, but room for the numbers
+    # no tick above 100 percent, but room for the numbers
     return (low - (room if low < 0 else 0.0), min(high + room, 118.0) if percent else high + room)
 
 

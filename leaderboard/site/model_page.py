@@ -135,7 +135,7 @@ def _grid(
     rows = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
-        held = [places.get((one.task, one.metric, group)) for one in firsts]
-        views = (cell_view(one, cells[one.key]) if one else CellView(reason="no items") for one in held)
+        row_columns = [places.get((one.task, one.metric, group)) for one in firsts]
+        views = (cell_view(one, cells[one.key]) if one else CellView(reason="no items") for one in row_columns)
         rows.append(ScoreRow(label, "", tuple(views)))
     return headings, tuple(rows)

@@ -59,12 +59,12 @@ def all_models(board: Board) -> TableView:
     cells: dict[str, list[CellView]] = {model: [] for model in rows}
     places: dict[str, list[int]] = {model: [] for model in rows}
     for benchmark in board.benchmarks:
-        held = [row[benchmark.name] for row in rows.values() if benchmark.name in row]
+        benchmark_rows = [row[benchmark.name] for row in rows.values() if benchmark.name in row]
         for ranking in benchmark.rankings[:1]:
             column = ranking.column
             columns.append(replace(column_view(column), of=benchmark.title))
-            found = {row.model: row.cells[column.key] for row in held if column.key in row.cells}
-            scale, best = scale_of(column, found.values()), best_values([column], held).get(column.key)
+            found = {row.model: row.cells[column.key] for row in benchmark_rows if column.key in row.cells}
+            scale, best = scale_of(column, found.values()), best_values([column], benchmark_rows).get(column.key)
             ranks = {one.model: one.rank for one in ranking.ranked}
             for model in rows:
                 cell = cell_view(column, found.get(model), scale, best)

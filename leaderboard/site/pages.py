@@ -87,7 +87,7 @@ def pages_of(
     )
     for benchmark in board.benchmarks:
         order = model_order(benchmark)
-        held = [board.models[slug] for slug in sorted(order)]
+        on_page = [board.models[slug] for slug in sorted(order)]
         yield page(
             f"benchmark-{benchmark.name}.html",
             "benchmark.html.j2",
@@ -99,7 +99,7 @@ def pages_of(
             letters=_in_order(benchmark.letters, order),
             timelines=_in_order(benchmark.timelines, order),
             published=published_tables(benchmark),
-            choices=_choices([*held, *benchmark.published]),
+            choices=_choices([*on_page, *benchmark.published]),
         )
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:

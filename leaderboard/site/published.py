@@ -40,8 +40,8 @@ def _table(name: str, rows: Sequence[Published], known: Mapping[str, BoardColumn
         notes.setdefault(text, len(notes) + 1)
     views = []
     for row in rows:
-        held = {cell.column: cell for cell in row.cells}
-        cells = tuple(_cell(held.get(key), known.get(key), notes) for key in keys)
+        by_column = {cell.column: cell for cell in row.cells}
+        cells = tuple(_cell(by_column.get(key), known.get(key), notes) for key in keys)
         views.append((row, cells, tuple(notes[text] for text in row.notes)))
     return PublishedTable(
         name=name,

@@ -79,17 +79,17 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
-        beside = _tasks_on(benchmark)
+        other_tasks = _tasks_on(benchmark)
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
             for task, (owner, source) in found.get(run, {}).items():
-                if owner == benchmark.name or (owner not in pages and task in beside):
+                if owner == benchmark.name or (owner not in pages and task in other_tasks):
                     samples[SampleKey(benchmark.name, task, model)] = partial(
-                        _rows, source, benchmark.shows != "nothing"
+                        _sample_rows, source, benchmark.shows != "nothing"
                     )
     return samples
 
 
-def _rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
+def _sample_rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
     samples = read_samples(source) if isinstance(source, Path) else source
     return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
 

@@ -174,12 +174,12 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
                 found.extend(rank_cells(by_key[column.key], row.model) if ranked else (CellView(), CellView()))
         return tuple(found)
 
-    beside = {row.model for row in main}
+    ranked = {row.model for row in main}
     attached: dict[str, list[RowView]] = {}
     apart: list[RowView] = []
     for one in aside:
         view = RowView(board.models[one.row.model], cells(one.row, False), one.row.blind, one.reasons)
-        of_model = attached.setdefault(one.row.model, []) if one.row.blind and one.row.model in beside else apart
+        of_model = attached.setdefault(one.row.model, []) if one.row.blind and one.row.model in ranked else apart
         of_model.append(view)
     return TableView(
         name=table.name,

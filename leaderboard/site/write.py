@@ -55,7 +55,7 @@ def write_site(
     _require_names(board)
     directory = directory.absolute()
     recover(directory)
-    others = _others(directory)
+    others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write(board, partial, samples, figures, exports)
@@ -82,12 +82,12 @@ def _write(
         (site / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
     write_data(board, site, samples)
     shutil.copytree(Path(__file__).parent / "assets", site / "assets")
-    held = sorted(path.name for path in site.iterdir())
-    mark = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": held}
+    names = sorted(path.name for path in site.iterdir())
+    mark = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
     (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
 
 
-def _others(directory: Path) -> list[str]:
+def _other_files(directory: Path) -> list[str]:
     """The entries of ``directory`` that do not belong to the site.
 
     Raises:
@@ -97,8 +97,8 @@ def _others(directory: Path) -> list[str]:
         return []
     if not directory.is_dir():
         raise UsageError(f"{directory}: is a file; name a directory for the pages.")
-    held = sorted(path.name for path in directory.iterdir())
-    if not held:
+    names = sorted(path.name for path in directory.iterdir())
+    if not names:
         return []
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def _others(directory: Path) -> list[str]:
         ours = None
     if ours is None:
         raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
-    return [name for name in held if name not in ours | {_MARK}]
+    return [name for name in names if name not in ours | {_MARK}]
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -21,16 +21,16 @@ def all_cards() -> dict[str, Card]:
     one. A benchmark that cannot be shown at all is left out, with one sentence on standard error.
     """
     brought = loaded_cards()
-    beside = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
+    elsewhere = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
     found: dict[str, Card] = {}
     for name in all_benchmarks():
         card = brought.get(name)
-        if card is None and (benchmark_owner(name), name) in beside:
+        if card is None and (benchmark_owner(name), name) in elsewhere:
             continue
         try:
             found[name] = default_card(name) if card is None else _checked(card)
         except MedtasksError as error:
-            print(f"medtasks: no leaderboard page: {error}", file=sys.stderr, flush=True)
+            print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
 
 
@@ -48,7 +48,7 @@ def _checked(card: Card) -> Card:
     try:
         check_card(card)
     except (MedtasksError, AttributeError, TypeError) as error:  # its fields may be anything
-        LeftOut(owner.owner, f"board layout of {card.benchmark}", str(error)).warn()
+        LeftOut(owner.owner, f"board layout {card.benchmark}", str(error)).warn()
         return default_card(card.benchmark)
     return card
 
@@ -88,7 +88,7 @@ def default_card(benchmark: str) -> Card:
         headline=headline,
         tables=tuple(tables),
         plots=tuple(plots),
-        why="Its package has no board layout that says what may be shown.",
+        why="Its package has no board layout that allows more.",
     )
     check_card(card)
     return card

@@ -152,7 +152,7 @@ class Demo:
 
 def _no_documents(record: Any) -> list[Document]:
     raise MedtasksError(
-        f"the benchmark does not say how a {type(record).__name__} becomes documents; give `documents`."
+        f"the benchmark does not define how a {type(record).__name__} becomes documents; set `documents`."
     )
 
 

@@ -66,7 +66,7 @@ def _problems(card: Card) -> Iterator[str]:
                 return
         yield from _bad_column(column, known[column.task])
     if parts := [column for column in card.headline if column.breakdown is not None]:
-        yield f"headline column {parts[0].label!r} is of a breakdown, expected all items: models are ranked by it"
+        yield f"headline column {parts[0].label!r} is a breakdown, expected all items because models are ranked by it"
     yield from _signed(card)
     for plot in card.plots:
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
@@ -86,9 +86,9 @@ def _signed(card: Card) -> Iterator[str]:
 def _bad_names(kind: str, names: list[str]) -> Iterator[str]:
     for name in names:
         if not _NAME.fullmatch(name):
-            yield f"{kind} name {name!r} is not of lower-case letters and digits, joined by hyphens"
+            yield f"{kind} name {name!r} is invalid, expected lower-case letters and digits joined by hyphens"
         if names.count(name) > 1:
-            yield f"{kind} name {name!r} is duplicated or reserved ({HEADLINE!r}), expected each once"
+            yield f"{kind} name {name!r} is duplicated or reserved ({HEADLINE!r}), expected unique names"
 
 
 def _bad_column(column: Column, metrics: tuple[str, ...]) -> Iterator[str]:

@@ -62,12 +62,12 @@ class Rows:
         prepared = open_prepared(self.benchmark)
         everything = self._everything(prepared)
         if self.change is not None:
-            everything = self._own("change", self.change, everything)
-        chosen = [document for document in everything if self._kept(document) and not self._reason(document)]
+            everything = self._call_benchmark("change", self.change, everything)
+        chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} have no row for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no rows for this task; prepare a source that has "
                 f"some: {command}"
             )
         if media:
@@ -81,7 +81,7 @@ class Rows:
             NotPreparedError: the benchmark has not been prepared.
         """
         rows = self._everything(open_prepared(self.benchmark))
-        reasons = Counter(self._reason(document) for document in rows if self._kept(document))
+        reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
     def _everything(self, prepared: Prepared) -> list[Document]:
@@ -91,16 +91,16 @@ class Rows:
         return [
             {"benchmark": self.benchmark, **document}
             for record in prepared.records()
-            for document in self._own("documents", lambda one: list(map(dict, documents_of(one))), record)
+            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
         ]
 
-    def _kept(self, document: Document) -> bool:
-        return bool(self._own("keep", self.keep, document))
+    def _belongs(self, document: Document) -> bool:
+        return bool(self._call_benchmark("keep", self.keep, document))
 
     def _reason(self, document: Document) -> str:
-        return str(self._own("unusable", self.unusable, document)) if self.unusable is not None else ""
+        return str(self._call_benchmark("unusable", self.unusable, document)) if self.unusable is not None else ""
 
-    def _own(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
+    def _call_benchmark(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
         """The result of a function of the benchmark's package; errors name the function and the row."""
         try:
             return function(argument)
@@ -147,15 +147,15 @@ def task_rows(task: str) -> Rows:
     try:
         rows = getattr(import_module(module), name)
     except Exception as error:  # another package's code, which may fail in any way
-        told = first_line(error)
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({told}).") from error
+        cause = first_line(error)
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({cause}).") from error
     if not isinstance(rows, Rows):
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows
 
 
-def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
-    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``said``.
+def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
+    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.
@@ -163,7 +163,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **said: str) -> str:
     from medtasks.registry import get_benchmark
 
     visible = get_benchmark(doc["benchmark"]).visible_fields
-    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **said)
+    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **values)
 
 
 def is_blind() -> bool:
@@ -244,6 +244,6 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
     if missing:
         rest = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MediaError(
-            f"{missing[0]}{rest}: gone or changed since the data were prepared; restore them, or prepare again: "
+            f"{missing[0]}{rest}: missing or changed since the data were prepared; restore them, or prepare again: "
             f"{command}"
         )

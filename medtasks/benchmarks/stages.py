@@ -32,10 +32,10 @@ def stage_text(
     """
     if not round_idx:
         return _first_text(lmms_eval_specific_kwargs)
-    said = list(previous_output or ())
+    outputs = list(previous_output or ())
     if round_idx == 1:
-        return [], _second_text(doc, lmms_eval_specific_kwargs, said[0]), False, said, None
-    return None, None, True, [join_stages(said)], None
+        return [], _second_text(doc, lmms_eval_specific_kwargs, outputs[0]), False, outputs, None
+    return None, None, True, [join_stages(outputs)], None
 
 
 def stage_messages(
@@ -49,11 +49,11 @@ def stage_messages(
     if not round_idx:
         content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures(doc)]
         return _turn([*content, {"type": "text", "text": _first_text(lmms_eval_specific_kwargs)}])
-    said = list(previous_output or ())
+    outputs = list(previous_output or ())
     if round_idx == 1:
-        text = _second_text(doc, lmms_eval_specific_kwargs, said[0])
-        return _turn([{"type": "text", "text": text}]), False, said, None
-    return None, True, [join_stages(said)], None
+        text = _second_text(doc, lmms_eval_specific_kwargs, outputs[0])
+        return _turn([{"type": "text", "text": text}]), False, outputs, None
+    return None, True, [join_stages(outputs)], None
 
 
 def _turn(content: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            console.fail("stopped; what was finished is kept, the same command continues")
+            console.fail("stopped; finished work is kept: run the same command again to continue")
         raise
 
 
@@ -74,4 +74,4 @@ def _sentence(error: OSError) -> str:
     if error.filename is None:
         return f"{type(error).__name__}: {error}"
     reason = error.strerror or error
-    return f"{os.fsdecode(error.filename)}: cannot be read or written ({reason}); fix that or name another."
+    return f"{os.fsdecode(error.filename)}: cannot be read or written ({reason}); fix that, or give another path."

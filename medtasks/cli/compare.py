@@ -23,8 +23,8 @@ def compare(
         Path, typer.Argument(help="A run's directory (…_medtasks), or one that contains it.", show_default=False)
     ],
     second: Annotated[Path, typer.Argument(help="Another run's directory.", show_default=False)],
-    task: Annotated[str | None, typer.Option("--task", help="This task or group alone.")] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="This metric alone.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only this task or group.")] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two runs item by item: differences, 95 % intervals, tests corrected over the table."""
@@ -33,8 +33,8 @@ def compare(
 
     with progress("reading results"):
         runs = [read_one(folder, task, cache_root() / "leaderboard") for folder in (first, second)]
-    with progress("comparing") as told:
-        found = compare_runs(*runs, task=task, metric=metric, progress=told)
+    with progress("comparing") as bar:
+        found = compare_runs(*runs, task=task, metric=metric, progress=bar)
     if as_json:
         write(json.dumps(_plain(found), indent=1))
         return
@@ -91,8 +91,8 @@ def _notes(found: Comparison) -> str:
     """Notes below the table: how to read it, and why rows are empty or not comparable."""
     tests = sum(line.pair is not None and line.pair.p_value is not None for line in found.lines)
     lines = [
-        "Scores are over the items of which both runs have a value; intervals are of Student's t over clusters.",
-        f"p is that of the cluster sign-flip test, p (Holm) is corrected over the {tests} tests of this table.",
+        "Scores are over the items with a value in both runs; intervals use Student's t over clusters.",
+        f"p is from the cluster sign-flip test; p (Holm) is corrected over the {tests} tests of this table.",
         "detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
     ]
     lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])

@@ -89,7 +89,7 @@ def _run(model: _Model, out: Path) -> Path:
         return run_tasks(
             model.backend,
             model.arguments,
-            [*_shown(), *_tracks(), *other_tasks()],
+            [*_shown_groups(), *_tracks(), *other_tasks()],
             folder,
             gen_kwargs=GENERATION,
         )
@@ -101,7 +101,7 @@ def _demos() -> dict[str, Demo]:
     return {name: benchmark.demo for name, benchmark in all_benchmarks().items() if benchmark.demo is not None}
 
 
-def _shown() -> dict[str, tuple[str, ...]]:
+def _shown_groups() -> dict[str, tuple[str, ...]]:
     """The metrics to show for each group."""
     return {name: demo.metrics for name, demo in _demos().items()}
 
@@ -117,9 +117,9 @@ def other_tasks() -> list[str]:
     from medtasks.spec import leaf_tasks, load_specs
 
     drawn = {name for name, one in all_benchmarks().items() if one.mini is not None and one.demo is None}
-    told = {leaf for group in [*_shown(), *_tracks()] for leaf in leaf_tasks(group)}
+    covered = {leaf for group in [*_shown_groups(), *_tracks()] for leaf in leaf_tasks(group)}
     tasks = [name for name, spec in load_specs().items() if spec.kind == "task" and spec.metadata.benchmark in drawn]
-    return [name for name in tasks if name not in told]
+    return [name for name in tasks if name not in covered]
 
 
 @contextlib.contextmanager
@@ -139,13 +139,13 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 def _report(folders: dict[str, Path], out: Path) -> None:
     scores = {label: json.loads((folder / "scores.json").read_text()) for label, folder in folders.items()}
-    for group, metrics in _shown().items():
+    for group, metrics in _shown_groups().items():
         for metric in metrics:
-            rows = _rows(scores, group, metric)
+            rows = _score_rows(scores, group, metric)
             table(("", *folders), rows, title=f"\n{group}: {metric}, 95 % cluster-bootstrap interval")
     for task in other_tasks():
         for metric in next(iter(scores.values()))["tasks"][task]["metrics"]:
-            rows = _rows(scores, task, metric)
+            rows = _score_rows(scores, task, metric)
             table(("", *folders), rows, title=f"\n{task}: {metric}, 95 % cluster-bootstrap interval")
     _show_tracks(scores)
     for sample in [demo.sample for demo in _demos().values() if demo.sample]:
@@ -171,7 +171,7 @@ def _publish(out: Path) -> None:
     write(f"\nThe same results as a leaderboard, for a browser: {site / 'index.html'}")
 
 
-def _rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
+def _score_rows(scores: dict[str, Any], group: str, metric: str) -> list[list[str]]:
     from medtasks.spec import leaf_tasks, load_spec
 
     leaves = leaf_tasks(group)
@@ -192,7 +192,7 @@ def _show_tracks(scores: dict[str, Any]) -> None:
     """The model's score on each track, compared with the plain way of asking the same questions."""
     label, own = next(iter(scores.items()))
     rows = []
-    for group in [*_shown(), *_tracks()]:
+    for group in [*_shown_groups(), *_tracks()]:
         paired = own["comparisons"].get(group)
         if paired is None:
             continue

@@ -26,9 +26,7 @@ class Check(NamedTuple):
 
 
 def doctor(
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="A back-end to import; repeat it for several.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help="Back-end to import; can be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
@@ -115,7 +113,7 @@ def _brings(package: TaskPackage) -> str:
         "filter": len(plugin.filters),
         "metric": len(plugin.metrics),
         "rubric": len(list(package.rubric_files())),
-        "card": len(plugin.cards),
+        "board layout": len(plugin.cards),
     }
     return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
 
@@ -196,7 +194,7 @@ def _data() -> list[Check]:
         command = get_benchmark(name).prepare
         try:
             prepared = open_prepared(name)
-            gone = prepared.missing_media()
+            missing = prepared.missing_media()
         except NotPreparedError:
             checks.append(Check(name, "missing", "not prepared", command))
             continue
@@ -205,8 +203,8 @@ def _data() -> list[Check]:
             continue
         counts = prepared.manifest.counts
         found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
-        if gone:
-            checks.append(Check(name, "missing", f"{found}; {len(gone)} media files gone or changed", command))
+        if missing:
+            checks.append(Check(name, "missing", f"{found}; {len(missing)} media files missing or changed", command))
         else:
             checks.append(Check(name, "ok", found))
     return checks

@@ -30,13 +30,13 @@ def judge(
         list[str],
         typer.Option(
             "--judge",
-            help="A YAML file, or model=NAME,base_url=http://…/v1; repeat it for several judges.",
+            help="A YAML file, or model=NAME,base_url=http://…/v1; can be repeated.",
             show_default=False,
         ),
     ],
     rubrics: Annotated[
         list[str] | None,
-        typer.Option("--rubric", help="Rubric (default: each task's first); repeat it."),
+        typer.Option("--rubric", help="Rubric (default: each task's first); can be repeated."),
     ] = None,
     combine: Annotated[
         str | None, typer.Option("--combine", help="How to combine several judges by aspect: majority or mean.")
@@ -46,10 +46,10 @@ def judge(
         typer.Option("--threshold", help="Coverage below which a score is marked incomplete (0.99)."),
     ] = None,
     human: Annotated[
-        Path | None, typer.Option("--human", help="CSV of human annotations, to compare the judges with.")
+        Path | None, typer.Option("--human", help="CSV of human annotations to compare the judges with.")
     ] = None,
     families: Annotated[
-        Path | None, typer.Option("--families", help="YAML table of model families instead of the shipped one.")
+        Path | None, typer.Option("--families", help="YAML table of model families that replaces the built-in one.")
     ] = None,
     max_requests: Annotated[
         int | None, typer.Option("--max-requests", min=0, help="Maximum number of requests to each judge.")
@@ -83,7 +83,7 @@ def judge(
             f"{export}: its directory does not exist or is not writable; choose another file for --export."
         )
     if human is not None and len(rubrics or ()) != 1:
-        raise UsageError("--human has labels under one rubric; name it with one --rubric.")
+        raise UsageError("--human needs exactly one rubric; name it with --rubric.")
     config = _limited(
         read_judges(
             judges,
@@ -140,7 +140,7 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
         partial.open("w", encoding="utf-8") as stream,
     ):
         lines = sum(stream.write(line + "\n") > 0 for line in exported_lines(judged, store))
-    write(f"  {lines:,} judged or unjudged responses exported: {path}")
+    write(f"  {lines:,} responses exported, judged and unjudged: {path}")
 
 
 def _is_export(path: Path) -> bool:
@@ -203,6 +203,6 @@ def _so_far(spent: Spent, left: int, settings: JudgeSettings) -> str:
     if not spent.answered:
         return ""
     share = left / spent.answered
-    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} to go"
+    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
     cost = settings.cost(spent.prompt_tokens, spent.completion_tokens)
-    return text if cost is None else f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} to go"
+    return text if cost is None else f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} more"

@@ -24,7 +24,7 @@ Documents = Annotated[
     list[Path] | None,
     typer.Option(
         "--documents",
-        help="File of `medtasks leaderboard digest`, used when the data are not prepared here; can be repeated.",
+        help="File of `medtasks leaderboard digest`, for data that are not prepared here; can be repeated.",
     ),
 ]
 
@@ -34,8 +34,8 @@ _HASH = re.compile(r"[0-9a-f]{8,}…?")
 @app.command("build")
 def build(
     results: Results,
-    out: Annotated[Path, typer.Option("--out", help="Directory of the pages; an earlier site there is replaced.")],
-    title: Annotated[str, typer.Option("--title", help="Heading of the board.")] = "medtasks leaderboard",
+    out: Annotated[Path, typer.Option("--out", help="Directory for the pages; an earlier site there is replaced.")],
+    title: Annotated[str, typer.Option("--title", help="Title of the board.")] = "medtasks leaderboard",
     models: Annotated[
         Path | None,
         typer.Option(
@@ -47,10 +47,10 @@ def build(
     ] = False,
     documents: Documents = None,
     published: Annotated[
-        bool, typer.Option("--published/--no-published", help="Show the papers' figures, unranked.")
+        bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
     ] = True,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (SVG, PNG, PDF).")] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
     from medtasks.cache import cache_root
@@ -85,15 +85,15 @@ def report(board: Board, out: Path) -> None:
             rows.append([one.benchmark.title, score, one.model.name, one.cell.text, one.cell.interval, count])
     if rows:
         table(("benchmark", "score", "best model", "value", "95 % interval", "not significantly different"), rows)
-    apart = Counter(
+    not_comparable = Counter(
         (board.models[one.row.model].name, _HASH.sub("…", reason))
         for benchmark in board.benchmarks
         for found in benchmark.tables
         for one in found.apart
         for reason in set(one.reasons)
     )
-    if apart:
-        rows = [[model, reason, str(count)] for (model, reason), count in sorted(apart.items())]
+    if not_comparable:
+        rows = [[model, reason, str(count)] for (model, reason), count in sorted(not_comparable.items())]
         table(("not comparable", "reason", "rows"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
@@ -158,7 +158,7 @@ def digest(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The new file.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write.")],
 ) -> None:
     """Write hashes of all documents, to check runs on machines where the data are not prepared."""
     from medtasks.leaderboard.documents import LENGTH, write_document_file
@@ -176,7 +176,7 @@ def strip(
     results: Annotated[
         Path, typer.Argument(help="A result directory (…_medtasks), or one that contains it.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
 ) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
     from medtasks.leaderboard.strip import strip_run

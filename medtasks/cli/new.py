@@ -20,11 +20,11 @@ class Variant(str, Enum):
 
 
 def new(
-    package: Annotated[str, typer.Argument(help="Name to install it under, such as acme-bench.")],
+    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
     variant: Annotated[
         Variant,
         typer.Option(
-            "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked again and again."
+            "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
         ),
     ] = Variant.mcq,
     out: Annotated[

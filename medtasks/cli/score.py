@@ -38,17 +38,17 @@ def score(
             "recognised by its content).",
         ),
     ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Task or group that the predictions answer.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Task or group that the predictions are for.")] = None,
     column: Annotated[
-        list[str] | None, typer.Option("--column", help="FIELD=COLUMN, e.g. response=model_output; repeat it.")
+        list[str] | None, typer.Option("--column", help="FIELD=COLUMN, e.g. response=model_output; can be repeated.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Name of the model that made the predictions.")] = "unknown",
     verdicts_of: Annotated[
         str | None,
-        typer.Option("--verdicts-of", help="Take over the verdicts in a prediction file, as those of this judge."),
+        typer.Option("--verdicts-of", help="Import the verdicts in a prediction file, as those of this judge."),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="Another run's directory, to compare this one with, pair by pair.")
+        Path | None, typer.Option("--against", help="Another run's directory, for a paired comparison.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -58,11 +58,11 @@ def score(
 
     if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
-            raise UsageError("--task, --column and --verdicts-of belong to prediction files; this is none.")
+            raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
         _rescore(results, against, out, as_json)
         return
     if against is not None:
-        raise UsageError("--against compares result folders; write the predictions' run with --out first.")
+        raise UsageError("--against compares result directories; write the predictions' run with --out first.")
     _elsewhere(results, layout, task, column or [], model, verdicts_of, out)
 
 
@@ -82,7 +82,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     folder = one_run(folder)
     if is_unfinished(folder):
         if against is not None:
-            raise UsageError("--against compares result folders; write the unfinished run with --out first.")
+            raise UsageError("--against compares result directories; write the unfinished run with --out first.")
         run = score_unfinished(folder, created=now())
         if out is not None:
             write_run(out, run)
@@ -95,8 +95,8 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         write_run(out, run)
     paired = run.comparisons
     if against is not None:
-        theirs = rescore_folder(one_run(against), store).tables
-        paired = {**comparisons(run.tables, theirs), **same_tasks(run.tables, theirs)}
+        other = rescore_folder(one_run(against), store).tables
+        paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
         found = {
             "changes": [asdict(change) for change in again.changes],
@@ -154,14 +154,14 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         return
     columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
     table(columns, rows, title="\nThe same questions, answered in two ways")
-    write("  p: cluster sign-flip test, each comparison by itself; `medtasks compare` corrects for their number")
-    said: dict[str, list[str]] = {}
+    write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
+    warnings: dict[str, list[str]] = {}
     for name, one in paired.items():
-        for told in dict.fromkeys(told for score in one.metrics.values() for told in (score.warning, score.reason)):
-            if told is not None:
-                said.setdefault(told, []).append(name)
-    for told, names in said.items():
-        write(f"  warning: {told} ({', '.join(names[:4])}{f' and {len(names) - 4} more' * (len(names) > 4)})")
+        for text in dict.fromkeys(text for score in one.metrics.values() for text in (score.warning, score.reason)):
+            if text is not None:
+                warnings.setdefault(text, []).append(name)
+    for text, names in warnings.items():
+        write(f"  warning: {text} ({', '.join(names[:4])}{f' and {len(names) - 4} more' * (len(names) > 4)})")
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
@@ -171,7 +171,7 @@ def _interval(ends: tuple[float, float] | None) -> str:
 def _show_changes(again: Rescored) -> None:
     counts = Counter((change.task, change.what) for change in again.changes)
     if not counts:
-        write("  nothing is scored otherwise than before")
+        write("  no score has changed")
         return
     for (task, what), count in sorted(counts.items()):
         write(f"  {task}: {what} changed in {count:,} samples")
@@ -199,12 +199,12 @@ def _elsewhere(
 
     if layout is None:
         layout = recognise(path)
-        write(f"{path.name}: taken for {LAYOUTS[layout]} (--from {layout})")
+        write(f"{path.name}: read as {LAYOUTS[layout]} (--from {layout})")
     if layout not in LAYOUTS:
         raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
     task = task or (task_in_name(path) if layout == "lmms-eval" else None)
     if task is None:
-        raise UsageError("--task is missing; give the task or group that the predictions answer.")
+        raise UsageError("--task is missing; give the task or group that the predictions are for.")
     mapping: dict[str, str] = {}
     for entry in columns:
         field, equals, column = entry.partition("=")
@@ -230,11 +230,11 @@ def _elsewhere(
 
 
 def _show_verdicts(scored: Elsewhere, judge: str | None) -> None:
-    held = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
-    if judge is None and held:
-        write(f"  {held:,} predictions come with a judge's verdict; take them over with --verdicts-of JUDGE")
+    with_verdict = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
+    if judge is None and with_verdict:
+        write(f"  {with_verdict:,} predictions have a judge's verdict; import them with --verdicts-of JUDGE")
     for facts in scored.run.manifest.judge.values():
-        write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, taken over from the file")
+        write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
         for reason, count in facts.unjudged.items():
             write(f"  unjudged: {count:,} ({reason})")
         for warning in facts.warnings:
@@ -245,13 +245,13 @@ def _show_joined(joined: Joined) -> None:
     asked = len(joined.responses) + len(joined.missing)
     write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
     if joined.missing:
-        write(f"  without one (in no score): {', '.join(joined.missing[:5])}{' …' if len(joined.missing) > 5 else ''}")
-    odd = {
-        "fit no document": joined.unmatched,
-        "have another reference answer than their document": joined.strange,
-        "only repeat an earlier one": joined.duplicates,
+        write(f"  unanswered (not scored): {', '.join(joined.missing[:5])}{' …' if len(joined.missing) > 5 else ''}")
+    problems = {
+        "match no document": joined.unmatched,
+        "have a different reference answer from their document": joined.strange,
+        "repeat an earlier one": joined.duplicates,
     }
-    for what, members in odd.items():
+    for what, members in problems.items():
         if members:
             places = ", ".join(str(one.where) for one in members[:5])
             write(f"  {len(members):,} predictions {what}: {places}{' …' if len(members) > 5 else ''}")

@@ -33,7 +33,7 @@ def validate(
     layout: Annotated[
         Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
     ] = Layout.table,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
     from medtasks.packages import without_warnings

@@ -59,8 +59,8 @@ def check_published(path: Path, published: Published, *, allow_other: bool, prog
 
 def _other(path: Path, found: str, expected: str) -> str:
     return (
-        f"{path}: is not the published archive: {found}, expected {expected}; fetch it again, or allow another one "
-        "with --allow-other-archive."
+        f"{path}: is not the published archive: {found}, expected {expected}; fetch it again, or accept it with "
+        "--allow-other-archive."
     )
 
 
@@ -75,7 +75,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         check_regular(path)
         archive = zipfile.ZipFile(path)
     except _DAMAGED as error:
-        raise DataError(f"{path}: not a whole ZIP archive ({error}); fetch it again.") from error
+        raise DataError(f"{path}: not a complete ZIP archive ({error}); fetch it again.") from error
     with archive:
         for member in archive.infolist():
             _check_name(path, member)
@@ -87,7 +87,7 @@ def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
     parts = PurePosixPath(name).parts
     out = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or (parts and parts[0].endswith(":"))
     if out or stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{path}: member {name!r} leads out of the archive's directory; do not use this archive.")
+        raise DataError(f"{path}: member {name!r} points outside the archive's directory; do not use this archive.")
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -107,11 +107,9 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> It
     """The blocks of a member, so that memory use does not depend on the size it states."""
     place = f"{archive.filename}: member {member.filename}"
     if member.file_size > most:
-        raise DataError(
-            f"{place} has {member.file_size:,} bytes, more than the {most:,} that are unpacked; do not use it."
-        )
+        raise DataError(f"{place} has {member.file_size:,} bytes, more than the limit of {most:,}; do not use it.")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile unpacks others in one go
-        raise DataError(f"{place} is packed by method {member.compress_type}, expected deflate; pack it again.")
+        raise DataError(f"{place} is compressed by method {member.compress_type}, expected deflate; compress it again.")
     try:
         with archive.open(member) as stream:
             while block := stream.read(_BLOCK):
@@ -133,8 +131,8 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
     whole = sum(member.file_size for member in members.values())
     if whole > MAX_UNPACKED_BYTES:
         raise DataError(
-            f"{archive.filename}: its pictures have {whole:,} bytes, more than the {MAX_UNPACKED_BYTES:,} that are "
-            "unpacked; unpack it yourself and give the directory."
+            f"{archive.filename}: its pictures have {whole:,} bytes, more than the limit of "
+            f"{MAX_UNPACKED_BYTES:,}; unpack it yourself and give the directory."
         )
     try:
         left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
@@ -142,7 +140,7 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
         if needed > free:
-            raise DataError(f"{folder}: {needed:,} bytes to unpack, {free:,} free; make room.")
+            raise DataError(f"{folder}: unpacking needs {needed:,} bytes, but {free:,} are free; free some space.")
         for number, name in enumerate(sorted(left), start=1):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

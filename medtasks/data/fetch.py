@@ -24,7 +24,7 @@ _REFUSED = frozenset({401, 403})
 
 
 @dataclass(frozen=True)
-class Pace:
+class FetchSettings:
     """Limits of requests to a server. Times are in seconds.
 
     Args:
@@ -44,7 +44,7 @@ class Pace:
     give_up: int = 8
 
 
-class _Again(Exception):
+class _Retryable(Exception):
     """A retryable failure; ``after`` is the wait in seconds that the server asks for."""
 
     def __init__(self, reason: str, after: float | None = None) -> None:
@@ -65,7 +65,7 @@ def fetch_pictures(
     urls: Mapping[str, str],
     keep: Callable[[str, bytes], None],
     *,
-    pace: Pace | None = None,
+    settings: FetchSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
     """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
@@ -73,16 +73,16 @@ def fetch_pictures(
     Args:
         urls: addresses by key.
         keep: called with a key and the bytes of its picture, by one thread at a time.
-        pace: limits of requests.
+        settings: limits of requests.
         progress: called with (finished, total).
 
     Raises:
         DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
             propagate.
     """
-    job = _Job(keep, pace or Pace())
+    job = _Job(keep, settings or FetchSettings())
     failed: dict[str, MediaError] = {}
-    with job.client() as client, ThreadPoolExecutor(max_workers=job.pace.workers) as pool:
+    with job.client() as client, ThreadPoolExecutor(max_workers=job.settings.workers) as pool:
         try:
             outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
             for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
@@ -101,7 +101,7 @@ class _Job:
     """State shared by the threads of one call."""
 
     keep: Callable[[str, bytes], None]
-    pace: Pace
+    settings: FetchSettings
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _silent: int = 0  # pictures in a row without an answer
@@ -111,8 +111,8 @@ class _Job:
 
         # pictures are compressed already, and a compressed transfer could decompress without bound
         headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
-        limits = httpx.Limits(max_connections=self.pace.workers)
-        return httpx.Client(headers=headers, limits=limits, timeout=self.pace.silence, follow_redirects=True)
+        limits = httpx.Limits(max_connections=self.settings.workers)
+        return httpx.Client(headers=headers, limits=limits, timeout=self.settings.silence, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
         """Fetch the picture at ``url`` and keep it, or return the error.
@@ -125,7 +125,7 @@ class _Job:
         try:
             data = self._retrying()(self._attempt, client, url)
             decode_image(data, url)
-        except (_Again, httpx.TransportError) as error:
+        except (_Retryable, httpx.TransportError) as error:
             return self._unanswered(url, str(error) or type(error).__name__)
         except MediaError as error:
             return error
@@ -141,8 +141,8 @@ class _Job:
         import tenacity
 
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Again, httpx.TransportError)),
-            stop=tenacity.stop_after_attempt(self.pace.attempts) | tenacity.stop_when_event_set(self.stop),
+            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
+            stop=tenacity.stop_after_attempt(self.settings.attempts) | tenacity.stop_when_event_set(self.stop),
             wait=self._pause,
             sleep=tenacity.sleep_using_event(self.stop),
             reraise=True,
@@ -151,11 +151,11 @@ class _Job:
     def _unanswered(self, url: str, reason: str) -> MediaError:
         with self._lock:
             self._silent += 1
-            unreachable = self._silent >= self.pace.give_up
+            unreachable = self._silent >= self.settings.give_up
         if unreachable:
             raise DataError(
-                f"{_host(url)}: {self.pace.give_up} pictures in a row could not be fetched, the last because of: "
-                f"{reason}; what was fetched is kept: run the same command again when the server can be reached."
+                f"{_host(url)}: {self.settings.give_up} pictures in a row could not be fetched (the last: {reason}); "
+                "fetched pictures are kept: run the same command again when the server is reachable."
             )
         return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
 
@@ -163,10 +163,10 @@ class _Job:
         from tenacity import wait_random_exponential
 
         error = state.outcome.exception() if state.outcome is not None else None
-        wished = error.after if isinstance(error, _Again) else None
-        if wished is not None:
-            return min(wished, self.pace.longest)
-        return float(wait_random_exponential(multiplier=2 * self.pace.pause, max=30)(state))
+        retry_after = error.after if isinstance(error, _Retryable) else None
+        if retry_after is not None:
+            return min(retry_after, self.settings.longest)
+        return float(wait_random_exponential(multiplier=2 * self.settings.pause, max=30)(state))
 
     def _attempt(self, client: Client, url: str) -> bytes:
         began = time.monotonic()
@@ -178,8 +178,8 @@ class _Job:
                 size += len(part)
                 if size > MAX_PICTURE_BYTES:
                     raise _too_large(url)
-                if time.monotonic() - began > self.pace.longest:
-                    raise _Again(f"it takes longer than {self.pace.longest:g} s")
+                if time.monotonic() - began > self.settings.longest:
+                    raise _Retryable(f"it takes longer than {self.settings.longest:g} s")
                 parts.append(part)
         return b"".join(parts)
 
@@ -188,13 +188,13 @@ def _check(response: Response, url: str) -> None:
     """Check status and length of a response.
 
     Raises:
-        _Again: another attempt may succeed.
+        _Retryable: another attempt may succeed.
         DataError: the server requires a login.
         MediaError: there is no such picture, or it is too large.
     """
     status = response.status_code
     if status in _BUSY or status >= 500:
-        raise _Again(f"status {status}", _seconds(response.headers.get("retry-after")))
+        raise _Retryable(f"status {status}", _seconds(response.headers.get("retry-after")))
     if status in _REFUSED:
         raise DataError(
             f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "

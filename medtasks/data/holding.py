@@ -58,8 +58,8 @@ def _locked(path: Path, target: Path) -> IO[bytes]:
 def _holder(stream: IO[bytes]) -> str:
     try:
         stream.seek(0)
-        said = json.loads(stream.read(1000))
-        return f"process {said['pid']} on {said['host']} since {said['since']}"
+        holder = json.loads(stream.read(1000))
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (ValueError, KeyError, TypeError):  # the holder has not written its name yet
         return "another process"
 

@@ -102,10 +102,10 @@ def covered(benchmark: Benchmark, records: Sequence[Record], prepared: Sequence[
     """Prepared and all records by source and task, if the benchmark has `Benchmark.coverage`."""
     if benchmark.coverage is None:
         return ()
-    everything, there = (Counter(map(benchmark.coverage, some)) for some in (records, prepared))
+    total, done = (Counter(map(benchmark.coverage, some)) for some in (records, prepared))
     return tuple(
-        Coverage(source=place[0], task=place[1], prepared=there[place], records=everything[place])
-        for place in sorted(filter(None, everything))
+        Coverage(source=place[0], task=place[1], prepared=done[place], records=total[place])
+        for place in sorted(filter(None, total))
     )
 
 

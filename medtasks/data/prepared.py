@@ -27,8 +27,8 @@ def is_mini() -> bool:
 
 def data_root() -> Path:
     """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache directory."""
-    named = os.environ.get("MEDTASKS_DATA")
-    return Path(named).expanduser() if named and named != "mini" else cache_root() / "data"
+    value = os.environ.get("MEDTASKS_DATA")
+    return Path(value).expanduser() if value and value != "mini" else cache_root() / "data"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Prepared:
         return facts
 
     def item_frames(self, item_id: str) -> tuple[int, ...]:
-        """Time stamps of all video frames that the rounds of an item show, increasing."""
+        """Timestamps of all video frames that the rounds of an item show, increasing."""
         return self._item_frames.get(item_id, ())
 
     @functools.cached_property
@@ -78,7 +78,7 @@ class Prepared:
             ) from error
         if found != expected:
             raise DataError(
-                f"{self.directory}: records or media index were changed since they were prepared (fingerprint "
+                f"{self.directory}: records or media index have changed since they were prepared (fingerprint "
                 f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
             )
         return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)

@@ -131,7 +131,7 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
     """
     lines = _csv_cells(path, delimiter)
     if not lines:
-        raise DataError(f"{path}: the file is empty, expected a header and one row each; write or fetch it again.")
+        raise DataError(f"{path}: the file is empty, expected a header and rows; write or fetch it again.")
     where, header = lines[0]
     names = [name.strip() for name in header]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -141,7 +141,7 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
     for where, cells in lines[1:]:
         if len(cells) != len(names):
             raise DataError(
-                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells that have "
+                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
                 "commas or line breaks."
             )
         rows.append((where, dict(zip(names, cells, strict=True))))

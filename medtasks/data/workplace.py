@@ -61,7 +61,7 @@ class Workplace:
                 self._make()
             except OSError as error:
                 raise UsageError(
-                    f"{self.target}: cannot be written ({error.strerror}); name another with --out."
+                    f"{self.target}: cannot be written ({error.strerror}); give another directory with --out."
                 ) from error
             self._held = stack.pop_all()
         return self
@@ -76,11 +76,9 @@ class Workplace:
         # it will be replaced as a whole, so it must be ours
         foreign = target.exists() and not (target / "manifest.json").is_file()
         if foreign and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target}: exists and is not prepared data; give a new directory with --out.")
+            raise UsageError(f"{target}: exists and does not contain prepared data; give a new directory with --out.")
         if self.references_only and self._has_media():
-            raise UsageError(
-                f"{target}: is prepared with its media, which is enough for scoring; give another directory with --out."
-            )
+            raise UsageError(f"{target}: already has prepared data with media; give another directory with --out.")
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def _has_media(self) -> bool:
@@ -223,5 +221,5 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     except UnicodeEncodeError as error:  # our records are checked, another package's may not be
         raise DataError(
-            f"a text of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
+            f"a string of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
         ) from error

@@ -245,19 +245,19 @@ def _standing(line: str, start: int, rank: int) -> _Selection | None:
     match = _STANDS.match(line, start)
     if match is None:
         return None
-    state, tail = _named(match["state"]), line[match.end() :]
+    state, tail = _state_named(match["state"]), line[match.end() :]
     if state == "alert" and match["sign"] in (":", "=") and _NOTHING.match(tail.strip(_EDGES)):
         return _Selection(frozenset(("no_alert",)), rank, tail)
     after = _STANDS.match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
     if after is None:
         return _Selection(frozenset((state,)), rank, tail, label=state == "alert" and ":" in match[0])
-    second = _named(after["state"])
+    second = _state_named(after["state"])
     if state == second or (state == "alert" and match["sign"] in (":", "=")):  # rule 9
         return _Selection(frozenset((second,)), rank, tail[after.end() :])
     return _Selection(frozenset((state, second)), rank, tail)
 
 
-def _named(written: str) -> State:
+def _state_named(written: str) -> State:
     lowered = written.casefold()
     return "no_alert" if lowered.startswith("no") else "uncertain" if lowered == "uncertain" else "alert"
 
@@ -279,8 +279,8 @@ def _settled(reason: str) -> AlertResponse:
     position = 0
     while True:
         stands = _STANDS.match(reason, position)
-        if stands and _named(stands["state"]) != "alert":
-            return _only(frozenset((_named(stands["state"]),)))
+        if stands and _state_named(stands["state"]) != "alert":
+            return _only(frozenset((_state_named(stands["state"]),)))
         step = stands or next(filter(None, (skip.match(reason, position) for skip in _SKIPPED)), None)
         if step is None or step.end() == position:
             break

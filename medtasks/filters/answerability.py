@@ -121,7 +121,7 @@ def _abstains(answer: str) -> bool:
 def _concludes(sentence: str) -> bool:
     if _ABSTAINS.fullmatch(sentence.strip()):
         return True
-    said = _SAYS.search(sentence)
-    if said is None or "?" in sentence[said.end() :] or _CONDITION.search(sentence[: said.start()]):
+    statement = _SAYS.search(sentence)
+    if statement is None or "?" in sentence[statement.end() :] or _CONDITION.search(sentence[: statement.start()]):
         return False
-    return _DOUBTED.search(_CLAUSE_ENDS.split(sentence[: said.start("word")])[-1]) is None
+    return _DOUBTED.search(_CLAUSE_ENDS.split(sentence[: statement.start("word")])[-1]) is None

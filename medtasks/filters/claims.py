@@ -170,12 +170,12 @@ def claims(marked: Marked) -> list[Claim]:
 
 def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | None:
     """How firm a claim is in its sentence; None if a condition, a question or a negation takes it back."""
-    position, said = match.start("letter"), match[0]
+    position, cue_text = match.start("letter"), match[0]
     before = text[max(sentence, match.start() - 200) : match.start()]
     if _PROVIDED.match(_FORCED.sub("", text[match.end() : match.end() + 100])):
         return None
     if "sign" in match.groupdict() and match["sign"]:
-        if FINAL.search(said):
+        if FINAL.search(cue_text):
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or CONCLUDES.fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
@@ -184,15 +184,15 @@ def _rank(text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | No
     before = _FORCED.sub("", before + label)
     if _DOUBTS.search(before) or _DISCREDITS.search(clause) or _QUESTION.match(text, position + 1):
         return None
-    if (cue.rank <= Rank.SUGGESTED or _QUALIFIES.search(clause + said)) and _BUT.match(text, match.end()):
+    if (cue.rank <= Rank.SUGGESTED or _QUALIFIES.search(clause + cue_text)) and _BUT.match(text, match.end()):
         return None
     if cue.rank <= Rank.SUGGESTED and _TOO.match(text, match.end()):
         return Rank.TENTATIVE
-    if FINAL.match(said):
+    if FINAL.match(cue_text):
         return Rank.FINAL
     if CONCLUDES.search(before) and cue.rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
-    return Rank.TENTATIVE if cue.rank <= Rank.STATED and _GUESSES.search(clause + said) else cue.rank
+    return Rank.TENTATIVE if cue.rank <= Rank.STATED and _GUESSES.search(clause + cue_text) else cue.rank
 
 
 def _is_loose_end(marked: Marked, position: int) -> bool:

@@ -56,7 +56,7 @@ _ROMAN_LIST = re.compile(r"^\W{0,6}I{2,3}[.):]", re.MULTILINE)
 
 def lone_claims(marked: Marked) -> list[Claim]:
     """A letter that is the whole first line, last line or last sentence, and not part of a list."""
-    text, listed = marked.text, _listed(marked)
+    text, listed = marked.text, _enumerating_labels(marked)
     found: dict[int, Rank] = {}
     last = _LAST_LINE.search(text)
     if last:
@@ -89,7 +89,7 @@ def _begins_list(text: str, position: int) -> bool:
 
 def label_letters(marked: Marked, letters: str) -> frozenset[str]:
     """The letters of all labels and hedges; if one of ``letters`` is among them, others do not count."""
-    text, listed = marked.text, _listed(marked)
+    text, listed = marked.text, _enumerating_labels(marked)
     found = dict(_labels(marked, letters))
     found |= {at: marked.mentions[at].letters for at in _at_ends(marked)}
     if not is_cut_off(text):
@@ -150,7 +150,7 @@ def _at_ends(marked: Marked) -> Iterator[int]:
             yield at
 
 
-def _listed(marked: Marked) -> frozenset[int]:
+def _enumerating_labels(marked: Marked) -> frozenset[int]:
     """Positions of labels that list options: A, B, … in a row."""
     listed: set[int] = set()
     run: list[int] = []

@@ -134,13 +134,13 @@ def _own_marker(text: str) -> Status | None:
     return None
 
 
-def join_stages(said: Sequence[str]) -> str:
+def join_stages(outputs: Sequence[str]) -> str:
     """Both responses as one line of JSON, as the sample log has them.
 
     >>> join_stages(["T1 to T2: nothing", "B"])
     '{"stage1": "T1 to T2: nothing", "stage2": "B"}'
     """
-    return json.dumps({f"stage{number}": text for number, text in enumerate(said, start=1)}, ensure_ascii=False)
+    return json.dumps({f"stage{number}": text for number, text in enumerate(outputs, start=1)}, ensure_ascii=False)
 
 
 def read_stages(response: str) -> tuple[str, str]:

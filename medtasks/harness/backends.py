@@ -124,4 +124,4 @@ def cannot_take(lm: Any, request: Any) -> str | None:
     _, _, to_visual, doc_id, task, split = request.args
     if to_visual(lm.task_dict[task][split][doc_id]):
         return None
-    return f"the simple interface of {backend_name(lm)} takes no prompt without media: leave out --force_simple"
+    return f"the simple interface of {backend_name(lm)} does not take prompts without media: leave out --force_simple"

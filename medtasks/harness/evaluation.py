@@ -104,7 +104,7 @@ class Evaluation:
             if store.is_empty:
                 store.remove()
                 raise
-            kept = f"the replies so far are in {store.folder}: the same command continues, `medtasks score` scores them"
+            kept = f"replies are in {store.folder}: repeat the command to continue, or score them with `medtasks score`"
             if os.environ.get("VERBOSITY") == "DEBUG" and not isinstance(error, MedtasksError):
                 print(f"medtasks: {kept}", file=sys.stderr, flush=True)
                 raise
@@ -113,7 +113,7 @@ class Evaluation:
             if self._asked.get("cli_args") is None:  # called by a program, which may continue
                 raise
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
-            raise stopped(f"the same command continues{kept}") from error
+            raise stopped(f"run the same command again to continue{kept}") from error
         finally:
             store.close()
         self._report(run, store.folder)
@@ -233,8 +233,8 @@ class Evaluation:
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
         if failed:
             print(
-                f"medtasks: {failed:,} of {asked:,} requests have no response; they are in no score. The same command "
-                f"asks only for these ({kept}).",
+                f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
+                f"again to send only these ({kept}).",
                 file=sys.stderr,
                 flush=True,
             )
@@ -264,8 +264,8 @@ def _failure_limit(lm: Any) -> float:
     except ValueError:
         limit = -1.0
     if not 0 <= limit <= 1:
-        named = "MEDTASKS_MAX_FAILED" if own is None else "max_failed"
-        raise UsageError(f"{named} is {given!r}, expected a share from 0 to 1, for example 0.01.")
+        setting = "MEDTASKS_MAX_FAILED" if own is None else "max_failed"
+        raise UsageError(f"{setting} is {given!r}, expected a share from 0 to 1, for example 0.01.")
     return limit
 
 
@@ -309,11 +309,11 @@ def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if processes < 2 or not torch.distributed.is_initialized():
         return own
-    everyone: list[Any] = [None] * processes
-    torch.distributed.gather_object(own, everyone if torch.distributed.get_rank() == 0 else None, dst=0)
+    gathered: list[Any] = [None] * processes
+    torch.distributed.gather_object(own, gathered if torch.distributed.get_rank() == 0 else None, dst=0)
     if torch.distributed.get_rank() != 0:
         return {}
-    return {name: [entry for one in everyone for entry in one[name]] for name in own}
+    return {name: [entry for one in gathered for entry in one[name]] for name in own}
 
 
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:

@@ -159,8 +159,8 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
             raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
         if model in _NEEDS_DEVICE_MAP and not _places_itself(asked.get("model_args")):
             raise UsageError(
-                f"{model} needs device_map among its --model_args, for example device_map=auto: transformers refuses "
-                "the empty one that it has by default."
+                f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
+                "empty default."
             )
 
 
@@ -171,11 +171,11 @@ def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
     specs = load_specs()
     twins = {name: f"{name}{_TWIN}" for name in ours if f"{name}{_TWIN}" in specs}
     shown = [name for name in ours if name.endswith(_TWIN)]
-    none = [name for name in ours if name not in twins and name not in shown]
-    said = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
-    said += [f"{', '.join(shown)} shows one example without it"] if shown else []
-    said += [f"there is no version of {', '.join(none)} with examples"] if none else []
-    return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(said)}."
+    without = [name for name in ours if name not in twins and name not in shown]
+    advice = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
+    advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
+    advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
+    return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
 
 
 def _places_itself(model_args: Any) -> bool:

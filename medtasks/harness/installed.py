@@ -41,7 +41,7 @@ def taken_names() -> list[LeftOut]:
         LeftOut(
             package.owner,
             f"task {path.stem}",
-            "lmms-eval has a task of that name, which --tasks runs instead; rename yours.",
+            "lmms-eval has a task of that name, and --tasks runs that one; rename yours.",
             str(path),
         )
         for package in others
@@ -161,4 +161,4 @@ def _close_to(model: str) -> str:
     from lmms_eval.models import list_available_models
 
     close = get_close_matches(model, list_available_models(include_aliases=True), n=3)
-    return f"; close are {', '.join(close)}" if close else ""
+    return f"; did you mean {', '.join(close)}?" if close else ""

@@ -53,8 +53,8 @@ def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -
         known = {sample.sample_id: sample for sample in samples}
         for entry in results["samples"][name]:
             sample = known[entry["doc"]["sample_id"]]
-            said = [repeat.filtered for repeat in sample.repeats] or [sample.filtered]
-            entry.update(sample.scores, filtered_resps=said, status=sample.status)
+            filtered = [repeat.filtered for repeat in sample.repeats] or [sample.filtered]
+            entry.update(sample.scores, filtered_resps=filtered, status=sample.status)
 
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:

@@ -68,11 +68,11 @@ class Requests:
 
     def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
         """One reply per repeat; if the evaluator runs the rounds itself, its outcome."""
-        held = self._replies.get((instance.task_name, instance.doc_id), {})
+        replies = self._replies.get((instance.task_name, instance.doc_id), {})
         if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
-            failed = next((reply for reply in held.values() if reply.failed is not None), None)
+            failed = next((reply for reply in replies.values() if reply.failed is not None), None)
             return tuple(failed or Reply(str(text)) for text in instance.resps)
-        return tuple(held.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
+        return tuple(replies.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
 
     def _pass_on(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         if self._cache is not None:
@@ -129,7 +129,7 @@ def in_rounds(
         finished: called with (position, outcome) as soon as a request has its outcome.
     """
     outcomes: dict[int, Reply] = {}
-    said: dict[int, list[Reply]] = defaultdict(list)
+    replies_so_far: dict[int, list[Reply]] = defaultdict(list)
     pending = {number: _first(lm, one) for number, one in enumerate(requests)}
     for number in count(1):
         if not pending:
@@ -137,14 +137,14 @@ def in_rounds(
         replies = ask(list(pending.values()))
         shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
         for position, reply in zip(list(pending), replies, strict=True):
-            said[position].append(reply)
+            replies_so_far[position].append(reply)
             following = (
                 Reply.failure(f"round {number}: {reply.failed}")
                 if reply.failed is not None
                 else _following(
                     lm,
                     requests[position],
-                    said[position],
+                    replies_so_far[position],
                     number,
                     shown[requests[position].task_name, _repeat(requests[position])],
                 )
@@ -238,10 +238,10 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
     if one_at_a_time(lm):
         step = 1
-    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
+    batches: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
-        alike[request.task_name, _repeat(request)].append(number)
-    return [numbers[begin : begin + step] for numbers in alike.values() for begin in range(0, len(numbers), step)]
+        batches[request.task_name, _repeat(request)].append(number)
+    return [numbers[begin : begin + step] for numbers in batches.values() for begin in range(0, len(numbers), step)]
 
 
 @contextlib.contextmanager
@@ -276,7 +276,7 @@ def _first(lm: Any, request: Any) -> Any:
     return _instance(request, (context, settings, to_visual, doc_id, task, split))
 
 
-def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: dict[str, Any]) -> Any:
+def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: dict[str, Any]) -> Any:
     """The request of round ``number``, given the replies so far; or the outcome, if that was the last round.
 
     ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
@@ -286,7 +286,7 @@ def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: dic
     def content(document: Any) -> Any:
         return shown[document["sample_id"]]
 
-    texts = [reply.text for reply in said]
+    texts = [reply.text for reply in replies]
     if lm.is_simple:
         _, settings, _, to_text, doc_id, task, split = request.args
         document = lm.task_dict[task][split][doc_id]
@@ -306,9 +306,9 @@ def _following(lm: Any, request: Any, said: list[Reply], number: int, shown: dic
     if done:
         return Reply(
             (outputs or texts)[-1],
-            input_tokens=_total(reply.input_tokens for reply in said),
-            output_tokens=_total(reply.output_tokens for reply in said),
-            finish=said[-1].finish,
+            input_tokens=_total(reply.input_tokens for reply in replies),
+            output_tokens=_total(reply.output_tokens for reply in replies),
+            finish=replies[-1].finish,
         )
     return _instance(request, arguments)
 

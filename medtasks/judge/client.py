@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.endpoint import Endpoint, Setback
+from medtasks.judge.endpoint import Endpoint, FailedAttempt
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
 from medtasks.judge.settings import JudgeSettings
@@ -96,23 +96,23 @@ class JudgeClient:
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
         at the first 401, 403 or 404 if the endpoint never answered before.
         """
-        setbacks = 0
+        failures = 0
         while True:
             try:
-                got = await self._attempt(request, again=setbacks > 0)
+                got = await self._attempt(request, again=failures > 0)
             except _NotSent as error:
                 return self._failed(str(error))
             if isinstance(got, JudgeAnswer):
                 self._count(got)
                 await asyncio.sleep(READING)
                 return got
-            setbacks += 1
-            if not got.again or setbacks > self.settings.retries:
-                return self._gave_up(got, setbacks)
+            failures += 1
+            if not got.again or failures > self.settings.retries:
+                return self._gave_up(got, failures)
             self.trouble = got.reason
-            await asyncio.sleep(self._wait(request, setbacks, got))
+            await asyncio.sleep(self._wait(request, failures, got))
 
-    async def _attempt(self, request: JudgeRequest, *, again: bool) -> JudgeAnswer | Setback:
+    async def _attempt(self, request: JudgeRequest, *, again: bool) -> JudgeAnswer | FailedAttempt:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
         entered = await self._limiter.enter()
         try:
@@ -135,7 +135,9 @@ class JudgeClient:
         finally:
             self._limiter.leave()
 
-    async def _send(self, messages: Messages, schema: dict[str, Any] | None, *, again: bool) -> JudgeAnswer | Setback:
+    async def _send(
+        self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
+    ) -> JudgeAnswer | FailedAttempt:
         assert self._endpoint is not None, "use `async with` around it"
         self.spent.requests += 1
         self.spent.retries += again
@@ -151,13 +153,13 @@ class JudgeClient:
         if self._outage is not None:
             raise _NotSent(self._outage)
 
-    def _wait(self, request: JudgeRequest, setbacks: int, got: Setback) -> float:
+    def _wait(self, request: JudgeRequest, failures: int, got: FailedAttempt) -> float:
         """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
         # seeded by the key: the order of completion must not matter
-        chance = random.Random(f"{request.key}:{setbacks}")
+        chance = random.Random(f"{request.key}:{failures}")
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
-        return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(setbacks - 1, 30)))
+        return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
 
     def _count(self, answer: JudgeAnswer) -> None:
         self._failed_in_a_row, self.trouble = 0, None
@@ -166,7 +168,7 @@ class JudgeClient:
         self.spent.completion_tokens += answer.completion_tokens
         self.spent.unmetered += not answer.metered
 
-    def _gave_up(self, got: Setback, attempts: int) -> Failure:
+    def _gave_up(self, got: FailedAttempt, attempts: int) -> Failure:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
         if self._outage is None:
             if got.status in _SHUT_OUT and not self.spent.answered:

@@ -98,7 +98,7 @@ def _inline(text: str) -> dict[str, Any]:
         field, equals, value = entry.partition("=")
         if not equals or not field.strip():
             raise UsageError(
-                "a judge is given as field=value pairs with commas between, such as "
+                "give a judge as field=value pairs separated by commas, such as "
                 "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
             )
         try:

@@ -31,7 +31,7 @@ IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs af
 
 
 @dataclass(frozen=True)
-class Setback:
+class FailedAttempt:
     """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
 
     reason: str
@@ -63,7 +63,7 @@ class Endpoint:
         if self._session is not None:
             await self._session.close()
 
-    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> JudgeAnswer | Setback:
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> JudgeAnswer | FailedAttempt:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
@@ -74,16 +74,16 @@ class Endpoint:
             async with self._session.post(self._address, data=body, proxy=self._proxy) as response:
                 text = (await _content(response)).decode("utf-8", "replace")
         except asyncio.TimeoutError:
-            return Setback(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
+            return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except _TooLarge as error:
-            return self._setback("bad reply", error, again=False)
+            return self._failed_attempt("bad reply", error, again=False)
         except (aiohttp.ClientError, OSError) as error:
-            return self._setback("connection", error, again=True)
+            return self._failed_attempt("connection", error, again=True)
         if not 200 <= response.status < 300:
             return self._refusal(response, text)
         answer = _read(self._redacted(text))
         if isinstance(answer, str):
-            return self._setback("bad reply", answer, again=True)
+            return self._failed_attempt("bad reply", answer, again=True)
         return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
 
     def _opened(self) -> ClientSession:
@@ -112,17 +112,17 @@ class Endpoint:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body | settings.extra_body
 
-    def _refusal(self, response: ClientResponse, text: str) -> Setback:
+    def _refusal(self, response: ClientResponse, text: str) -> FailedAttempt:
         status, detail = response.status, _problem(text)
         again = status in (408, 409, 429) or status >= 500
         wait = _retry_after(response.headers)
         if again and wait is not None and wait > LONGEST_WAIT:
-            again, detail = False, f"asks to wait {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
-        return replace(self._setback(f"http {status}", detail, again=again), status=status, wait=wait)
+            again, detail = False, f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
+        return replace(self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait)
 
-    def _setback(self, kind: str, detail: object, *, again: bool) -> Setback:
+    def _failed_attempt(self, kind: str, detail: object, *, again: bool) -> FailedAttempt:
         text = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__
-        return Setback(f"{kind}: {text}"[:LONGEST_REASON], again)
+        return FailedAttempt(f"{kind}: {text}"[:LONGEST_REASON], again)
 
     def _redacted(self, text: str) -> str:
         key = self._key
@@ -153,8 +153,8 @@ def _proxy_for(address: str) -> str | None:
     scheme = urlsplit(proxy).scheme
     if scheme not in ("http", "https"):
         raise UsageError(
-            f"the environment names a proxy of the kind {scheme!r} for {parts.hostname}, expected http or https; name "
-            f"another in {parts.scheme}_proxy, or {parts.hostname} in no_proxy."
+            f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
+            f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
         )
     return proxy
 

@@ -41,18 +41,18 @@ def same_family(judge: str, judged: str, table: Families | None = None) -> str |
     """
     shared = sorted(set(family_of(judge, table)) & set(family_of(judged, table)))
     if judge.strip().casefold() == judged.strip().casefold():
-        found = f"judge {_shown(judge)} is the judged model itself"
+        found = f"judge {_short(judge)} is the judged model itself"
     elif shared:
-        found = f"judge {_shown(judge)} and model {_shown(judged)} belong to one family ({', '.join(shared)})"
+        found = f"judge {_short(judge)} and model {_short(judged)} belong to the same family ({', '.join(shared)})"
     else:
         return None
     return (
-        f"{found}: judges tend to favour answers of their own kind (homogeneity bias, for which the Kvasir-VQA-x1 "
-        "paper asks for judges of another architecture), so use a judge of another family or several judges."
+        f"{found}: judges tend to favour answers of their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks "
+        "for judges of another architecture); use a judge from another family, or several judges."
     )
 
 
-def _shown(name: str) -> str:
+def _short(name: str) -> str:
     """The end of a name, safe to print: on one line, without control characters."""
     return ascii(name if len(name) <= SHOWN else "…" + name[-SHOWN:])
 

@@ -92,8 +92,8 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         before = first.setdefault((label.rater, unit, label.aspect), label)
         if before is not label:
             raise DataError(
-                f"{label.where}: column {label.column('aspect')}: rater {label.rater[:SHOWN]!r} labelled aspect "
-                f"{label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line} already, "
+                f"{label.where}: column {label.column('aspect')}: rater {label.rater[:SHOWN]!r} already labelled "
+                f"aspect {label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line}, "
                 "expected one label; remove one."
             )
         if document is None:
@@ -158,17 +158,17 @@ def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -
     """
     if document is not None:
         aspects = aspects_of(rubric, document)
-        whose = f"sample {label.sample_id[:SHOWN]}"
+        owner = f"sample {label.sample_id[:SHOWN]}"
     elif rubric.aspects_from is None:
-        aspects, whose = rubric.aspects, f"rubric {rubric.name}"
+        aspects, owner = rubric.aspects, f"rubric {rubric.name}"
     else:  # the sample would name the aspects, but it is not known
-        aspects, whose = ((Aspect(name=label.aspect),) if label.aspect else ()), f"rubric {rubric.name}"
+        aspects, owner = ((Aspect(name=label.aspect),) if label.aspect else ()), f"rubric {rubric.name}"
     for aspect in aspects:
         if aspect.name == label.aspect:
             return aspect
     expected = _list([aspect.name for aspect in aspects]) if aspects else "a name"
     raise DataError(
-        f"{label.where}: column {label.column('aspect')}: {label.aspect[:SHOWN]!r} is not an aspect of {whose}, "
+        f"{label.where}: column {label.column('aspect')}: {label.aspect[:SHOWN]!r} is not an aspect of {owner}, "
         f"expected {expected}; fix the row."
     )
 

@@ -72,7 +72,7 @@ def _encoded(loaded: _Loaded, name: str, side: int) -> tuple[str, bytes]:
                 return str(opened.format), loaded
             kind = "PNG" if opened.format == "PNG" else kind
     elif loaded.mode.startswith(("I", "F")):
-        raise MediaError(f"it has mode {loaded.mode}, expected 8 bits a channel")
+        raise MediaError(f"it has mode {loaded.mode}, expected 8 bits per channel")
     else:
         image = loaded.convert("RGB")
     stream = io.BytesIO()

@@ -109,7 +109,7 @@ class JudgeSettings(BaseModel):
             return None
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
-                f"the environment variable {self.api_key_env} does not have an API key: expected printable ASCII"
+                f"the environment variable {self.api_key_env} does not contain an API key: expected printable ASCII"
             )
         return key
 

@@ -66,9 +66,9 @@ def matched_ngrams(
             size, codes = _dense(codes)
         owner = text[start]
         predicted = owner < pairs
-        ours = _occurrences(owner[predicted] * size + codes[predicted], repeats)
-        theirs = _occurrences((owner[~predicted] - pairs) * size + codes[~predicted], repeats)
-        shared = _common(ours, theirs) // (size * repeats)
+        in_prediction = _occurrences(owner[predicted] * size + codes[predicted], repeats)
+        in_reference = _occurrences((owner[~predicted] - pairs) * size + codes[~predicted], repeats)
+        shared = _common(in_prediction, in_reference) // (size * repeats)
         counts[:, order, 2] = np.bincount(shared, minlength=pairs)
     return counts
 

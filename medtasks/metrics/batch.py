@@ -31,7 +31,9 @@ def lexical_statistics(
         UsageError: the two sequences differ in length, or a name is not a lexical metric.
     """
     if len(predictions) != len(references):
-        raise UsageError(f"found {len(predictions)} predictions and {len(references)} references, expected as many")
+        raise UsageError(
+            f"found {len(predictions)} predictions and {len(references)} references, expected equal numbers"
+        )
     unknown = [name for name in metrics if name not in LEXICAL]
     if unknown:
         raise UsageError(f"{unknown[0]!r} is not a lexical metric; choose from {', '.join(LEXICAL)}")

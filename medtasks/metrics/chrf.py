@@ -49,10 +49,12 @@ class Chrf(BatchMetric):
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
-        characters = _rows(_characters(pairs))
+        characters = _sacrebleu_rows(_characters(pairs))
         if not self.word_order:
             return characters
-        return np.hstack([characters, _rows(matched_ngrams(*tokens_of(pairs, _words), max_order=self.word_order))])
+        return np.hstack(
+            [characters, _sacrebleu_rows(matched_ngrams(*tokens_of(pairs, _words), max_order=self.word_order))]
+        )
 
     def score(self, totals: Array) -> Array:
         """F2 of the mean precision and mean recall over the effective orders, ``(..., width) -> (...)``."""
@@ -78,7 +80,7 @@ def _characters(pairs: Pairs) -> Integers:
     return matched_ngrams([squeezed[one] for one, _ in pairs], [squeezed[other] for _, other in pairs], CHAR_ORDER)
 
 
-def _rows(counts: Integers) -> Array:
+def _sacrebleu_rows(counts: Integers) -> Array:
     """sacrebleu's rows: the prediction count of an order is 0 if the reference has no such n-gram."""
     predicted = np.where(counts[:, :, 1] > 0, counts[:, :, 0], 0)
     rows = np.stack([predicted, counts[:, :, 1], counts[:, :, 2]], axis=-1)

@@ -102,7 +102,7 @@ def _found(named: str | None) -> Any:
     version = match[1] if match else "of unknown version"
     if version != VERSION:
         origin = f"{VARIABLE}={named}" if named else found
-        return MetricUnavailableError(f"{origin} holds WordNet {version}, expected {VERSION}; {FIX}")
+        return MetricUnavailableError(f"{origin} contains WordNet {version}, expected {VERSION}; {FIX}")
     return found
 
 

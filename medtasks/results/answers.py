@@ -2,7 +2,7 @@
 
 Each command has its own directory (:func:`folder_key`): ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
 contains the replies to process N. Repeating an interrupted command reuses these replies and asks only for the rest;
-``medtasks score FOLDER`` scores what is there. The directory is removed when the run finishes.
+``medtasks score DIR`` scores what is there. The directory is removed when the run finishes.
 """
 
 from __future__ import annotations

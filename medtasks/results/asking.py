@@ -113,8 +113,8 @@ class Asker:
             if slot.task not in self._reported:
                 self._reported.add(slot.task)
                 print(
-                    f"medtasks: {slot.task}: a request failed ({reply.failed}); it counts as not answered, and the "
-                    "same command asks it again",
+                    f"medtasks: {slot.task}: a request failed ({reply.failed}) and counts as not answered; run "
+                    "the same command again to resend it",
                     file=sys.stderr,
                     flush=True,
                 )

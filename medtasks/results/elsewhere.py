@@ -85,7 +85,7 @@ def score_predictions(
 
 def _near_matches(joined: Joined) -> str:
     near = joined.strange
-    return f" ({len(near):,} match except for the reference answer, {near[0].where} among them)" if near else ""
+    return f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
 
 
 def _reply(one: Prediction) -> Reply:

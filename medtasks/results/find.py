@@ -31,19 +31,19 @@ def run_folders(
     """
     found: list[Path] = []
     for directory, names, files in os.walk(path, onerror=closed):
-        here = Path(directory)
+        current = Path(directory)
         for name in sorted(names):
-            whole = here / name[1:].removesuffix(".aside")
+            whole = current / name[1:].removesuffix(".aside")
             if name.startswith(".") and name.endswith(f"{SUFFIX}.aside") and not whole.exists():
                 found.append(whole)
-        whole_run = "manifest.json" in files and (here == path or "samples" in names)
-        if whole_run or here.resolve().name.endswith(SUFFIX):
-            found.append(here)
+        whole_run = "manifest.json" in files and (current == path or "samples" in names)
+        if whole_run or current.resolve().name.endswith(SUFFIX):
+            found.append(current)
             names.clear()
             continue
         names[:] = sorted(name for name in names if not name.startswith("."))
         if other is not None:
-            other(here, names, files)
+            other(current, names, files)
     return found
 
 
@@ -65,8 +65,8 @@ def one_run(path: Path) -> Path:
     if len(found) == 1:
         return found[0]
     if not found:
-        left = f"; {unfinished[0]} is a run that was not finished, name it to score what is there" if unfinished else ""
-        raise UsageError(f"{path}: holds no result folder (…{SUFFIX}), expected one{left or '; name one'}.")
+        left = f"; {unfinished[0]} is an unfinished run, give it to score the replies so far" if unfinished else ""
+        raise UsageError(f"{path}: contains no result directory (…{SUFFIX}), expected one{left or '; give one'}.")
     names = ", ".join(str(one.relative_to(path)) for one in sorted(found)[:_SHOWN])
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    raise UsageError(f"{path}: holds {len(found)} result folders ({names}{more}), expected one; name its folder.")
+    raise UsageError(f"{path}: contains {len(found)} result directories ({names}{more}), expected one; give its path.")

@@ -62,7 +62,7 @@ def write_run(directory: Path, run: RunRecord) -> Path:
         UsageError: the directory exists; finished results are never overwritten.
     """
     if directory.exists():
-        raise UsageError(f"{directory}: exists already; results are never overwritten, choose another folder.")
+        raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write(partial, run)
@@ -122,7 +122,7 @@ def read_manifest(directory: Path) -> RunManifest:
     recover(directory)
     path = directory / "manifest.json"
     if not path.is_file():
-        raise UsageError(f"{directory}: holds no manifest.json; give a folder that ends in _medtasks.")
+        raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
     try:
         return RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:

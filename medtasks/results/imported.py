@@ -82,7 +82,7 @@ def _judgement(given: Sequence[Prediction], rubric: Rubric, document: Mapping[st
     readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
     valid = [reading for reading in readings if isinstance(reading, Verdict)]
     if not valid:
-        return Judgement(None, None, "the file holds no valid verdict" if readings else "the file holds no verdict")
+        return Judgement(None, None, "the file has no valid verdict" if readings else "the file has no verdict")
     if any(one.scores != valid[0].scores for one in valid):
-        return Judgement(None, None, "the file holds contradicting verdicts")
+        return Judgement(None, None, "the file has contradicting verdicts")
     return Judgement(None, replace(valid[0], extra_keys=0), None)

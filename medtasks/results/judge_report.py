@@ -54,7 +54,7 @@ def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[
     share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
     yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
     if any(one["model"] == MODEL for one in facts.judges.values()):
-        yield "  judged by a stub, which compares words: a demonstration, no judgement"
+        yield "  judged by a stub, which compares words: a demonstration, not a judgement"
     yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
     yield from (f"  {printable(problem)}" for problem in outcome.problems)
     if facts.repaired or facts.extra_keys:

@@ -59,8 +59,8 @@ def compare_samples(
     pooled: Sequence[str] = (),
 ) -> Paired:
     """As :func:`compare_tables`, for two (name, samples) pairs."""
-    ours, theirs = ((name, item_table(samples, benchmark, breakdowns, pooled)) for name, samples in (first, second))
-    return compare_tables(ours, theirs, benchmark, breakdowns)
+    one, other = ((name, item_table(samples, benchmark, breakdowns, pooled)) for name, samples in (first, second))
+    return compare_tables(one, other, benchmark, breakdowns)
 
 
 def compare_tables(
@@ -98,21 +98,21 @@ class _Pair:
         self._names = first[0], second[0]
         self._tables = first[1], second[1]
         self._benchmark = benchmark
-        ours, theirs = (
+        first_rows, second_rows = (
             {name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in self._tables
         )
-        shared = sorted(ours.keys() & theirs.keys())
+        shared = sorted(first_rows.keys() & second_rows.keys())
         if not shared:
             raise MedtasksError(f"{first[0]} and {second[0]} share no item, so they cannot be compared.")
-        self.shared = np.array([(ours[name], theirs[name]) for name in shared], dtype=np.int64)
-        self.unpaired = len(ours.keys() ^ theirs.keys())
+        self.shared = np.array([(first_rows[name], second_rows[name]) for name in shared], dtype=np.int64)
+        self.unpaired = len(first_rows.keys() ^ second_rows.keys())
 
     def compared(self, shared: Rows, breakdown: str = "", key: str = "") -> Paired:
         """The comparison over these shared items, which may be those of a breakdown's group."""
-        ours, theirs = self._tables
+        first, second = self._tables
         found = {}
-        for metric in ours.metrics:
-            if metric not in theirs.columns:
+        for metric in first.metrics:
+            if metric not in second.columns:
                 continue
             one, two = (
                 table.part(self._benchmark, breakdown, key, metric).counted[shared[:, side]]
@@ -120,7 +120,7 @@ class _Pair:
             )
             both = ~(without_value(one) | without_value(two))
             if both.any():
-                compared = compare_statistics(metric, one[both], two[both], ours.codes[shared[both, 0]])
+                compared = compare_statistics(metric, one[both], two[both], first.codes[shared[both, 0]])
                 found[metric] = _score(compared, int(both.sum()))
         return Paired(first=self._names[0], second=self._names[1], items=len(shared), unpaired=0, metrics=found)
 

@@ -65,25 +65,25 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
     key = _key(folder, store)
     kept = None if whole or key is None else store.read(key)
     if kept is not None:
-        told, tables = kept
+        content, tables = kept
         return Rescored(
             samples={},
-            tasks={name: Scores.model_validate(one) for name, one in told["tasks"].items()},
-            groups={name: Scores.model_validate(one) for name, one in told["groups"].items()},
-            manifest=RunManifest.model_validate(told["manifest"]),
-            changes=tuple(Change(*one) for one in told["changes"]),
+            tasks={name: Scores.model_validate(one) for name, one in content["tasks"].items()},
+            groups={name: Scores.model_validate(one) for name, one in content["groups"].items()},
+            manifest=RunManifest.model_validate(content["manifest"]),
+            changes=tuple(Change(*one) for one in content["changes"]),
             tables=RunTables({}, tables),
         )
     with without_garbage_collection():
         again = rescore(*read_run(folder))
     if key is not None and not again.manifest.problems:
-        told = {
+        content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
             "groups": {name: one.model_dump(mode="json") for name, one in again.groups.items()},
             "manifest": again.manifest.model_dump(mode="json"),
             "changes": [[one.task, one.sample_id, one.what, one.before, one.after] for one in again.changes],
         }
-        store.write(key, told, again.tables.made)
+        store.write(key, content, again.tables.made)
     return again
 
 

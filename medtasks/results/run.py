@@ -98,7 +98,9 @@ def collect_run(
         try:
             samples, judge = judging(samples)
         except Exception as error:
-            problems.append(f"not judged, the run is saved without; `medtasks judge` goes on. {first_line(error)}")
+            problems.append(
+                f"not judged, and the run is saved without verdicts; `medtasks judge` adds them. {first_line(error)}"
+            )
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
     tables = RunTables(samples)
@@ -139,8 +141,8 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
     repeated = duplicate_ids(samples)
     if repeated:
         raise MedtasksError(
-            f"{len(repeated)} documents were answered more than once, {repeated[0]} among them; the back-end shards by "
-            "something else than the global rank"
+            f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
+            "not shard by the global rank"
         )
 
 

@@ -45,18 +45,20 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
     response and of :func:`ideal_response`.
     """
     checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
-    said = _filtered(spec, [(one.document, _texts(one)) for one in checked])
-    pairs = [(text, str(one.document["target"])) for one, texts in zip(checked, said, strict=True) for text in texts]
+    filtered = _filtered(spec, [(one.document, _texts(one)) for one in checked])
+    pairs = [
+        (text, str(one.document["target"])) for one, texts in zip(checked, filtered, strict=True) for text in texts
+    ]
     with computed_together(spec.metrics, pairs):
-        return [_sample(spec, one, texts) for one, texts in zip(checked, said, strict=True)]
+        return [_sample(spec, one, texts) for one, texts in zip(checked, filtered, strict=True)]
 
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples``, scored again from their responses under the current rules; verdicts are kept."""
-    return scored_samples(spec, [_answered(sample) for sample in samples])
+    return scored_samples(spec, [_as_answered(sample) for sample in samples])
 
 
-def _answered(sample: Sample) -> Answered:
+def _as_answered(sample: Sample) -> Answered:
     document = {
         **sample.document,
         "sample_id": sample.sample_id,
@@ -136,9 +138,9 @@ def _limits(worst: Values, best: Values) -> dict[str, Limits]:
     return {metric: (low[metric], high[metric]) for metric in low if metric in high}
 
 
-def _repeats(spec: TaskSpec, said: Sequence[str], values: Values) -> tuple[Repeat, ...]:
+def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repeat, ...]:
     """Each response's part in the sample; empty if there is only one."""
-    if len(said) < 2:
+    if len(texts) < 2:
         return ()
     return tuple(
         Repeat(
@@ -146,5 +148,5 @@ def _repeats(spec: TaskSpec, said: Sequence[str], values: Values) -> tuple[Repea
             status=status_of(spec.filters[-1], filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
-        for number, filtered in enumerate(said)
+        for number, filtered in enumerate(texts)
     )

@@ -62,7 +62,7 @@ def format_signature(parts: Mapping[str, str]) -> str:
     ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
     """
     words = [_quoted(parts.get("metric", ""))]
-    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _others(parts)]
+    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _other_parts(parts)]
     return "|".join(words)
 
 
@@ -77,7 +77,7 @@ def parse_signature(text: str) -> dict[str, str]:
     for word in words:
         key, _, value = word.partition(":")
         if not key or _plain(key) in parts:
-            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key of its own; restore the signature.")
+            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key; restore the signature.")
         parts[_plain(key)] = _plain(value)
     return parts
 
@@ -104,11 +104,11 @@ def _sentence(key: str, here: str | None, there: str | None) -> str:
     if key == "blind":
         return "blind: prompts without media" if here else "prompts with media instead of blind"
     if here is None:
-        return f"no {name} instead of {_shown(there)}"
-    return f"{name} {_shown(here)} instead of {'none' if there is None else _shown(there)}"
+        return f"no {name} instead of {_short_value(there)}"
+    return f"{name} {_short_value(here)} instead of {'none' if there is None else _short_value(there)}"
 
 
-def _shown(value: str | None) -> str:
+def _short_value(value: str | None) -> str:
     """A value as shown in a sentence, with hashes shortened."""
     if not value:
         return "set"
@@ -117,7 +117,7 @@ def _shown(value: str | None) -> str:
     return _HASH.sub(lambda found: found[0][:8] + "…", value)
 
 
-def _others(parts: Mapping[str, str]) -> list[tuple[str, str]]:
+def _other_parts(parts: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(key, value) for key, value in parts.items() if key != "metric"]
 
 
@@ -129,7 +129,7 @@ def _plain(text: str) -> str:
     return unquote(text, errors="surrogatepass")
 
 
-def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
+def _own_parts(scored: str, in_manifest: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
     """The metric's own settings, and the judges that contributed to the score."""
     first, *words = scored.split("|")
     parts = {"metric": first}
@@ -141,7 +141,7 @@ def _own_parts(scored: str, held: Mapping[str, str]) -> tuple[dict[str, str], se
             continue
         while key in parts or key in _OURS or not key:  # metrics of other packages may use any key
             key = f"metric.{key}"
-        parts[key] = held.get(key, value)
+        parts[key] = in_manifest.get(key, value)
     return parts, judges
 
 
@@ -170,8 +170,10 @@ def _members(manifest: RunManifest, name: str) -> Sequence[str]:
     members = (name,) if name in manifest.tasks else manifest.groups.get(name, ())
     lacking = [task for task in members if task not in manifest.tasks]
     if lacking or not members:
-        told = f"the run's manifest has no task {lacking[0]!r} of group" if lacking else "the run has no task or group"
-        raise UsageError(f"{told} {name!r}; name one of {', '.join((*manifest.tasks, *manifest.groups))}.")
+        problem = (
+            f"the run's manifest has no task {lacking[0]!r} of group" if lacking else "the run has no task or group"
+        )
+        raise UsageError(f"{problem} {name!r}; name one of {', '.join((*manifest.tasks, *manifest.groups))}.")
     return members
 
 
@@ -202,8 +204,8 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
         for task in _members(manifest, name)
     }
     by_task = {task: found for task, found in by_task.items() if found}
-    told = {judge for found in by_task.values() for judge in found.split(",")}
-    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - told)]
+    combined = {judge for found in by_task.values() for judge in found.split(",")}
+    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - combined)]
     if by_task and name not in manifest.tasks:
         parts.append(f"{len(by_task)}-tasks")  # judging fewer tasks covers a different share of the items
     return {"judge": ",".join(parts)} if parts else {}

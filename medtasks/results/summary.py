@@ -80,12 +80,12 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     few = [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]
     if few:
         named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
-        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too short ({named})")
+        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({named})")
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
     if incomplete:
-        lines.append(f"  {incomplete} streaming items are in no score: not all of their rounds were asked (--limit)")
+        lines.append(f"  {incomplete} streaming items are not scored: not all of their rounds were asked (--limit)")
     for name, task in run.manifest.tasks.items():
         lines += [f"  {name}: {count:,} rows left out ({why})" for why, count in task.excluded.items()]
     for facts in run.manifest.data.values():

@@ -109,14 +109,14 @@ def _empty(items: int, width: int) -> Column:
     def mask() -> Mask:
         return np.zeros(items, dtype=bool)
 
-    nothing = np.broadcast_to(np.nan, (items, width))  # takes no memory
+    no_value = np.broadcast_to(np.nan, (items, width))  # takes no memory
     judge = np.full(items, _NOBODY, dtype=np.int64)
-    return Column(nothing, nothing, nothing, mask(), mask(), mask(), mask(), judge)
+    return Column(no_value, no_value, no_value, mask(), mask(), mask(), mask(), judge)
 
 
 def _statistics_alone(column: Column, rest: Column) -> Column:
-    nothing = np.broadcast_to(np.nan, column.statistics.shape)
-    return replace(rest, statistics=column.statistics, low=nothing, high=nothing, present=column.present)
+    no_value = np.broadcast_to(np.nan, column.statistics.shape)
+    return replace(rest, statistics=column.statistics, low=no_value, high=no_value, present=column.present)
 
 
 def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
@@ -204,8 +204,8 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
 def _check_width(metric: str, found: set[int], width: int) -> None:
     if wrong := found - {width}:
         raise DataError(
-            f"statistics of {metric} have {min(wrong)} numbers, expected {width}; score the folder again: "
-            "medtasks score FOLDER --out NEW_FOLDER."
+            f"statistics of {metric} have {min(wrong)} numbers, expected {width}; score the directory again: "
+            "medtasks score DIR --out NEW_DIR."
         )
 
 
@@ -306,10 +306,10 @@ def item_table(
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
     values = [dict(item.values) for item in items]
     for name in pooled:
-        for item, held in zip(items, values, strict=True):
+        for item, row in zip(items, values, strict=True):
             value = benchmark.pooled[name](item)
             if value is not None:
-                held[name] = value
+                row[name] = value
     filler: list[Value | None] = [None] * (len(rows) - len(items))
     metrics = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
     firsts = [views[0] for _, _, views in rows]
@@ -327,7 +327,7 @@ def item_table(
         chosen=tuple(first.filtered if options else "" for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns={name: column_of(name, [*(held.get(name) for held in values), *filler]) for name in metrics},
+        columns={name: column_of(name, [*(row.get(name) for row in values), *filler]) for name in metrics},
     )
 
 
@@ -337,8 +337,8 @@ def _check_metrics(samples: Sequence[Sample]) -> None:
         first = of_task.setdefault(sample.task, sample)
         if list(sample.scores) != list(first.scores):
             raise MedtasksError(
-                f"sample {sample.sample_id} of {sample.task} holds the metrics {list(sample.scores)}, "
-                f"expected {list(first.scores)} as in the others; score the folder again."
+                f"sample {sample.sample_id} of {sample.task} has the metrics {list(sample.scores)}, "
+                f"expected {list(first.scores)} as in the others; score the directory again."
             )
 
 

@@ -41,7 +41,7 @@ class TableStore:
         if self.folder is None:
             return None
         try:
-            digest, _, text = (self.folder / key / "told.json").read_text(encoding="utf-8").partition("\n")
+            digest, _, text = (self.folder / key / "content.json").read_text(encoding="utf-8").partition("\n")
             if _sha256(text.encode()) != digest:
                 return None
             kept = json.loads(text)
@@ -53,21 +53,21 @@ class TableStore:
                 tables[name] = _table(pq.read_table(pa.BufferReader(content)))
         except Exception:  # absent, or damaged in any way
             return None
-        return kept["told"], tables
+        return kept["content"], tables
 
-    def write(self, key: str, told: Any, tables: Mapping[str, ItemTable]) -> None:
-        """Cache ``tables`` and ``told``, which is plain JSON; does nothing if the directory cannot be written."""
+    def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
+        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
-        contents = {name: _parquet(table) for name, table in tables.items()}
+        files = {name: _parquet(table) for name, table in tables.items()}
         # keys are not sorted: metrics are shown in this order
-        text = json.dumps({"tables": {name: _sha256(content) for name, content in contents.items()}, "told": told})
+        text = json.dumps({"tables": {name: _sha256(data) for name, data in files.items()}, "content": content})
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             with temporary_beside(self.folder / key) as partial:
-                (partial / "told.json").write_text(f"{_sha256(text.encode())}\n{text}", encoding="utf-8")
-                for number, content in enumerate(contents.values()):
-                    (partial / f"{number}.parquet").write_bytes(content)
+                (partial / "content.json").write_text(f"{_sha256(text.encode())}\n{text}", encoding="utf-8")
+                for number, data in enumerate(files.values()):
+                    (partial / f"{number}.parquet").write_bytes(data)
                 shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
                 partial.rename(self.folder / key)
 
@@ -109,20 +109,21 @@ def _arrow(table: ItemTable) -> pa.Table:
     for number, (metric, column) in enumerate(table.columns.items()):
         facts[metric] = _facts(column)
         arrays |= _arrays(f"{number}", column)
-    told = {"metrics": table.metrics, "groups": list(table.groups), "columns": facts}
-    return pa.table(arrays).replace_schema_metadata({"table": json.dumps(told)})
+    header = {"metrics": table.metrics, "groups": list(table.groups), "columns": facts}
+    return pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
 
 
 def _table(found: pa.Table) -> ItemTable:
-    told = json.loads(found.schema.metadata[b"table"])
+    header = json.loads(found.schema.metadata[b"table"])
     texts = {name: _tuples(found[name].to_pylist()) for name in _TEXTS}
     return ItemTable(
-        metrics=tuple(told["metrics"]),
+        metrics=tuple(header["metrics"]),
         **texts,
         complete=found["complete"].to_numpy(),
-        groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in told["groups"]},
+        groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in header["groups"]},
         columns={
-            metric: _column(found, f"{number}", facts) for number, (metric, facts) in enumerate(told["columns"].items())
+            metric: _column(found, f"{number}", facts)
+            for number, (metric, facts) in enumerate(header["columns"].items())
         },
     )
 

@@ -24,11 +24,11 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     """
     plan = read_plan(folder)
     for name, facts in plan.manifest.data.items():
-        here = open_prepared(name).manifest.fingerprint
-        if here != facts.fingerprint:
+        prepared = open_prepared(name).manifest.fingerprint
+        if prepared != facts.fingerprint:
             raise DataError(
-                f"{folder}: the run was made with data of {name} with fingerprint {facts.fingerprint[:16]}, but here "
-                f"they have {here[:16]}; prepare the same data."
+                f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data prepared "
+                f"here have {prepared[:16]}; prepare the same data."
             )
     answers = read_answers(folder)
     manifest = plan.manifest

@@ -75,7 +75,7 @@ def load_rubric(name: str) -> Rubric:
     """
     files = _files()
     if name not in files:
-        raise UsageError(f"rubric {name!r} is unknown; there are {', '.join(rubric_names())}.")
+        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(rubric_names())}.")
     package, path = files[name]
     rubric = read_rubric(path)
     foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
@@ -102,10 +102,10 @@ def read_rubric(path: Path) -> Rubric:
         raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
     if rubric.name != path.stem:
         raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
-    wanted = template_variables(rubric.template)
-    if unseen := wanted - {*rubric.sees, *PROVIDED}:
+    used = template_variables(rubric.template)
+    if unseen := used - {*rubric.sees, *PROVIDED}:
         raise MedtasksError(f"{path}: template {rubric.template} shows {sorted(unseen)}, which `sees` does not list.")
-    if "response" not in wanted:
+    if "response" not in used:
         raise MedtasksError(f"{path}: template {rubric.template} does not show the response; add {{{{ response }}}}.")
     return rubric
 

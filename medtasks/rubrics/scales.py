@@ -29,7 +29,7 @@ class Aspect(_Frozen):
     @model_validator(mode="after")
     def _whole_scale(self) -> Aspect:
         if not 0 <= self.minimum < self.maximum <= 100:
-            raise ValueError(f"the scale {self.minimum} to {self.maximum} must rise within 0 to 100")
+            raise ValueError(f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100")
         if self.anchors and sorted(self.anchors) != list(self.scale):
             raise ValueError(f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}")
         return self
@@ -63,10 +63,10 @@ class Cap(_Frozen):
     def _rising(self) -> Cap:
         bounds = [step.at_most for step in self.steps]
         if bounds != sorted(set(bounds)):
-            raise ValueError(f"the steps' `at_most` are {bounds}, expected rising numbers")
+            raise ValueError(f"the steps' `at_most` are {bounds}, expected increasing numbers")
         limits = [step.limit for step in self.steps]
         if limits != sorted(limits):
-            raise ValueError(f"the steps' `limit` are {limits}, expected numbers that do not fall")
+            raise ValueError(f"the steps' `limit` are {limits}, expected non-decreasing numbers")
         return self
 
 
@@ -117,7 +117,7 @@ class Rubric(_Frozen):
             raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
         known = {"aspects", "strict", "partial"} if self.aggregation == "per_aspect" else {"total", *names}
         if strange := sorted(set(self.metrics.values()) - known):
-            raise ValueError(f"`metrics` are made of {strange}, expected some of {sorted(known)}")
+            raise ValueError(f"`metrics` use {strange}, expected some of {sorted(known)}")
         unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
         if unseen or PROVIDED & set(self.sees):
             raise ValueError(f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}")

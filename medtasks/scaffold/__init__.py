@@ -117,8 +117,8 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
     chosen = module if benchmark is None else benchmark
     if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
         raise UsageError(
-            f"benchmark name {chosen!r}: expected at most {_MOST} small letters and digits in words joined by '_', "
-            "such as acme_dots; name another with --benchmark."
+            f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
+            "such as acme_dots; choose another with --benchmark."
         )
     _refuse_taken(chosen)
     return Names(package, module, chosen)
@@ -133,9 +133,9 @@ def _refuse_taken(benchmark: str) -> None:
     ours = {path.stem for package in packages for path in package.task_files()}
     ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}
     if benchmark in ours:
-        raise UsageError(f"benchmark name {benchmark!r} is medtasks's own; name another with --benchmark.")
+        raise UsageError(f"benchmark name {benchmark!r} is taken by medtasks; choose another with --benchmark.")
     if benchmark in harness_names():
         raise UsageError(
-            f"benchmark name {benchmark!r} is one of lmms-eval's own, which --tasks would run; name another with "
-            "--benchmark."
+            f"benchmark name {benchmark!r} is taken by lmms-eval, and --tasks would run that one; choose another "
+            "with --benchmark."
         )

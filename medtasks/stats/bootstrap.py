@@ -101,10 +101,10 @@ def joint_intervals(
     """
     check_confidence(confidence)
     found: dict[int, Interval] = {}
-    alike: dict[int, list[int]] = {}
+    by_size: dict[int, list[int]] = {}
     for number, (sums, _) in enumerate(entries):
-        alike.setdefault(len(sums), []).append(number)
-    for count, numbers in alike.items():
+        by_size.setdefault(len(sums), []).append(number)
+    for count, numbers in by_size.items():
         chosen = [entries[number] for number in numbers]
         drawn = _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
         for number, scores in zip(numbers, drawn, strict=True):

@@ -123,7 +123,7 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
     >>> few_clusters(4)
     'with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125'
     >>> few_clusters(8)
-    'with 8 clusters, fewer than 20, only large differences are found, and intervals are somewhat too short'
+    'with 8 clusters, fewer than 20, only large differences are detected, and intervals are somewhat too narrow'
     """
     if clusters >= FEW_CLUSTERS or clusters < 2:
         return None
@@ -135,6 +135,6 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
             f"p is at least {least:.3g}{after}"
         )
     return (
-        f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are found, "
-        "and intervals are somewhat too short"
+        f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected, "
+        "and intervals are somewhat too narrow"
     )

@@ -91,7 +91,9 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
         near[place[one]].discard(place[two])
         near[place[two]].discard(place[one])
     letters = _swept(_grown(near))
-    return {name: tuple(_label(letter) for letter, held in enumerate(letters) if place[name] in held) for name in order}
+    return {
+        name: tuple(_label(letter) for letter, group in enumerate(letters) if place[name] in group) for name in order
+    }
 
 
 def _grown(near: list[set[int]]) -> list[list[int]]:
@@ -100,29 +102,29 @@ def _grown(near: list[set[int]]) -> list[list[int]]:
     letters = [[number] for number, others in enumerate(near) if not others]
     for first in range(len(near)):
         while uncovered[first]:
-            held = [first, min(uncovered[first])]
-            candidates = near[held[0]] & near[held[1]]
+            group = [first, min(uncovered[first])]
+            candidates = near[group[0]] & near[group[1]]
             while candidates:
-                held.append(min(candidates))
-                candidates &= near[held[-1]]
-            for number in held:
-                uncovered[number].difference_update(held)
-            letters.append(sorted(held))
+                group.append(min(candidates))
+                candidates &= near[group[-1]]
+            for number in group:
+                uncovered[number].difference_update(group)
+            letters.append(sorted(group))
     return sorted(letters)
 
 
 def _swept(letters: list[list[int]]) -> list[list[int]]:
     """The letters without those whose every pair of holders, and every holder, has another letter in common."""
-    models = 1 + max((held[-1] for held in letters), default=-1)
+    models = 1 + max((group[-1] for group in letters), default=-1)
     shared = np.zeros((models, models), dtype=np.int64)
-    for held in letters:
-        shared[np.ix_(held, held)] += 1
+    for group in letters:
+        shared[np.ix_(group, group)] += 1
     kept = []
-    for held in reversed(letters):
-        if (shared[np.ix_(held, held)] > 1).all():
-            shared[np.ix_(held, held)] -= 1
+    for group in reversed(letters):
+        if (shared[np.ix_(group, group)] > 1).all():
+            shared[np.ix_(group, group)] -= 1
         else:
-            kept.append(held)
+            kept.append(group)
     return kept[::-1]
 
 

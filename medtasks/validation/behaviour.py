@@ -131,8 +131,8 @@ class _Behaviour:
         others: dict[str, dict[str, float]] = {}
         mixed = shuffled(perfect)
         answers = {**trivial, **({} if mixed is None else {"shuffled": mixed})}
-        for name, said in answers.items():
-            trial = None if name in self._unbearable else self._trials.trial(name, said)
+        for name, responses in answers.items():
+            trial = None if name in self._unbearable else self._trials.trial(name, responses)
             scores = None if trial is None else self._scored(trial)
             if scores is not None:
                 others[name] = scores
@@ -181,7 +181,7 @@ class _Behaviour:
         telling = [name for name in known if name not in faulty and _items(oracle, name) >= FEW]
         for policy, (code, what, fix) in _TRIVIAL.items():
             if policy in others and self._as_good(telling, best, others[policy]):
-                message = f"answering {what} scores as high as the reference answers ({_listed(telling, best)})"
+                message = f"answering {what} scores as high as the reference answers ({_scores_text(telling, best)})"
                 self._report.about(code, "", f"{message}; {fix}.")
         if self._report.has("MT502") or self._report.has("MT503"):
             return
@@ -246,7 +246,7 @@ class _Behaviour:
                         self._report.add("MT509", document, message, "fix the metric", kind)
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
-                        self._values.holds(self._metrics[name], score, f"of a response that is {kind} the score")
+                        self._values.is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
 
 
 _OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
@@ -267,7 +267,7 @@ def _items(trial: Trial, name: str) -> int:
     return sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
 
 
-def _listed(names: Sequence[str], scores: Mapping[str, float]) -> str:
+def _scores_text(names: Sequence[str], scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {scores[name]:.4g}" for name in names)
 
 
@@ -276,6 +276,6 @@ def _first_below(trial: Trial, metric: Metric, top: float) -> str:
     for sample in trial.samples:
         score = sample.scores.get(metric.name)
         if score is not None and not reaches(metric, score, top):
-            said = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
-            return f"; in sample {shown(sample.sample_id)} {said}"
+            change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+            return f"; in sample {shown(sample.sample_id)} {change}"
     return ""

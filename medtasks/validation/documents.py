@@ -15,11 +15,11 @@ LONG = 12
 """Minimum length of an answer whose occurrence in its question is no coincidence."""
 
 _COMMON: Mapping[str, str] = {
-    "sample_id": "a text",
-    "cluster": "a text",
-    "target": "a text",
-    "media": "a list of texts",
-    "abstention": "a text",
+    "sample_id": "a string",
+    "cluster": "a string",
+    "target": "a string",
+    "media": "a list of strings",
+    "abstention": "a string",
 }
 
 
@@ -59,7 +59,7 @@ def _common(document: Mapping[str, Any], benchmark: Benchmark, tally: Tally) -> 
     for field, code in (("sample_id", "MT304"), ("cluster", "MT309"), ("target", "MT308")):
         value = document.get(field)
         if isinstance(value, str) and not value.strip():
-            message = f"`{field}` is empty, expected a text"
+            message = f"`{field}` is empty, expected text"
             tally.add(code, document, message, "fix the record", field)
     if document.get("media") == []:
         message = "`media` is empty, expected a picture or video"
@@ -75,7 +75,7 @@ def _question(document: Mapping[str, Any], tally: Tally) -> None:
     if "question" not in document:
         return
     if not isinstance(question, str) or not question.strip():
-        message = f"`question` is {shown(question)}, expected a text that is not empty"
+        message = f"`question` is {shown(question)}, expected a non-empty string"
         tally.add("MT310", document, message, "fix the record", "question")
     elif isinstance(target, str) and _gives_away(document, question, target):
         message = f"the question contains its answer ({target[:60]!r})"
@@ -94,7 +94,7 @@ def _writable(document: Mapping[str, Any], tally: Tally) -> None:
         json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         message = f"it cannot be written as JSON ({' '.join(str(error).split())[:120]})"
-        tally.add("MT321", document, message, "use texts, finite numbers, lists and mappings only")
+        tally.add("MT321", document, message, "use strings, finite numbers, lists and mappings only")
 
 
 def _ids(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
@@ -180,7 +180,7 @@ def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: 
         return
     empty = [name for name, text in zip(options, texts, strict=True) if not text]
     if empty:
-        tally.add("MT316", document, f"option {empty[0][0]} is empty, expected a text", "fix the record")
+        tally.add("MT316", document, f"option {empty[0][0]} is empty, expected text", "fix the record")
     elif len(options) > 1 and len(set(texts)) == 1:
         tally.add("MT312", document, f"all options are {texts[0][:60]!r}, expected different ones", "fix the record")
     else:
@@ -260,8 +260,8 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
     expected = [sum(1 / len(options) for options, _ in rows if position < len(options)) for position in positions]
     probability = float(chisquare(counts, expected).pvalue)
     if probability < UNLIKELY:
-        said = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
-        message = f"correct answers of {len(rows):,} questions are {said}, p = {probability:.1g} for an even spread"
+        spread = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
+        message = f"correct answers of {len(rows):,} questions are {spread}, p = {probability:.1g} for a uniform spread"
         tally.say("MT314", f"{message}; shuffle the options, or report it.")
     longest = sum(_is_longest(options, right) for options, right in rows)
     if longest > LONGEST_SHARE * len(rows):
@@ -275,8 +275,8 @@ def _right(document: Mapping[str, Any]) -> int | None:
     options = list(options_of(document))
     by_letter = isinstance(document.get("choices"), Mapping)
     names = [name if by_letter else folded(text) for name, text in options]
-    wanted = target if by_letter else folded(str(target))
-    return names.index(wanted) if wanted in names else None
+    answer = target if by_letter else folded(str(target))
+    return names.index(answer) if answer in names else None
 
 
 def _is_longest(options: Sequence[tuple[str, str]], right: int) -> bool:

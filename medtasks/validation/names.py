@@ -169,7 +169,7 @@ def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Findin
     ):
         for field in fields:
             if not str(getattr(benchmark, field)).strip():
-                message = f"benchmark {benchmark.name} does not state `{field}`, expected a text; add it to Benchmark."
+                message = f"benchmark {benchmark.name} does not state `{field}`, expected text; add it to Benchmark."
                 yield in_task(task, code, message, *keys)
     for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
         message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
@@ -188,8 +188,8 @@ def imported(name: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
-        said = " ".join(first_line(error).split())[:300]
-        raise LookupError(said.rstrip(".")) from error
+        reason = " ".join(first_line(error).split())[:300]
+        raise LookupError(reason.rstrip(".")) from error
 
 
 def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:

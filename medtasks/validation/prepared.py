@@ -98,13 +98,13 @@ def _about_documents(spec: TaskSpec, prepared: Prepared, decode: bool) -> Iterat
 
 def _counted(findings: Iterable[Finding]) -> list[Finding]:
     """The first of findings that differ only in numbers, with their count; media findings must be equal."""
-    alike: dict[tuple[Any, ...], list[Finding]] = {}
+    equal: dict[tuple[Any, ...], list[Finding]] = {}
     for one in findings:
         message = one.message if one.code == "MT402" else _NUMBER.sub("#", one.message)
-        alike.setdefault((one.severity, one.code, message), []).append(one)
+        equal.setdefault((one.severity, one.code, message), []).append(one)
     return [
         replace(first, message=f"{first.message} ({1 + len(rest):,} documents, this is the first)") if rest else first
-        for first, *rest in alike.values()
+        for first, *rest in equal.values()
     ]
 
 
@@ -162,7 +162,7 @@ class WindowCheck:
         for pts, time in zip(doc["frames"], doc["times"], strict=True):
             true = self._times[path].get(pts)
             if true is None:
-                yield self._finding(doc, f"the video has no frame with time stamp {pts}")
+                yield self._finding(doc, f"the video has no frame with timestamp {pts}")
             elif true > end:
                 yield self._finding(doc, f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)")
             elif float(true) != time:

@@ -80,8 +80,8 @@ def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) 
     folders = list(output.rglob("*_medtasks")) if output.is_dir() else []
     if len(folders) != 1:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        said = next((line for line in reversed(lines) if line.startswith("medtasks")), lines[-1] if lines else "")
-        return f"exit code {done.returncode}: {said[:300]}"
+        last = next((line for line in reversed(lines) if line.startswith("medtasks")), lines[-1] if lines else "")
+        return f"exit code {done.returncode}: {last[:300]}"
     manifest = json.loads((folders[0] / "manifest.json").read_text(encoding="utf-8"))
     if manifest["processes"] != processes:
         return f"{manifest['processes']} processes ran, expected {processes}"

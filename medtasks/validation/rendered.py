@@ -47,9 +47,9 @@ def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
     """Render the prompt of every document, and count its defects in ``tally``."""
-    first, said, place = "", {}, Place(template_path(template), 1)
+    first, values, place = "", {}, Place(template_path(template), 1)
     if stage1:
-        said = GIVEN_BY_STAGE_1
+        values = GIVEN_BY_STAGE_1
         try:
             first = render(stage1)
         except Exception as error:
@@ -57,7 +57,7 @@ def check_prompts(
             tally.add("MT208", documents[0], " ".join(str(error).split())[:300], fix, place=at)
     for document in documents:
         try:
-            prompt = prompt_text(document, template, **said)
+            prompt = prompt_text(document, template, **values)
         except Exception as error:  # a template may divide by zero, or call a field as a function
             tally.add("MT208", document, " ".join(str(error).split())[:300], "fix template or document", place=place)
             continue
@@ -136,13 +136,15 @@ def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], ta
 
 
 def _count_giveaways(field: str, kind: str, rows: Sequence[tuple[Mapping[str, Any], bool, bool]], tally: Tally) -> None:
-    told = [document for document, own, _ in rows if own]
-    other = sum(held for _, _, held in rows)
-    if len(rows) < FEW or len(told) < MOST * len(rows) or other > OTHERS * len(rows):
+    leaking = [document for document, own, _ in rows if own]
+    other = sum(has_other for _, _, has_other in rows)
+    if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
         return
     tally.withdraw("MT323", field)
-    for document in told:
-        message = f"`{field}` holds the {kind} of the gold answer ({shown(document['target'])}), which the prompt shows"
+    for document in leaking:
+        message = (
+            f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])}), which the prompt shows"
+        )
         tally.add("MT219", document, message, "remove the answer from it", field)
 
 

@@ -94,8 +94,8 @@ def _annotation(finding: Finding, root: Path | None) -> str:
     if finding.file and finding.line:
         properties["line"] = str(finding.line)
     listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    said = f"{finding.where}: {finding.message}" if finding.where else finding.message
-    return f"::{_ANNOTATION[finding.severity]} {listed}::{_data(said)}"
+    text = f"{finding.where}: {finding.message}" if finding.where else finding.message
+    return f"::{_ANNOTATION[finding.severity]} {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:

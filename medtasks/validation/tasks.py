@@ -66,7 +66,7 @@ def validate_tasks(
     known = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
     chosen = dict.fromkeys(given)
     if names or not paths:
-        chosen |= dict.fromkeys(_named(names, registered))
+        chosen |= dict.fromkeys(_files_of(names, registered))
     findings = list(_layout(given))
     checker = TaskChecker(known, documents, prepared)
     with isolated_rendering():
@@ -111,7 +111,7 @@ def _is_task_file(path: Path) -> bool:
         return True  # the check of the file reports what is wrong with it
 
 
-def _named(names: Sequence[str] | None, registered: Mapping[str, Path]) -> Iterator[Path]:
+def _files_of(names: Sequence[str] | None, registered: Mapping[str, Path]) -> Iterator[Path]:
     if not names:
         yield from registered.values()
         return
@@ -213,7 +213,7 @@ class TaskChecker:
             return
         documents: list[dict[str, Any]] = []
         if self._documents and not any(one.field == "process_docs" for one in about_functions):
-            documents, unmade = self._made(task, file)
+            documents, unmade = self._task_documents(task, file)
             yield from unmade
         about_variables = list(_variables(task, file, templates, benchmark, documents))
         yield from about_variables
@@ -226,7 +226,7 @@ class TaskChecker:
             yield from document_findings(documents, benchmark, names, tally, windows=windows)
             yield from check_judged(task, file, documents, benchmark)
 
-    def _made(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
+    def _task_documents(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
         """The documents of a task, or why there are none."""
         rows = task_rows(file)
         if rows is None:
@@ -235,7 +235,7 @@ class TaskChecker:
         try:
             made = rows.documents()
             if not all(isinstance(document, dict) for document in made):
-                raise MedtasksError("`documents` gives something else than mappings; give one mapping per question.")
+                raise MedtasksError("`documents` must return mappings; return one per question.")
         except NotPreparedError as error:
             return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
@@ -267,8 +267,8 @@ def _variables(
         everything = hidden | benchmark.visible_fields  # the first stage is asked before the question is known
         yield from check_variables(templates["stage1_template"], set(), fields, set(), everything)
     template = templates["template"]
-    said = set(GIVEN_BY_STAGE_1) if staged else set()
-    yield from check_variables(template, benchmark.visible_fields, fields, said, hidden)
+    given = set(GIVEN_BY_STAGE_1) if staged else set()
+    yield from check_variables(template, benchmark.visible_fields, fields, given, hidden)
     filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
     has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
     if template.trees and has_options and not {"choices", "options"} & set(template.variables):

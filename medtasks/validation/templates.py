@@ -63,7 +63,7 @@ def _file(name: str) -> Path:
 
 def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]) -> None:
     if name in above:
-        message = f"template {shown(name)} includes itself, directly or through others; break the circle."
+        message = f"template {shown(name)} includes itself, directly or through others; break the cycle."
         template.findings.append(found("MT210", template.name, message, named_at))
         return
     if name in template.trees:
@@ -131,28 +131,30 @@ def _collect(template: Template, name: str, tree: nodes.Template) -> None:
 
 
 def check_variables(
-    template: Template, visible: Set[str], fields: Set[str], said: Set[str], hidden: Set[str]
+    template: Template, visible: Set[str], fields: Set[str], given: Set[str], hidden: Set[str]
 ) -> Iterator[Finding]:
     """Findings about the variables of a template.
 
     ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty if there are
-    no documents), ``said`` other variables that are given, ``hidden`` fields that it must not show.
+    no documents), ``given`` other variables, ``hidden`` fields that it must not show.
     """
-    given = visible | said
+    allowed = visible | given
     for name, place in sorted(template.variables.items()):
-        if name not in given and name in (fields | hidden):
+        if name not in allowed and name in (fields | hidden):
             message = f"template {template.name!r} uses {shown(name)}, which prompts must not show, expected one of "
-            yield found("MT204", template.name, f"{message}{_some(given)}; remove it.", place, name)
-        elif name not in given:
-            message = f"template {template.name!r} uses {shown(name)}{suggestion(name, given)}, expected one of "
-            yield found("MT203", template.name, f"{message}{_some(given)}; correct the name.", place, name)
-        elif fields and name not in (fields | said):
+            yield found("MT204", template.name, f"{message}{_names_text(allowed)}; remove it.", place, name)
+        elif name not in allowed:
+            message = f"template {template.name!r} uses {shown(name)}{suggestion(name, allowed)}, expected one of "
+            yield found("MT203", template.name, f"{message}{_names_text(allowed)}; correct the name.", place, name)
+        elif fields and name not in (fields | given):
             message = f"template {template.name!r} uses {shown(name)}, which no document of the task has"
             yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
     if not template.variables and visible:
-        message = f"template {template.name!r} uses no field, expected one of {_some(given)}; show the question."
+        message = (
+            f"template {template.name!r} uses no field, expected one of {_names_text(allowed)}; show the question."
+        )
         yield found("MT206", template.name, message, template.place)
 
 
-def _some(names: Set[str]) -> str:
+def _names_text(names: Set[str]) -> str:
     return ", ".join(sorted(names)) or "nothing at all"

@@ -108,7 +108,7 @@ class Trials:
         With ``backwards``, they are created from the last document to the first, but returned in the usual order.
         """
         pairs = list(zip(self.documents, answers, strict=True))
-        made = [self._made(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
+        made = [self._scored_sample(name, *pair) for pair in (pairs[::-1] if backwards else pairs)]
         samples = [one for one in (made[::-1] if backwards else made) if one is not None]
         if len(samples) < len(pairs):
             return None
@@ -151,7 +151,7 @@ class Trials:
             step = f"the filter {self.spec.filters[-1]}" if self.spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({sentence(error)})"
 
-    def _made(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
+    def _scored_sample(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
         response = self.response(answer)
         try:
             return self.sample(document, response)
@@ -220,8 +220,8 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
     if len(members) < 2:
         return None
     draw = random.Random(_SEED)
-    ordered = [position for _, alike in sorted(members.items()) for position in draw.sample(alike, len(alike))]
-    shift = max(len(alike) for alike in members.values())
+    ordered = [position for _, group in sorted(members.items()) for position in draw.sample(group, len(group))]
+    shift = max(len(group) for group in members.values())
     found = list(answers)
     for place, position in enumerate(ordered):
         found[position] = answers[ordered[(place + shift) % len(ordered)]]

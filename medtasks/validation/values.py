@@ -30,34 +30,34 @@ class ValueCheck:
 
     def sound(self, trial: Trial) -> bool:
         """Whether the statistics of every sample and item can be scored."""
-        held = [
-            self.holds(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
+        checks = [
+            self.is_in_range(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
             for sample in trial.samples
             for name, score in sample.scores.items()
             if score is not None
         ]
-        held += [
-            self._value_holds(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
+        checks += [
+            self._is_value_valid(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
             for item in trial.items
             for name, value in item.values.items()
             if name in trial.metrics
         ]
-        return all(held)
+        return all(checks)
 
-    def _value_holds(self, where: str, metric: Metric, value: Value) -> bool:
+    def _is_value_valid(self, where: str, metric: Metric, value: Value) -> bool:
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
         if not rows and self._reason(metric) is None:
             message = f"{where}: there are no statistics, expected {metric.width}; return them from `process_results`."
             self._report.about("MT508", metric.name, message)
             return False
-        return all(self._row_holds(where, metric, row) for row in rows)
+        return all(self._is_row_valid(where, metric, row) for row in rows)
 
     def _reason(self, metric: Metric) -> str | None:
         if metric.name not in self._unavailable:
             self._unavailable[metric.name] = metric.unavailable()
         return self._unavailable[metric.name]
 
-    def _row_holds(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
+    def _is_row_valid(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
         fault = fault_of(metric, row)
         if fault is not None:
             fix = "fix `statistics`" if len(row) == metric.width else "correct `width` or `statistics`"
@@ -69,17 +69,17 @@ class ValueCheck:
         with self._report.failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name):
             score = float(_score(metric, row))
             # metrics other than means may have no value for a single sample
-            return (metric.width != 2 and math.isnan(score)) or self.holds(metric, score, f"{where}: the score")
+            return (metric.width != 2 and math.isnan(score)) or self.is_in_range(metric, score, f"{where}: the score")
         return False
 
-    def holds(self, metric: Metric, value: float, what: str) -> bool:
+    def is_in_range(self, metric: Metric, value: float, what: str) -> bool:
         """Whether the value is finite; a value that is only out of range is reported but accepted."""
         known = range_of(metric)
         if not math.isfinite(value):
             message = f"{what} is {value}, expected a finite number; fix the metric."
             self._report.about("MT504", metric.name, message)
             return False
-        if not known.holds(value):
+        if not known.contains(value):
             expected = f"expected {known.low:g} to {known.high:g}"
             rest = "fix the metric" if known.stated else "add `bounds` (minimum and maximum), or fix it"
             severity: Severity | None = None if known.stated else "warning"
@@ -94,7 +94,7 @@ class ValueCheck:
                 continue
             ends = (("score", score.value), *(("interval", end) for end in score.interval or ()))
             for what, value in ends:
-                self.holds(metric, value, f"{trial.name}: the {what} of all samples")
+                self.is_in_range(metric, value, f"{trial.name}: the {what} of all samples")
 
     def recomputed(self, trial: Trial, scores: Scores) -> None:
         """Compare the scores with those from differently grouped sums, and from the functions in ``metric_list``."""
@@ -151,8 +151,8 @@ class ValueCheck:
 
     def _returned(self, trial: Trial) -> list[Mapping[str, Any]]:
         function = imported(self._trials.spec.resolved["process_results"])
-        said = [[one.filtered for one in sample.repeats] or [sample.filtered] for sample in trial.samples]
-        pairs = zip(self._trials.documents, said, strict=True)
+        responses = [[one.filtered for one in sample.repeats] or [sample.filtered] for sample in trial.samples]
+        pairs = zip(self._trials.documents, responses, strict=True)
         return [function(dict(document), [text.strip() for text in texts]) for document, texts in pairs]
 
     def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
@@ -207,7 +207,7 @@ class Range(NamedTuple):
     high: float
     stated: bool
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Whether ``value`` is within the range, up to rounding."""
         slack = _TOLERANCE * max(1.0, abs(value))
         return self.low - slack <= value <= self.high + slack

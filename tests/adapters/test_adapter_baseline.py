@@ -113,7 +113,7 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
     ("arguments", "expected"),
     [
         ("policy=magic", "policy is 'magic', expected one of oracle"),
-        ("policy=noisy_oracle,accuracy=1.5", "`accuracy` is 1.5, expected a number up to 1"),
+        ("policy=noisy_oracle,accuracy=1.5", "`accuracy` is 1.5, expected a number of at most 1"),
         ("policy=oracle,temperature=1", "field `temperature` is unknown"),
         ("policy=uniform,seed=x", "`seed` is 'x', expected a whole number"),
     ],

@@ -39,7 +39,10 @@ main()
 def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> None:
     done = python("-c", INTERRUPTED)
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "medtasks: stopped; what was finished is kept, the same command continues"
+    assert (
+        done.stderr.splitlines()[-1]
+        == "medtasks: stopped; finished work is kept: run the same command again to continue"
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -330,14 +333,14 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     assert done.returncode == 0, done.stderr
     assert "accuracy 1.000" in done.stdout
     assert f"{len(documents) - 1} of {len(documents)} documents have a prediction" in done.stdout
-    assert "1 predictions fit no document: p.csv, line 7" in done.stdout
+    assert "1 predictions match no document: p.csv, line 7" in done.stdout
     again = python(*CLI, "score", "scored")
-    assert "nothing is scored otherwise than before" in again.stdout
+    assert "no score has changed" in again.stdout
     assert "letter bias" in again.stdout
     both = python(*CLI, "score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
-    assert "fewer than 20 clusters: intervals are too short (mi_cxr_icr)" in both.stdout
+    assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in both.stdout
 
 
 def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: Any, tmp_path: Path) -> None:
@@ -356,20 +359,20 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: 
     command = (*CLI, "score", "pred_eval.json", "--task", "kvasir_vqa_x1_level1")
     done = python(*command)
     assert done.returncode == 0, done.stderr
-    assert "pred_eval.json: taken for a JSON array with columns (--from json)" in done.stdout
-    assert "25 predictions come with a judge's verdict; take them over with --verdicts-of JUDGE" in done.stdout
-    assert "1 predictions only repeat an earlier one: pred_eval.json, row 26" in done.stdout
+    assert "pred_eval.json: read as a JSON array with columns (--from json)" in done.stdout
+    assert "25 predictions have a judge's verdict; import them with --verdicts-of JUDGE" in done.stdout
+    assert "1 predictions repeat an earlier one: pred_eval.json, row 26" in done.stdout
     done = python(*command, "--verdicts-of", "their judge")
-    assert "25 of 25 responses have a verdict of their judge, taken over from the file" in done.stdout
+    assert "25 of 25 responses have a verdict of their judge, imported from the file" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("score", "nowhere"), "holds no manifest.json"),
+        (("score", "nowhere"), "contains no manifest.json"),
         (("score", "p", "--from", "xml", "--task", "mi_cxr"), "unknown layout; choose from"),
         (("score", "p", "--from", "csv"), "--task is missing; give the task or group"),
-        (("score", "p", "--task", "mi_cxr"), "belong to prediction files; this is none"),
+        (("score", "p", "--task", "mi_cxr"), "are for prediction files; leave them out for a run"),
         (("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"), "expected FIELD=COLUMN"),
     ],
 )

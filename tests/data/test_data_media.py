@@ -25,7 +25,7 @@ def test_a_truncated_jpeg_is_refused_although_pillow_was_told_to_be_lenient(
     truncated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
-    with pytest.raises(MediaError, match=r"cut\.jpg: not a whole image"):
+    with pytest.raises(MediaError, match=r"cut\.jpg: not a complete image"):
         load_image(truncated)
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
 
@@ -34,7 +34,7 @@ def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("not a picture")
     with pytest.raises(MediaError, match=r"gone\.jpg: cannot be read"):
         load_image(tmp_path / "gone.jpg")
-    with pytest.raises(MediaError, match=r"text\.jpg: not a whole image"):
+    with pytest.raises(MediaError, match=r"text\.jpg: not a complete image"):
         load_image(tmp_path / "text.jpg")
 
 

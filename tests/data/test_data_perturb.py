@@ -248,7 +248,7 @@ def test_the_file_holds_no_metadata() -> None:
 
 
 def test_what_cannot_be_perturbed_is_refused() -> None:
-    with pytest.raises(MediaError, match=r"cut\.png: not a whole image"):
+    with pytest.raises(MediaError, match=r"cut\.png: not a complete image"):
         perturbed_png(png(drawn())[:-200], "cut.png", SEED, "img1", 0)
     for variant in (-1, VARIANTS):
         with pytest.raises(UsageError, match=f"variant is {variant}, expected 0 to 9"):

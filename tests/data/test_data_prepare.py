@@ -147,7 +147,7 @@ def test_an_exact_repeat_gets_a_number(tmp_path: Path) -> None:
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
     rows = write_mi_cxr(tmp_path / "source", [mi_cxr_row(), mi_cxr_row(question="Another?")])
-    with pytest.raises(DataError, match=r"line 2: field `q_id` is 0, which rows.jsonl, line 1 has already"):
+    with pytest.raises(DataError, match=r"line 2: field `q_id` is 0, already used by rows.jsonl, line 1"):
         prepare_mi_cxr([rows], tmp_path / "source", tmp_path / "out")
 
 

@@ -92,7 +92,7 @@ BAD_MI_CXR: list[tuple[dict[str, Any], str]] = [
     ({"group_type": "GTS"}, "field `group_type` is 'GTS', expected TEL"),
     ({"choices": SIX}, "field `choices`"),
     ({"choices": {**dict.fromkeys("ABCD", "x"), "E": ""}}, "field `choices.E`"),
-    ({"q_id": None}, "none of the fields q_id, qid is there"),
+    ({"q_id": None}, "none of the fields q_id, qid is present"),
     ({"q_id": -1}, "field `q_id` is -1"),
     ({"images": {**image_paths(), "T6": "x"}}, "field `images.T6`"),
     ({"images": {**image_paths(), "T3": "/etc/passwd"}}, "field `images.T3`"),

@@ -20,7 +20,7 @@ def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("years of work")
     source = str(write_kvasir(tmp_path / "source", ROWS))
-    with pytest.raises(UsageError, match="is not prepared data"):
+    with pytest.raises(UsageError, match="does not contain prepared data"):
         prepare_kvasir(source, tmp_path / "home")
     assert (tmp_path / "home" / "thesis.tex").read_text() == "years of work"
 

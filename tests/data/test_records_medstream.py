@@ -156,7 +156,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     (single_turn_row(media_path="/x.mp4"), "field `media_path`"),
     (single_turn_row(judge_rubric="0-2"), "field `judge_rubric`"),
     (single_turn_row(question=None), "field `question` is missing"),
-    (streaming_row(rounds=None), "none of the fields rounds, stream_rounds is there, found answer, choices"),
+    (streaming_row(rounds=None), "none of the fields rounds, stream_rounds is present, found answer, choices"),
     (streaming_row(rounds=[]), "field `rounds`"),
     (streaming_row(rounds=["no round"]), "field `rounds[0]` is 'no round', expected a mapping"),
 ]
@@ -171,9 +171,9 @@ def test_a_wrong_field_is_named_with_its_record(row: dict[str, Any], said: str) 
 
 
 ROUNDS: list[tuple[int, dict[str, Any], str]] = [
-    (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the round before (4)"),
+    (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)"),
     (1, {"current_time": 3.0}, "field `rounds[1].current_time` is 3.0"),
-    (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time from query_time (2) on"),
+    (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)"),
     (
         0,
         {"input_range": [2.0, 5.0]},
@@ -184,7 +184,7 @@ ROUNDS: list[tuple[int, dict[str, Any], str]] = [
     (
         2,
         {"current_time": None},
-        "field `rounds[2]`: none of the fields current_time, t_c, time is there, found answerable",
+        "field `rounds[2]`: none of the fields current_time, t_c, time is present, found answerable",
     ),
     (
         2,

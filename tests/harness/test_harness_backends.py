@@ -55,7 +55,7 @@ class Llava(Backend):
 def test_a_back_end_that_takes_no_prompt_without_media_is_named_as_the_reason(tmp_path: Path) -> None:
     run = evaluate(Llava(lambda _: ""), ["mi_cxr_icr", "mi_cxr_stagewise_icr"], tmp_path, limit=2)
     assert run.manifest["tasks"]["mi_cxr_icr"]["failed"] == {}
-    why = "round #: the simple interface of llava_hf takes no prompt without media: leave out --force_simple"
+    why = "round #: the simple interface of llava_hf does not take prompts without media: leave out --force_simple"
     assert run.manifest["tasks"]["mi_cxr_stagewise_icr"]["failed"] == {why: 2}
 
 
@@ -142,7 +142,7 @@ def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
 def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
-    assert "back-end 'qwen25_vl' is unknown to lmms-eval; close are qwen2_5_vl" in capsys.readouterr().err
+    assert "back-end 'qwen25_vl' is unknown to lmms-eval; did you mean qwen2_5_vl" in capsys.readouterr().err
 
 
 def test_an_error_of_the_harness_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_a_picture_that_was_cut_meanwhile_is_not_shown(source: Path) -> None:
     document = task_documents("mi_cxr_icr")[0]
     path = source / document["media"][4]
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(MediaError, match=f"{path}: not a whole image"):
+    with pytest.raises(MediaError, match=f"{path}: not a complete image"):
         doc_to_messages(document, {"template": "mi_cxr/mcq.j2"})
 
 

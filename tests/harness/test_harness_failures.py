@@ -208,7 +208,7 @@ def test_an_interrupt_ends_the_command_with_130_and_the_same_command_goes_on(
         evaluate(Backend(interrupted_at(3)), [TASK], tmp_path, cli_args=argparse.Namespace())
     assert ended.value.code == 130
     (kept,) = unfinished(tmp_path)
-    assert f"medtasks: stopped; the same command continues from the replies so far ({kept})." in (
+    assert f"medtasks: stopped; run the same command again to continue from the replies so far ({kept})." in (
         capsys.readouterr().err
     )
     again = Backend(target)

@@ -106,7 +106,7 @@ def test_a_judge_that_cannot_be_reached_costs_no_inference(
     assert run.scores["med_cmr_open_ltg"]["metrics"]["open_total"]["reason"] == "13 of 13 items await a judge".replace(
         "13", str(len(run.samples("med_cmr_open_ltg")))
     )
-    assert "not judged, the run is saved without" in capsys.readouterr().out
+    assert "not judged, and the run is saved without verdicts" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
         (str(run.folder), "--judge", f"{judge},colour=red"): "colour",
         (str(run.folder), "--judge", "model=m,base_url=ftp://x"): "base_url",
         (str(run.folder), "--judge", judge, "--judge", judge): "two judges are called 'm'",
-        (str(empty), "--judge", judge): "holds no result folder",
+        (str(empty), "--judge", judge): "contains no result directory",
     }
     for arguments, sentence in wrong.items():
         done = python(*CLI, "judge", *arguments)

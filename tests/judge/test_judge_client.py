@@ -245,6 +245,6 @@ def test_a_key_in_the_wrong_field_is_refused_unseen(wrong: dict[str, str]) -> No
 def test_a_key_that_no_header_can_carry_is_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", KEY + "\u00e9")
     client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", api_key_env="JUDGE_KEY"))
-    with pytest.raises(UsageError, match="JUDGE_KEY does not have an API key") as caught:
+    with pytest.raises(UsageError, match="JUDGE_KEY does not contain an API key") as caught:
         asyncio.run(ask(client, []))
     assert KEY not in "".join(traceback.format_exception(caught.value))

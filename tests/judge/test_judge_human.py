@@ -97,7 +97,7 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
         (LONG + "s9,anything,7\n", "column 'score' is '7'"),
         ("sample_id,polyp_size\ns2,1\n", "line 2: column 'polyp_size': 'polyp_size' is not an aspect of sample s2"),
         ("sample_id,polyp_count\ns2,x\n", "line 2: column 'polyp_count' is 'x'"),
-        (LONG + "s1,polyp_count,1\ns1,polyp_count,1\n", "line 3: .* in line 2 already, expected one label; remove one"),
+        (LONG + "s1,polyp_count,1\ns1,polyp_count,1\n", "line 3: .* in line 2, expected one label; remove one"),
         (LONG + "s1,polyp_count,\n", "found no score"),
         (LONG + 's1,polyp_count,"1\n', "line 2: not CSV"),
         (LONG.encode() + b"s1,polyp_count\n\xff,1\n", "line 3: byte 0xff is not UTF-8"),

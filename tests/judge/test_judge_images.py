@@ -112,8 +112,8 @@ def fail() -> bytes:
     ("load", "reason"),
     [
         (fail, "the archive is locked"),
-        (lambda: b"no image", "not a whole image"),
-        (lambda: encoded(picture(300, 200), "JPEG")[:900], "not a whole image"),
+        (lambda: b"no image", "not a complete image"),
+        (lambda: encoded(picture(300, 200), "JPEG")[:900], "not a complete image"),
         (lambda: Image.new("I;16", (4, 4)), "has mode I;16"),
     ],
 )

@@ -300,7 +300,7 @@ def _board(made: Sequence[Made], models: Sequence[ModelFacts], skill: Mapping[st
         title="Invented leaderboard", medtasks="0.2.0", latest="2026-11-21T10:27:12+00:00", confidence=0.95,
         resamples=1000, seed=0, demonstration=False, models={one.slug: one for one in models},
         runs={one.key: one for one in runs}, benchmarks=tuple(_benchmark(one, models, skill, pairs) for one in made),
-        refused=(Refused(folder="20261120_0900_medtasks", reason="manifest.json holds no tasks."),),
+        refused=(Refused(folder="20261120_0900_medtasks", reason="manifest.json names no tasks."),),
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def broken() -> Iterator[tuple[Card, str]]:
     yield headline("nope", "accuracy", "x"), "task 'nope' is unknown"
     yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is unknown, expected one of accuracy"
     yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is unknown, expected one of family"
-    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is of a breakdown"
+    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is a breakdown"
     yield headline("mi_cxr", "accuracy", "x", "family"), "has only one of breakdown and group"
     late = Column("medstreambench", "signed_delay", "x")
     yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"
@@ -130,7 +130,7 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     try:
         assert all_cards()["mi_cxr"] is MI_CXR
         said = capsys.readouterr().err
-        assert "card mi_cxr of stranger 3 is left out: it is not the one card of a benchmark of its package" in said
+        assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
         assert len(said.splitlines()) == 1
     finally:
         registry._loaded.cache_clear()
@@ -143,7 +143,7 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
     monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
     assert boards._checked(wrong) == default_card("mi_cxr")
-    left_out = "board layout of mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
+    left_out = "board layout mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
     assert left_out in capsys.readouterr().err
 
 

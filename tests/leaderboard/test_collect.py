@@ -78,7 +78,7 @@ def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: P
 
 
 def test_a_path_that_is_no_folder_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder; give folders of results"):
+    with pytest.raises(UsageError, match="no such directory; give result directories"):
         collect([tmp_path / "nothing"])
 
 
@@ -86,9 +86,7 @@ def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     digests, refused = collect([tree, tmp_path / "empty"])
     assert len(digests) == 2
-    assert [(one.folder, one.reason) for one in refused] == [
-        ("empty", "it holds no result folder (…_medtasks) of medtasks")
-    ]
+    assert [(one.folder, one.reason) for one in refused] == [("empty", "it contains no result directory (…_medtasks)")]
 
 
 def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:
@@ -128,7 +126,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
     ("file", "content", "reason"),
     [
         ("manifest.json", "{", "manifest.json: not the manifest of a run (not valid JSON"),
-        ("manifest.json", None, "cannot be read|holds no manifest.json"),
+        ("manifest.json", None, "cannot be read|contains no manifest.json"),
         (f"samples/{TASK}.jsonl", "{}\n", "line 1: field `sample_id`"),
         (f"samples/{TASK}.jsonl", "", "0 samples, expected 11"),
         (f"samples/{TASK}.jsonl", "\x00\ud800", "it cannot be read|line 1"),
@@ -248,7 +246,7 @@ def test_scores_that_were_changed_are_compared_again(tree: Path, tmp_path: Path)
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str], damage: bytes) -> None:
     fresh, _ = collect([tree], tmp_path / "cache")
     told, table = (
-        sorted((tmp_path / "cache").glob("*/told.json"))[0],
+        sorted((tmp_path / "cache").glob("*/content.json"))[0],
         sorted((tmp_path / "cache").glob("*/*.parquet"))[-1],
     )
     assert told.parent != table.parent
@@ -334,7 +332,7 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
     (command,) = made.facts.commands
     assert command == (
         f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "
-        "--model vllm --out NEW_FOLDER"
+        "--model vllm --out NEW_DIR"
     )
 
 

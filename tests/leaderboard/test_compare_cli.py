@@ -100,8 +100,8 @@ def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path
         (("careful", "other"), "no task in common"),
         (("careful", "guess", "--task", "mi_cxr_gts"), "has no such task; it has mi_cxr_icr"),
         (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
-        (("careful", "nowhere"), "no such folder"),
-        (("root", "guess"), "holds 4 runs"),
+        (("careful", "nowhere"), "no such directory"),
+        (("root", "guess"), "contains 4 runs"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_exit_code_2(
@@ -190,7 +190,7 @@ def test_other_clusters_are_not_comparable() -> None:
     table = right(0.5, 1)
     other = entry("mi_cxr", {"accuracy": table}, clusters=["x"] * 240)
     (line,) = compare_runs(run("one", [entry("mi_cxr", {"accuracy": table})]), run("two", [other])).lines
-    assert line.unlike == ("items are in other clusters",)
+    assert line.unlike == ("items are in different clusters",)
     assert signed("accuracy", "mi_cxr") == other.signatures["accuracy"]
 
 

@@ -189,7 +189,7 @@ def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "x_medtasks", RunRecord(again.manifest, again.samples, again.tasks, again.groups))
     digest = digest_run(folder)
     assert any(note.startswith("rescored: run with medtasks ") for note in digest.facts.notes)
-    assert digest.facts.commands[-1] == "medtasks score x_medtasks --out NEW_FOLDER"
+    assert digest.facts.commands[-1] == "medtasks score x_medtasks --out NEW_DIR"
     assert digest.entries[SMALL].signatures == digest_run(small).entries[SMALL].signatures
 
 
@@ -310,12 +310,12 @@ def other_statuses(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (less, r"24 samples, expected 25 as `answered` and `failed` of"),
+        (less, r"24 samples, expected 25, the sum of `answered` and `failed` of"),
         (twice, "is duplicated"),
         (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
         (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
         (no_samples, "missing, although the manifest names the task"),
-        (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is no task of the run"),
+        (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"),
         (other_statuses, "extraction statuses are"),
     ],
 )
@@ -339,8 +339,8 @@ def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: P
     digest = digest_run(folder)
     assert list(digest.entries) == [SMALL]
     assert [note for note in digest.facts.notes if "no installed package" in note] == [
-        "left out, as no installed package has the task: acme",
-        "left out, as no installed package has the task: acme_dots",
+        "left out, because no installed package has the task: acme",
+        "left out, because no installed package has the task: acme_dots",
     ]
 
 

@@ -145,7 +145,7 @@ def test_markdown_tables_keep_their_columns_whatever_names_hold(folders: dict[st
 def test_markdown_says_what_is_missing_apart_and_published(folders: dict[str, Path]) -> None:
     text = (folders["plain"] / "stream_qa" / "parts.md").read_text(encoding="utf-8")
     assert "no value: no judge has seen these responses" in text
-    assert "Fractions are given in per cent" in text
+    assert "Fractions are given in percent" in text
     _, apart = text.split("## Not comparable")
     assert "blind: prompts without media" in apart
     published = (folders["plain"] / "stream_qa" / "headline.md").read_text(encoding="utf-8").split("## Published")[1]

@@ -228,7 +228,7 @@ def test_columns_of_several_units_stand_on_axes_of_their_own(tmp_path: Path) -> 
     titles = [one for one in root.iter(f"{SVG}text") if "lines are 95 % intervals" in "".join(one.itertext())]
     headings = {"".join(one.itertext()): float(one.attrib["y"]) for one in root.iter(f"{SVG}text") if "y" in one.attrib}
     places = [float(one.attrib["y"]) for one in titles]
-    assert ["".join(one.itertext()).partition(";")[0] for one in titles] == ["per cent", "seconds", "score"]
+    assert ["".join(one.itertext()).partition(";")[0] for one in titles] == ["percent", "seconds", "score"]
     # each axis ends above the next one's heading
     assert places[0] < headings["Delay"] < places[1] < headings["Judged answers"] < places[2]
 

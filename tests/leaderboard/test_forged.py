@@ -229,7 +229,7 @@ def test_a_forged_document_is_refused_and_not_ranked(forge: Forge, honest: Path,
     found = board(honest, forged)
     assert places(found) == [NAME]
     (reasons,) = apart(found).values()
-    assert "documents are not those of the data" in reasons
+    assert "documents differ from the data" in reasons
 
 
 def test_the_page_says_what_no_check_can_see(honest: Path, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, t
     assert codes(check(forged)) == {"LB403"}
     found = board(honest, forged)
     assert len(places(found)) == 1
-    assert "prompts are not the template's" in str(apart(found))
+    assert "prompts differ from the template" in str(apart(found))
 
 
 def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_scores_that_the_responses_do_not_give_are_never_ranked(honest: Path, gu
     assert codes(check(folder)) == {"LB106"}
     found = board(honest, folder)
     assert len(places(found)) == 1
-    assert "get other scores by today's rules" in str(apart(found))
+    assert "get different scores under today's rules" in str(apart(found))
 
 
 def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_a_file_of_hashes_finds_forged_documents(
     assert "LB401" in codes(check(forged, documents=[hashes]))
     found = board(true, forged, documents=(hashes,))
     assert len(places(found)) == 1
-    assert "not those of the data" in str(apart(found))
+    assert "differ from the data" in str(apart(found))
     assert "not verified" not in found.benchmarks[0].tables[0].note
 
 
@@ -458,7 +458,7 @@ def test_a_damaged_file_of_hashes_is_one_sentence(
 @pytest.mark.parametrize(
     ("source", "told"),
     [("nowhere", "neither a result directory"), ("limited", "not all documents were asked"),
-     ("forged", "not those of the data")],
+     ("forged", "differ from the data")],
 )  # fmt: skip
 def test_what_is_no_measure_is_not_recorded(
     source: str, told: str, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -489,5 +489,5 @@ def test_a_stripped_run_is_compared_in_what_it_keeps(tmp_path: Path) -> None:
     run = RunRecord(manifest, claimed, *pooled_scores(claimed, manifest.groups))
     forged = write_run(tmp_path / "forged" / folder.name, run)
     assert "LB401" in codes(check(forged))
-    assert "not those of the data" in str(apart(board(forged)))
+    assert "differ from the data" in str(apart(board(forged)))
     assert "their scores are taken as submitted" in board(stripped).benchmarks[0].tables[0].note

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_digests import board, cxr
 from made_digests import run as made_run
 from medtasks.leaderboard.facts import run_facts
-from medtasks.leaderboard.models import model_facts, model_key, model_name, read_models, told_apart
+from medtasks.leaderboard.models import distinct_names, model_facts, model_key, model_name, read_models
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
@@ -199,7 +199,7 @@ def names(*models: dict[str, Any]) -> list[str]:
     """What the board calls models that ran in this order, one run of each."""
     made = [run_facts(run(model), "f", "0" * 64, ()) for model in models]
     assert len({facts.model for facts in made}) == len(models)
-    said = told_apart(
+    said = distinct_names(
         {facts.model: facts.model_facts["name"] for facts in made}, {facts.model: facts.model_facts for facts in made}
     )
     return [said[facts.model] for facts in made]

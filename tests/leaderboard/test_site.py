@@ -165,7 +165,7 @@ def test_blind_and_other_rows_are_not_comparable_and_say_why(site: Path) -> None
     )
     overview = Page(site / "index.html").text
     assert "run with --limit: 100 of 2,000 documents; prompt 9d8c7b6a" in overview
-    assert "manifest.json holds no tasks." in overview
+    assert "manifest.json names no tasks." in overview
 
 
 def test_a_missing_value_says_why(site: Path) -> None:

@@ -152,5 +152,5 @@ def test_a_signature_that_claims_the_items_of_others_is_not_believed() -> None:
     found = page(GOOD, FAIR, odd)
     assert ranked(found) == ["good", "fair"]
     assert apart(found)["run-odd"].reasons == (
-        "other items or clusters than the same signature stands for in other runs",
+        "items or clusters differ from those of other runs with the same signature",
     )

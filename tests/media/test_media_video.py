@@ -114,7 +114,7 @@ def truncated(path: Path, whole: Path, share: float) -> Path:
 def test_a_file_that_is_no_video_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text.mp4"
     path.write_text("not a video")
-    with pytest.raises(MediaError, match=r"text\.mp4: not a whole video"):
+    with pytest.raises(MediaError, match=r"text\.mp4: not a complete video"):
         read_index(path)
     with pytest.raises(MediaError, match=r"gone\.mp4"):
         read_index(tmp_path / "gone.mp4")
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_video_is_refused(tmp_path: Path) -> None:
 
 def test_a_cut_off_mp4_is_refused_and_a_cut_off_mkv_is_noticed(folder: Path) -> None:
     whole = write_video(folder / "whole.mp4", CONSTANT)
-    with pytest.raises(MediaError, match="not a whole video"):
+    with pytest.raises(MediaError, match="not a complete video"):
         read_index(truncated(folder / "cut.mp4", whole, 0.6))
     index = read_index(truncated(folder / "cut.mkv", write_video(folder / "whole.mkv", CONSTANT), 0.6))
     assert index.cut

@@ -95,7 +95,7 @@ def test_an_incomplete_dictionary_names_the_missing_file(tmp_path: Path, monkeyp
 
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_WORDNET", str(write_tiny_wordnet(tmp_path / "dict", version="3.1")))
-    assert "holds WordNet 3.1, expected 3.0" in str(wordnet.unavailable())
+    assert "contains WordNet 3.1, expected 3.0" in str(wordnet.unavailable())
 
 
 @pytest.mark.usefixtures("tiny")

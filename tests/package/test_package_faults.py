@@ -67,17 +67,15 @@ def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path,
     (kept,) = (one["package"] for one in json.loads(done.stdout) if one["name"] == "otherlab_dots")
     names = {"aaa-bench", "otherlab-bench"}
     assert kept in names - {later.replace("_", "-")}
-    said = (
-        f"medtasks: {later.replace('_', '-')} 2.1 is left out: its task otherlab_dots is already {kept} 2.1's; rename"
-    )
-    assert done.stderr.startswith(said)
+    why = f"its task otherlab_dots is already defined by {kept} 2.1; rename"
+    assert done.stderr.startswith(f"medtasks: {later.replace('_', '-')} 2.1 is left out: {why}")
 
 
 def test_a_task_named_as_one_of_the_harness_is_told_of(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site")
     (site / "otherlab_bench/tasks/dots/mme.yaml").write_text("include: otherlab_dots.yaml\ntask: mme\n")
     done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
-    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has a task of that name, which --tasks runs instead"
+    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has a task of that name, and --tasks runs that one"
     assert said in done.stderr
 
 

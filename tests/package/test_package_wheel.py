@@ -188,7 +188,7 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
     assert built.returncode == 0, built.stderr
     assert "Shortness" in (site / "benchmark-otherlab_dots.html").read_text()  # as its card says
     scored = fresh.run("-m", "medtasks", "score", str(folder))
-    assert "nothing is scored otherwise than before" in scored.stdout, scored.stdout + scored.stderr
+    assert "no score has changed" in scored.stdout, scored.stdout + scored.stderr
 
     fresh.pip("uninstall", "-y", "otherlab-bench")
     assert fresh.files() == before

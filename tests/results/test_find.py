@@ -51,7 +51,7 @@ def test_a_run_and_its_parents_are_the_same(
 def test_several_runs_are_named_and_none_is_chosen(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name / "1_medtasks").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"holds 2 result folders \(a/1_medtasks, b/1_medtasks\), expected one"):
+    with pytest.raises(UsageError, match=r"contains 2 result directories \(a/1_medtasks, b/1_medtasks\), expected one"):
         one_run(tmp_path)
 
 
@@ -59,6 +59,6 @@ def test_an_unfinished_run_is_named_where_there_is_no_other(tmp_path: Path) -> N
     left = tmp_path / "model" / "0123456789ab_unfinished"
     left.mkdir(parents=True)
     (left / "run.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match=f"{left} is a run that was not finished, name it"):
+    with pytest.raises(UsageError, match=f"{left} is an unfinished run, give it"):
         one_run(tmp_path)
     assert one_run(left) == left

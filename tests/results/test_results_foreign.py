@@ -273,7 +273,7 @@ def test_jsonl_errors_name_the_field(row: dict[str, Any], message: str, tmp_path
 
 
 def test_a_named_column_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="`part` is missing, expected it beside 'response', 'sample_id'"):
+    with pytest.raises(DataError, match="`part` is missing, expected it among 'response', 'sample_id'"):
         one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
 
 
@@ -301,7 +301,7 @@ def test_csv_takes_very_long_responses(tmp_path: Path) -> None:
     [
         ("", "p.csv: the file is empty"),
         ("sample_id,response\n", "only a header"),
-        ("sample_id;response\ns;x\n", "`response` is missing, expected it beside 'sample_id;response'"),
+        ("sample_id;response\ns;x\n", "`response` is missing, expected it among 'sample_id;response'"),
         ("response,response\n", "line 1: column 'response' is duplicated in the header"),
         ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
         ('sample_id,response\ns,"x\ny', "line 2: not CSV"),
@@ -389,7 +389,7 @@ def test_a_row_of_another_reference_is_counted_and_not_scored(tmp_path: Path) ->
 
 def test_contradicting_rows_of_one_sample_are_refused_with_both_rows(tmp_path: Path) -> None:
     document = task_documents(TASK)[0]
-    with pytest.raises(DataError, match=r"p_eval\.json, row 2: another response .* than in p_eval\.json, row 1;"):
+    with pytest.raises(DataError, match=r"p_eval\.json, row 2: the response .* differs .* p_eval\.json, row 1;"):
         join(eval_json(tmp_path, [judged(document), judged(document, response="Else.")]), [document])
 
 
@@ -414,7 +414,7 @@ FAILED = "Failed to obtain answer via API."
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("index\tquestion\n1\tWhy?", "`prediction` is missing, expected it beside 'index', 'question'"),
+        ("index\tquestion\n1\tWhy?", "`prediction` is missing, expected it among 'index', 'question'"),
         ("prediction\tcategory\nx\ty", "`index` is missing, expected it, or `sample_id`"),
     ],
 )
@@ -501,9 +501,9 @@ def test_verdicts_that_are_none_are_counted_by_reason(tmp_path: Path) -> None:
     rows.append(judged(documents[2], score=0))  # contradicts the row before
     (facts,) = imported(tmp_path, rows).manifest.judge.values()
     assert facts.unjudged == {
-        "the file holds contradicting verdicts": 1,
-        "the file holds no valid verdict": 1,
-        "the file holds no verdict": 1,
+        "the file has contradicting verdicts": 1,
+        "the file has no valid verdict": 1,
+        "the file has no verdict": 1,
     }
     assert facts.judged == len(documents) - 3
 
@@ -652,7 +652,9 @@ def test_repeats_of_a_response_are_counted() -> None:
 
 
 def test_contradicting_responses_are_refused_with_both_places() -> None:
-    with pytest.raises(DataError, match=r"p\.jsonl, line 9: another response to sample s1 than in p\.jsonl, line 1;"):
+    with pytest.raises(
+        DataError, match=r"p\.jsonl, line 9: the response to sample s1 differs from that in p\.jsonl, line 1;"
+    ):
         join([named(1, "s1"), named(9, "s1", "y")], TWO)
 
 

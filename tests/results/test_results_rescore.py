@@ -77,7 +77,7 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
 def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
     store = TableStore(tmp_path / "kept")
     cold = rescore_folder(folder, store)
-    (told,) = (tmp_path / "kept").glob("*/told.json")
+    (told,) = (tmp_path / "kept").glob("*/content.json")
     for path in (told, told.with_name("0.parquet"), told.with_name("1.parquet")):
         content = path.read_bytes()
         for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.parquet").read_bytes()):
@@ -132,7 +132,7 @@ def test_a_folder_without_a_tasks_samples_is_refused(folder: Path) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no manifest\.json"):
+    with pytest.raises(UsageError, match=r"contains no manifest\.json"):
         read_run(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(DataError, match="not the manifest of a run"):

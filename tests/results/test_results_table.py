@@ -141,7 +141,7 @@ def test_the_rows_of_a_breakdowns_groups(samples: dict[str, list[Sample]]) -> No
 
 def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
     odd = samples[TASKS[0]][3].model_copy(update={"scores": {}})
-    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single holds the metrics \[\], expected \['acc"):
+    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[\], expected \['acc"):
         item_table([*samples[TASKS[0]][:3], odd], MI_CXR)
 
 

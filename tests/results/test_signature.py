@@ -291,5 +291,5 @@ def test_it_begins_with_the_metric_and_shows_the_manifests_hashes() -> None:
 
 @pytest.mark.parametrize("text", ["a||b", "a|k:1|k:2", "a|metric:b"])
 def test_what_is_no_signature_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no key of its own"):
+    with pytest.raises(UsageError, match="has no key"):
         parse_signature(text)

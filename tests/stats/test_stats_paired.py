@@ -187,8 +187,8 @@ def test_what_is_not_of_the_same_samples_is_refused() -> None:
 
 def test_few_clusters_are_told_and_after_holms_correction_more_are_few() -> None:
     assert few_clusters(20) is None
-    assert "only large differences are found" in (few_clusters(19) or "")
-    assert "only large differences are found" in (few_clusters(6) or "")
+    assert "only large differences are detected" in (few_clusters(19) or "")
+    assert "only large differences are detected" in (few_clusters(6) or "")
     assert "p is at least 0.0625" in (few_clusters(5) or "")
     assert (few_clusters(8, tests=10) or "").endswith("p is at least 0.0781 after Holm's correction of 10 tests")
     assert few_clusters(1) is None  # there is no test at all

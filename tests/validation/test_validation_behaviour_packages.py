@@ -227,7 +227,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "entry_points.txt").write_text("[medtasks.tasks]\nseeded = seeded_lab\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "seeded_lab", raising=False)
-    caches = (packages._found, registry._loaded)
+    caches = (packages._all_packages, registry._loaded)
     for one in caches:
         one.cache_clear()
     yield

@@ -24,7 +24,7 @@ _RANKED_TEXT = {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf",
 _SHARES = {metric: _TEXT[metric] for metric in ("rouge1", "rouge2", "rougeL", "meteor", "bleu")}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
-_ASPECTS = "An answer to a question of several classes counts for each of them; judges decide each class apart."
+_ASPECTS = "An answer to a question with several classes counts for each of them; judges score each class separately."
 
 
 def _class_tables() -> tuple[CardTable, ...]:
@@ -35,7 +35,7 @@ def _class_tables() -> tuple[CardTable, ...]:
             f"classes-{name}{label.removeprefix('all levels').replace('level ', '-level-')}",
             f"{title} by question class, {label}",
             (*groups(task, metric, "question_class"), Column(task, metric, "All classes")),
-            note=_ASPECTS if metric == "judged_accuracy" else "A question of several classes counts whole for each.",
+            note=_ASPECTS if metric == "judged_accuracy" else "A question with several classes counts fully for each.",
         )
         for metric, (name, title) in _BY_CLASS.items()
         for task, label in tasks.items()
@@ -78,7 +78,7 @@ KVASIR_VQA_X1 = Card(
             "text",
             "Text metrics",
             scores(_KVASIR, _TEXT),
-            note="The column CHRF++ of the paper's Table 6 is chrF with word order 0: it belongs beside chrF here.",
+            note="The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
         ),
         CardTable(
             "levels",
@@ -97,7 +97,7 @@ KVASIR_VQA_X1 = Card(
                 *scores(_KVASIR, {**_JUDGED, **_TEXT}, ", original"),
                 *scores(_TRANSFORMED, {**_JUDGED, **_TEXT}, ", transformed"),
             ),
-            note="The same questions over slightly cropped, turned, shifted and re-lit images.",
+            note="The same questions on slightly cropped, rotated, shifted and re-lit images.",
         ),
         CardTable(
             "medico2025",
@@ -114,9 +114,9 @@ KVASIR_VQA_X1 = Card(
             "paired",
             scores(_KVASIR, {"judged_accuracy": "Judged accuracy", **_SHARES}),
             against=scores(_TRANSFORMED, {"judged_accuracy": "Judged accuracy", **_SHARES}),
-            note="Each metric on original images beside the same on transformed ones.",
+            note="Each metric on the original images and on the transformed ones.",
         ),
     ),
     shows="text",
-    why="Questions and answers are CC BY-NC 4.0; the images belong to their own data set and are not copied.",
+    why="Questions and answers are CC BY-NC 4.0; the images are a dataset of their own and are not copied.",
 )

@@ -20,14 +20,14 @@ def run(
     source: Annotated[
         str | None,
         typer.Option(
-            "--source", help="hub, a folder, a JSONL or parquet file, or a quoted pattern of files.", show_default=False
+            "--source", help="hub, a directory, a JSONL or Parquet file, or a quoted glob pattern.", show_default=False
         ),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
             "--images",
-            help="Folder of <img_id>.jpg, or of the image dataset's parquet files (default: images/ beside the rows).",
+            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
         ),
     ] = None,
     out: Out = None,
@@ -35,10 +35,11 @@ def run(
     references_only: References = False,
     workers: Workers = 0,
     transformed: Annotated[
-        bool, typer.Option("--transformed", help="Make the transformed track of the prepared data, too.")
+        bool, typer.Option("--transformed", help="Create the transformed track of the prepared data, too.")
     ] = False,
     variants: Annotated[
-        int, typer.Option("--variants", help="Perturbed pictures of each image; the first is evaluated.", min=1, max=10)
+        int,
+        typer.Option("--variants", help="Perturbed copies of each image; only the first is evaluated.", min=1, max=10),
     ] = 1,
 ) -> Iterator[Prepared]:
     """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (without --source: of prepared data)."""

@@ -67,7 +67,7 @@ def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: 
         UsageError: the variant is not one of :data:`VARIANTS`, or the image has no pixels.
     """
     if not 0 <= variant < VARIANTS:
-        raise UsageError(f"variant is {variant}, expected 0 to {VARIANTS - 1}; name a published variant.")
+        raise UsageError(f"variant is {variant}, expected 0 to {VARIANTS - 1}; choose a published variant.")
     if width < 1 or height < 1:
         raise UsageError(f"{img_id}: the image is {width} by {height} pixels, expected at least 1 by 1; fix the image.")
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
@@ -113,10 +113,10 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
     to 38 binary places moves a value across a tie.
 
     Raises:
-        UsageError: the crop is empty or exceeds the image, or its pixels have more than 8 bits a channel.
+        UsageError: the crop is empty or exceeds the image, or its pixels have more than 8 bits per channel.
     """
     if image.mode[0] in "IF":  # Pillow would clip them silently
-        raise UsageError(f"image has mode {image.mode}, expected 8 bits a channel; decode it with decode_image.")
+        raise UsageError(f"image has mode {image.mode}, expected 8 bits per channel; decode it with decode_image.")
     left, top, right, bottom = how.crop
     if not (0 <= left < right <= image.width and 0 <= top < bottom <= image.height):
         size = f"{image.width} by {image.height} pixels"
@@ -143,7 +143,7 @@ def _output_to_input(how: Perturbation, width: int, height: int) -> tuple[float,
 
 
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
-    """The PNG file of one variant of the image file ``data``: RGB, 8 bits a channel, no metadata.
+    """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
 
     The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
 

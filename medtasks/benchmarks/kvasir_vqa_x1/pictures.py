@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
-from medtasks.data.fetch import Pace, fetch_pictures, is_url
+from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import Where, is_file_name
@@ -54,7 +54,7 @@ class Given:
             if earlier != cell:
                 raise DataError(
                     f"{where}: field `image` is {cell[:200]!r}, and {earlier[:200]!r} in {place}, although both rows "
-                    f"are of {img_id}; fix the rows."
+                    f"belong to {img_id}; fix the rows."
                 )
         else:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
@@ -94,7 +94,7 @@ def find_pictures(
     opened: KvasirSource,
     images: Path | None,
     *,
-    pace: Pace | None = None,
+    settings: FetchSettings | None = None,
     progress: Progress | None = None,
 ) -> FoundPictures:
     """The picture of each of ``ids``, if there is one.
@@ -111,25 +111,25 @@ def find_pictures(
     folder = _folder(opened, images)
     search = _Search(given.place, dict(given.kept))
     if folder is not None:
-        there = _pictures_in(folder, missing)
-        tables = [] if len(there) == len(missing) else _tables(folder)
+        found = _pictures_in(folder, missing)
+        tables = [] if len(found) == len(missing) else _tables(folder)
         only_source = images is not None or not given.addresses
-        if not given.kept and (len(there) == len(missing) or (only_source and not tables)):
-            return FoundPictures(there, folder)  # the pictures stay where they are
-        search.copy({img_id: folder / name for img_id, name in there.items()})
+        if not given.kept and (len(found) == len(missing) or (only_source and not tables)):
+            return FoundPictures(found, folder)  # the pictures stay where they are
+        search.copy({img_id: folder / name for img_id, name in found.items()})
         search.from_dataset(tables, missing)
     if images is not None:
         return search.found()
     addresses = {img_id: found for img_id, (found, _) in given.addresses.items() if img_id not in search.names}
     search.copy({one: path for one, found in addresses.items() if (path := _local(found, opened.base)) is not None})
     urls = {one: found for one, found in addresses.items() if is_url(found)}
-    search.fetch(urls, pace, progress)
+    search.fetch(urls, settings, progress)
     without = [img_id for img_id in ids if img_id not in search.names and img_id not in urls]
     if without and opened.base is None:
         search.from_hub(without)
     elif not search.names and not urls:
         raise UsageError(
-            f"{opened.source.name}: its rows have no pictures, and there are none in images/ beside them; give the "
+            f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
             "directory of <img_id>.jpg with --images DIR."
         )
     return search.found()
@@ -145,8 +145,8 @@ def _folder(opened: KvasirSource, images: Path | None) -> Path | None:
 
 
 def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    there = {path.name for path in folder.iterdir()}
-    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in there), None) for img_id in ids}
+    files = {path.name for path in folder.iterdir()}
+    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
     return {img_id: name for img_id, name in names.items() if name is not None}
 
 
@@ -187,20 +187,20 @@ class _Search:
             else:
                 self.names[img_id] = self.place.keep_image(img_id, data, path)
 
-    def fetch(self, urls: Mapping[str, str], pace: Pace | None, progress: Progress | None) -> None:
+    def fetch(self, urls: Mapping[str, str], settings: FetchSettings | None, progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
         known = {(one.img_id, one.url): one for one in self.place.logged(FETCHED_LOG, _Fetched)}
         media = self.place.directory / "media"
-        here = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
-        self.names |= here
-        wanted = {img_id: url for img_id, url in urls.items() if img_id not in here}
+        fetched = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
+        self.names |= fetched
+        remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
         with self.place.log(FETCHED_LOG) as log:
 
             def keep(img_id: str, data: bytes) -> None:
-                self.names[img_id] = self.place.keep_image(img_id, data, wanted[img_id])
-                log(_Fetched(img_id=img_id, url=wanted[img_id], name=self.names[img_id], bytes=len(data)))
+                self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
+                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
 
-            self.failed |= fetch_pictures(wanted, keep, pace=pace, progress=progress)
+            self.failed |= fetch_pictures(remaining, keep, settings=settings, progress=progress)
 
     def from_hub(self, ids: Sequence[str]) -> None:
         """Take the pictures of ``ids`` from the hub's image dataset."""

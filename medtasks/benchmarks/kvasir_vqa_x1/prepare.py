@@ -7,7 +7,7 @@ from pathlib import Path
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Given, find_pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
-from medtasks.data.fetch import Pace
+from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow
@@ -22,7 +22,7 @@ def prepare_kvasir(
     allow_missing_media: bool = False,
     references_only: bool = False,
     workers: int = 0,
-    pace: Pace | None = None,
+    settings: FetchSettings | None = None,
     progress: Progress | None = None,
     fetching: Progress | None = None,
     relative: bool = False,
@@ -51,7 +51,7 @@ def prepare_kvasir(
         if references_only or not records:
             return job.finish(records)
         names = {record.img_id: record.media[0] for record in records}
-        found = find_pictures(list(names), given, opened, images, pace=pace, progress=fetching)
+        found = find_pictures(list(names), given, opened, images, settings=settings, progress=fetching)
         names |= found.names
         job.root = found.root
         job.unavailable = {names[img_id]: error for img_id, error in found.failed.items()}

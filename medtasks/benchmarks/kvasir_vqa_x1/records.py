@@ -43,8 +43,8 @@ class KvasirRecord(Record):
     def _one_pair_per_level(self) -> KvasirRecord:
         if len(self.original) != self.complexity:
             raise ValueError(
-                f"field `original`: found {len(self.original)} atomic pairs, expected {self.complexity}, as "
-                "`complexity` says"
+                f"field `original`: found {len(self.original)} atomic pairs, expected {self.complexity}, "
+                "the value of `complexity`"
             )
         return self
 
@@ -62,7 +62,7 @@ def _is_class(value: Any) -> bool:
 
 
 class _Pair(ReleaseRow):
-    q: Annotated[str, expects("one of the 18 atomic questions of the card", _is_known_question)]
+    q: Annotated[str, expects("one of the 18 atomic questions of the dataset card", _is_known_question)]
     a: str
 
 

@@ -44,10 +44,10 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
         name, answer = class_of(pair["q"]) or "", pair["a"].strip().casefold().rstrip(".")
         clauses = _CLAUSES.split(document["target"])
         if name in _SUBJECTS and answer in ("yes", "no"):
-            said = _affirmed(clauses, _SUBJECTS[name])
-            if said is not None and said != (answer == "yes"):
-                told = "affirms" if said else "denies"
-                return f"{pair['q']!r} is answered {answer}, but the reference {told} it"
+            affirmed = _affirmed(clauses, _SUBJECTS[name])
+            if affirmed is not None and affirmed != (answer == "yes"):
+                verb = "affirms" if affirmed else "denies"
+                return f"{pair['q']!r} is answered {answer}, but the reference {verb} it"
         elif name in _COUNTED and answer.isdecimal():
             counts = _counts(clauses, _COUNTED[name])
             if counts and int(answer) not in counts:
@@ -58,8 +58,8 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
 def _affirmed(clauses: list[str], subject: str) -> bool | None:
     """Whether the clauses about the subject affirm it; None if there are none, or they disagree."""
     about = [clause for clause in clauses if re.search(rf"\b{subject}\b", clause, re.IGNORECASE)]
-    said = {_DENIED.search(clause) is None for clause in about}
-    return said.pop() if len(said) == 1 else None
+    affirmed = {_DENIED.search(clause) is None for clause in about}
+    return affirmed.pop() if len(affirmed) == 1 else None
 
 
 def _counts(clauses: list[str], noun: str) -> set[int]:

@@ -115,7 +115,7 @@ def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:
         if splits:
             dataset = dataset[split]
     except KeyError as error:
-        raise DataError(f"{folder}: the saved dataset has no split {split!r}; save that one, too.") from error
+        raise DataError(f"{folder}: the saved dataset has no split {split!r}; save that split, too.") from error
     except Exception as error:  # of arrow, JSON, the file system
         raise DataError(f"{folder}: not a readable saved dataset ({error}); save or fetch it again.") from error
     return _stored(dataset, folder.resolve().name)

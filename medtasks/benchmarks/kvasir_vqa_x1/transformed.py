@@ -88,13 +88,13 @@ def _variants(
     """Make the variants that are missing, and verify all."""
     files = {record.img_id: record.media[0] for record in records}
     checksums = {entry.path: entry.sha256 for entry in source.media()}
-    wanted = [
+    requested = [
         _Variant(img_id=img_id, variant=number, original=checksums[name])
         for img_id, name in sorted(files.items())
         for number in range(variants)
     ]
-    _make(place, source, files, wanted, workers, progress)
-    entries, errors = place.index(place.directory / "media", {one.name for one in wanted}, workers, None)
+    _make(place, source, files, requested, workers, progress)
+    entries, errors = place.index(place.directory / "media", {one.name for one in requested}, workers, None)
     if errors:
         raise next(iter(errors.values()))
     return entries
@@ -108,13 +108,13 @@ def _make(
     place: Workplace,
     source: Prepared,
     files: dict[str, str],
-    wanted: Iterable[_Variant],
+    requested: Iterable[_Variant],
     workers: int,
     progress: Progress | None,
 ) -> None:
     folder = place.directory / "media"
     done = set(place.logged(PERTURBED_LOG, _Variant))
-    missing = [one for one in wanted if one not in done or not (folder / one.name).is_file()]
+    missing = [one for one in requested if one not in done or not (folder / one.name).is_file()]
 
     def make(one: _Variant) -> _Variant:
         original = source.media_path(files[one.img_id])

@@ -57,14 +57,14 @@ MED_CMR = Card(
                     "medreason_faithfulness": "Faithfulness",
                 },
             ),
-            note="Another published rubric on the same rows; its scores belong beside no others.",
+            note="Another published rubric for the same rows; its scores are not comparable with others.",
         ),
         *(
-            CardTable(f"{part}-{form}", f"{title} by {said}", groups(task, metric, breakdown))
+            CardTable(f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
             for form, (task, metric, title) in _FORMATS.items()
-            for breakdown, (part, said) in _PARTS.items()
+            for breakdown, (part, label) in _PARTS.items()
         ),
-        CardTable("right-letters", "By right letter", groups(_MCQ, "accuracy", "gold_option")),
+        CardTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
     ),
     plots=(
         Plot("radar-mcq", "Multiple choice by dimension", "radar", _MCQ_AXES),
@@ -75,22 +75,22 @@ MED_CMR = Card(
             "paired",
             (*_MCQ_AXES, Column(_MCQ, "accuracy", "All rows")),
             against=(*_OPEN_AXES, Column(_OPEN, "open_total", "All rows")),
-            note="Accuracy in percent beside the judge's total of 100: two scales, so compare models, not bars.",
+            note="Accuracy in percent and the judge's total out of 100: different scales, so compare models, not bars.",
         ),
         *(
             Plot(
                 f"{part}-{form}",
-                f"{title} by {said}",
+                f"{title} by {label}",
                 "bars" if part == "ability" else "heatmap",
                 groups(task, metric, breakdown),
                 chance=part == "ability" and form == "mcq",
             )
             for form, (task, metric, title) in _FORMATS.items()
-            for breakdown, (part, said) in _PARTS.items()
+            for breakdown, (part, label) in _PARTS.items()
             if part != "question-type"
         ),
-        Plot("letters", "Letters chosen and right", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
+        Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
     ),
     shows="text",
-    why="The release is Apache-2.0, but says nothing of where its images are from; they are not copied.",
+    why="The release is Apache-2.0 but does not state where its images come from, so they are not copied.",
 )

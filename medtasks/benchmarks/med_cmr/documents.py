@@ -24,21 +24,21 @@ def documents(record: MedCmrRecord) -> list[Document]:
     return [{**document, "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}"}]
 
 
-def _rows(kind: str, dimension: str) -> Rows:
+def _dimension_rows(kind: str, dimension: str) -> Rows:
     return Rows("med_cmr", lambda row: row["format"] == kind and row["dimension"] == dimension)
 
 
-mcq_sod = _rows("mcq", "sod")
-mcq_fdd = _rows("mcq", "fdd")
-mcq_su = _rows("mcq", "su")
-mcq_tp = _rows("mcq", "tp")
-mcq_cr = _rows("mcq", "cr")
-mcq_ltg = _rows("mcq", "ltg")
-mcq_msi = _rows("mcq", "msi")
-open_sod = _rows("open", "sod")
-open_fdd = _rows("open", "fdd")
-open_su = _rows("open", "su")
-open_tp = _rows("open", "tp")
-open_cr = _rows("open", "cr")
-open_ltg = _rows("open", "ltg")
-open_msi = _rows("open", "msi")
+mcq_sod = _dimension_rows("mcq", "sod")
+mcq_fdd = _dimension_rows("mcq", "fdd")
+mcq_su = _dimension_rows("mcq", "su")
+mcq_tp = _dimension_rows("mcq", "tp")
+mcq_cr = _dimension_rows("mcq", "cr")
+mcq_ltg = _dimension_rows("mcq", "ltg")
+mcq_msi = _dimension_rows("mcq", "msi")
+open_sod = _dimension_rows("open", "sod")
+open_fdd = _dimension_rows("open", "fdd")
+open_su = _dimension_rows("open", "su")
+open_tp = _dimension_rows("open", "tp")
+open_cr = _dimension_rows("open", "cr")
+open_ltg = _dimension_rows("open", "ltg")
+open_msi = _dimension_rows("open", "msi")

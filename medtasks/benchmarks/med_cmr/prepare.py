@@ -46,7 +46,7 @@ def prepare_med_cmr(
     out: Out = None,
     *,
     allow_other_archive: Annotated[
-        bool, typer.Option("--allow-other-archive", help="Take an archive that is not the published one.")
+        bool, typer.Option("--allow-other-archive", help="Accept an archive that is not the published one.")
     ] = False,
     allow_missing_media: Missing = False,
     references_only: References = False,
@@ -75,13 +75,13 @@ def prepare_med_cmr(
     with Workplace(out or data_root() / "med_cmr", references_only=references_only) as place:
         if path.is_dir():
             root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
-            records = _records({kind: _rows(_read(root / name), name) for kind, name in FILES.items()})
+            records = _records({kind: _json_rows(_read(root / name), name) for kind, name in FILES.items()})
         else:
             digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
             origin = origin.model_copy(update={"sha256": digest})
             root = Path("media")
             with open_archive(path) as archive:
-                records = _records({kind: _rows(read_member(archive, name), name) for kind, name in FILES.items()})
+                records = _records({kind: _json_rows(read_member(archive, name), name) for kind, name in FILES.items()})
                 if not references_only:
                     _unpack(archive, records, place, progress)
         job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, relative, mini)
@@ -106,7 +106,7 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _rows(data: bytes, name: str) -> list[SourceRow]:
+def _json_rows(data: bytes, name: str) -> list[SourceRow]:
     return list(read_json_list(data, Path(name).name))
 
 

@@ -58,7 +58,7 @@ Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class _Row(ReleaseRow):
-    index: Annotated[int | str, expects("a number or a text", _is_index)]
+    index: Annotated[int | str, expects("a number or a string", _is_index)]
     task: Annotated[str, expects(f"one of the dimensions {', '.join(DIMENSIONS.values())}", _is_dimension)]
     image_path: Annotated[str, expects("a relative path such as dataset/imgs/<name>.png", _is_image_path)]
     answer: Text

@@ -40,7 +40,7 @@ MEDSTREAMBENCH = Card(
             "modes",
             "By temporal mode",
             (*_MODES, _TABLE4),
-            note="As the paper's Table 4: this overall combines modes' means, the headline's the items.",
+            note="As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
         ),
         CardTable("mode-overall", "Overall by temporal mode", groups(_STREAM, "overall", "temporal_mode")),
         CardTable(
@@ -63,12 +63,12 @@ MEDSTREAMBENCH = Card(
                 *scores(_STREAM, _TIMING),
                 *(column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")),
             ),
-            note="False alarms: before t* - δ. Misses: never. Delay: mean over answered items, late is positive.",
+            note="False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
         ),
         *(
-            CardTable(f"{part}{suffix}", f"{title} by {said}", groups(_STREAM, metric, breakdown))
+            CardTable(f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
-            for breakdown, part, said in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "data set"))
+            for breakdown, part, label in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "dataset"))
         ),
         CardTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
     ),
@@ -96,5 +96,5 @@ MEDSTREAMBENCH = Card(
         ),
     ),
     shows="text",
-    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream data sets and not copied.",
+    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream datasets and not copied.",
 )

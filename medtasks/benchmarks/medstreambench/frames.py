@@ -55,10 +55,10 @@ def choose_in_video(
         index = read_index(file)
         times = index.times
         chosen = {record.sample_id: _in_video(record, name, index, times) for record in records}
-        wanted = {pts for one in chosen.values() for turn in one.rounds for pts in turn.frames}
-        if not wanted:
+        timestamps = {pts for one in chosen.values() for turn in one.rounds for pts in turn.frames}
+        if not timestamps:
             return chosen, [], None
-        video = scan_video(file, name, index, wanted, known)
+        video = scan_video(file, name, index, timestamps, known)
     except MediaError:
         return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
     bad = set(video.bad)
@@ -71,14 +71,14 @@ def choose_in_video(
 def _in_video(record: MedStreamRecord, name: str, index: VideoIndex, times: Sequence[Fraction]) -> ChosenFrames:
     if index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds):
         return ChosenFrames("unreadable_media")
-    return _shown(
+    return _with_frames(
         record,
         times,
         lambda positions: {"media": (name,), "frames": tuple(index.pts[position] for position in positions)},
     )
 
 
-def _shown(
+def _with_frames(
     record: MedStreamRecord, times: Sequence[Fraction], at: Callable[[Sequence[int]], dict[str, object]]
 ) -> ChosenFrames:
     """The rounds with the frames of their windows; ``at`` gives a round's fields for positions in ``times``."""
@@ -108,11 +108,11 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
     chosen = {
         record.sample_id: _one_image(record, name)
         if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
-        else _shown(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
+        else _with_frames(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
         for record in records
     }
-    wanted = {picture for one in chosen.values() for picture in one.media}
-    entries, errors = index_media(root, wanted, workers=1)
+    pictures = {picture for one in chosen.values() for picture in one.media}
+    entries, errors = index_media(root, pictures, workers=1)
     for sample_id, one in chosen.items():
         if set(one.media) & set(errors):
             chosen[sample_id] = ChosenFrames("unreadable_media")

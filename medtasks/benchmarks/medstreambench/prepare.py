@@ -65,7 +65,7 @@ def prepare_medstream(
     if not references_only and (media is None or not media.is_dir()):
         found = "is missing" if media is None else f"{media}: not a directory"
         raise UsageError(
-            f"--media {found}; give the one with Stream_Bench/ (or --references-only, which is enough for scoring)."
+            f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
@@ -81,7 +81,7 @@ def prepare_medstream(
         kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
         if not kept:
             fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            raise DataError(f"{origin.name}: no record is left: {_listed(excluded)}; {fix}.")
+            raise DataError(f"{origin.name}: no record is left: {_counts_text(excluded)}; {fix}.")
         used = {name for record in kept for name in record.media}
         return place.complete(
             benchmark="medstreambench",
@@ -115,7 +115,7 @@ def _asked(
     return kept, excluded, excluded_samples
 
 
-def _listed(counts: Counter[str]) -> str:
+def _counts_text(counts: Counter[str]) -> str:
     return ", ".join(f"{number:,} {reason}" for reason, number in sorted(counts.items()))
 
 

@@ -46,7 +46,7 @@ class MedStreamRound(BaseModel):
     """One request to the model: what it sees and what it should say. A single-turn item has exactly one.
 
     ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are
-    the presentation time stamps (of the video's time base) of the frames that are shown; ``media`` are files: the
+    the presentation timestamps (of the video's time base) of the frames that are shown; ``media`` are files: the
     video, or the pictures themselves; ``times`` are those of the shown frames, in the window's unit.
     """
 
@@ -126,7 +126,7 @@ def _are_texts(value: Any) -> bool:
 
 Answers = Annotated[
     tuple[str, ...],
-    expects("a text, or a list of texts, not empty", lambda value: _are_texts(value) and bool(value)),
+    expects("a non-empty string, or a non-empty list of such strings", lambda value: _are_texts(value) and bool(value)),
     BeforeValidator(_texts),
 ]
 
@@ -170,7 +170,7 @@ class _Row(ReleaseRow):
     evidence: str = ""
     label_source: str = ""
     response_protocol: str = ""
-    choices: Annotated[tuple[str, ...], expects("a list of texts", _are_texts), BeforeValidator(_choices)] = ()
+    choices: Annotated[tuple[str, ...], expects("a list of strings", _are_texts), BeforeValidator(_choices)] = ()
     judge_rubric: Annotated[dict[str, str], BeforeValidator(_rubric)] = Field(default_factory=dict)
     expected_time: Seconds | None = _alias("expected_time", None)
     tolerance: Seconds | None = _alias("tolerance", None)
@@ -240,7 +240,7 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
         rounds = (_single_turn(parse_row(_SingleTurn, row, where), given, where),)
     else:
         field = "answer" if given.question_type == "closed" else "reference_answer"
-        raise wrong(where, field, row.get(field), "a text that is not empty")
+        raise wrong(where, field, row.get(field), "a non-empty string")
     if given.question_type == "closed" and not given.choices:
         notes.append("closed question without choices")
     return build(
@@ -294,31 +294,31 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> tup
     for number, item in enumerate(row.rounds):
         name, time = f"rounds[{number}]", item.current_time
         if time < begin - SLACK:
-            raise wrong(where, f"{name}.current_time", time, f"a time from query_time ({begin:g}) on")
+            raise wrong(where, f"{name}.current_time", time, f"a time at or after query_time ({begin:g})")
         if rounds and time <= rounds[-1].time + SAME_TIME:
-            raise wrong(where, f"{name}.current_time", time, f"a time after the round before ({rounds[-1].time:g})")
+            raise wrong(where, f"{name}.current_time", time, f"a time after the previous round ({rounds[-1].time:g})")
         window = item.input_range or (begin, time)
         if abs(window[0] - begin) > SLACK or abs(window[1] - time) > SLACK:
             expected = f"[query_time, current_time], here [{begin:g}, {time:g}]"
             raise wrong(where, f"{name}.input_range", list(window), expected)
-        said, answerable = _expected(item, given, where, name, notes)
-        rounds.append(MedStreamRound(time=time, window=window, expected=said, answerable=answerable))
+        output, answerable = _expected(item, given, where, name, notes)
+        rounds.append(MedStreamRound(time=time, window=window, expected=output, answerable=answerable))
     return tuple(rounds)
 
 
 def _expected(item: _Round, given: _Row, where: Where, name: str, notes: list[str]) -> tuple[tuple[str, ...], bool]:
     """What a round should say, and whether that is an answer; either may be derived from the other."""
-    said, flag, abstentions = item.expected_output, item.answerable, ABSTENTIONS[given.temporal_mode]
-    if said is None:
+    output, flag, abstentions = item.expected_output, item.answerable, ABSTENTIONS[given.temporal_mode]
+    if output is None:
         answers = given.answer or ((given.reference,) if given.reference else ())
         if flag is None or (flag and not answers):
             aliases = ", ".join(ALIASES["expected_output"])
             raise wrong(where, f"{name}.expected_output", None, f"the answer of the round (as {aliases})")
         return (answers, True) if flag else (abstentions[:1], False)
-    state = _state(said[0])
-    abstains = len(said) == 1 and state in abstentions
+    state = _state(output[0])
+    abstains = len(output) == 1 and state in abstentions
     if flag is None or flag != abstains:
-        return ((state,), False) if abstains else (said, True)
+        return ((state,), False) if abstains else (output, True)
     notes.append("answerable flag contradicts expected output")
     return ((state if abstains else abstentions[0],), False)
 

@@ -115,8 +115,8 @@ def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | 
     """
     expected = doc["expected"]
     if not doc["answerable"]:
-        said = parse_alert(filtered).state if proactive else filtered
-        return float(said in ABSTENTIONS["proactive" if proactive else "future"])
+        state = parse_alert(filtered).state if proactive else filtered
+        return float(state in ABSTENTIONS["proactive" if proactive else "future"])
     if doc["question_type"] == "open":
         return None
     if not proactive:
@@ -146,10 +146,10 @@ def table4_value(item: Item) -> Value | None:
     content, responsiveness = item.values["content"], item.values.get("responsiveness")
     mode = item.view.document["temporal_mode"]
 
-    def row(said: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if said is None:
+    def row(content: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if content is None:
             return None
-        return tuple(OverallTable4().item_statistics(mode, said[0], None if timed is None else timed[0]).tolist())
+        return tuple(OverallTable4().item_statistics(mode, content[0], None if timed is None else timed[0]).tolist())
 
     timing = responsiveness or Value()
     return Value(

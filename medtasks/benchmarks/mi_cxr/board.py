@@ -49,36 +49,36 @@ MI_CXR = Card(
                 *labelled(_DIRECT, ", plain"),
                 *(
                     column
-                    for variant, said in _PROMPTED.items()
-                    for column in labelled(tasks(_prompted(_FAMILIES, variant), "accuracy"), f", {said}")
+                    for variant, label in _PROMPTED.items()
+                    for column in labelled(tasks(_prompted(_FAMILIES, variant), "accuracy"), f", {label}")
                 ),
             ),
         ),
         *(
             CardTable(
                 f"subtypes-{variant}",
-                f"By subtype, {said}",
+                f"By subtype, {label}",
                 tasks(_prompted({_CXR: "Overall", **_SUBTYPES}, variant), "accuracy"),
             )
-            for variant, said in _PROMPTED.items()
+            for variant, label in _PROMPTED.items()
         ),
         CardTable(
             "right-letters",
-            "By right letter",
+            "By correct letter",
             groups(_CXR, "accuracy", "gold_option"),
-            note="Equal but for chance where a model has no favourite letter.",
+            note="Equal up to chance if a model prefers no letter.",
         ),
         CardTable(
             "null-option",
             "Null option",
             groups(_CXR, "accuracy", "null_option"),
-            note="The last option says that none applies; it may be the right one.",
+            note="The last option is that none of the others applies; it can be the correct one.",
         ),
         CardTable(
             "report",
             "Interval summaries in free text",
             scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"}),
-            note="GTS rows whose right option is the null option have no reference and are left out.",
+            note="GTS rows whose correct option is the null option have no reference and are left out.",
         ),
     ),
     plots=(
@@ -88,22 +88,22 @@ MI_CXR = Card(
         *(
             Plot(
                 f"prompting-{variant}",
-                f"Plain prompt against {said}",
+                f"Plain prompt against {label}",
                 "paired",
                 _DIRECT,
                 against=tasks(_prompted(_FAMILIES, variant), "accuracy"),
             )
-            for variant, said in _PROMPTED.items()
+            for variant, label in _PROMPTED.items()
         ),
-        Plot("letters", "Letters chosen and right", "letters", (Column(_CXR, "accuracy", "Overall"),)),
+        Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         Plot(
             "null-option",
-            "Accuracy where the null option is right, and where another is",
+            "Accuracy if the null option is correct, and if another is",
             "bars",
             groups(_CXR, "accuracy", "null_option"),
             chance=True,
         ),
     ),
     shows="nothing",
-    why="The rows derive from MIMIC-CXR, whose PhysioNet agreement forbids sharing them with others.",
+    why="The rows derive from MIMIC-CXR, whose PhysioNet agreement forbids sharing them.",
 )

@@ -69,8 +69,8 @@ class CiderCorpus:
     def score(self, prediction: str, reference: str) -> float:
         """CIDEr-D, 0..10, of one pair; the reference is meant to be one of the corpus."""
         predicted, expected = cider_tokens(prediction), cider_tokens(reference)
-        ours, theirs = self._weights(predicted), self._weights(expected)
-        cosines = math.fsum(_clipped_cosine(ours[n], theirs[n]) for n in range(MAX_ORDER)) / MAX_ORDER
+        first, second = self._weights(predicted), self._weights(expected)
+        cosines = math.fsum(_clipped_cosine(first[n], second[n]) for n in range(MAX_ORDER)) / MAX_ORDER
         penalty = math.exp(-((len(predicted) - len(expected)) ** 2) / (2 * SIGMA**2))
         return SCALE * penalty * cosines
 

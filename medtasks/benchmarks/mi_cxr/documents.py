@@ -52,16 +52,16 @@ def with_demonstrations(documents: list[Document]) -> list[Document]:
     Raises:
         DataError: a question type has rows of one patient only.
     """
-    alike: dict[str, list[Document]] = {}
+    of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
-        alike.setdefault(document["qtype"], []).append(document)
-    return [_demonstrated(document, alike[document["qtype"]]) for document in documents]
+        of_type.setdefault(document["qtype"], []).append(document)
+    return [_demonstrated(document, of_type[document["qtype"]]) for document in documents]
 
 
-def _demonstrated(document: Document, alike: list[Document]) -> Document:
+def _demonstrated(document: Document, of_type: list[Document]) -> Document:
     digest = hashlib.sha256(document["sample_id"].encode()).digest()
-    start = int.from_bytes(digest[:8], "big") % len(alike)
-    for example in (*alike[start:], *alike[:start]):
+    start = int.from_bytes(digest[:8], "big") % len(of_type)
+    for example in (*of_type[start:], *of_type[:start]):
         if example["cluster"] != document["cluster"]:
             shown = {key: example[key] for key in ("question", "choices")}
             return {

@@ -42,7 +42,7 @@ def prepare_mi_cxr(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not rows:
-        raise UsageError("--rows names no file; give micxr_test.jsonl.")
+        raise UsageError("--rows is missing; give micxr_test.jsonl.")
     if images is None and not references_only:
         raise UsageError(
             "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
@@ -57,7 +57,7 @@ def prepare_mi_cxr(
             record = parse_mi_cxr_row(item.row, item.where)
             if record.sample_id in seen:
                 raise DataError(
-                    f"{item.where}: field `q_id` is {record.q_id}, which {seen[record.sample_id]} has already in "
+                    f"{item.where}: field `q_id` is {record.q_id}, already used by {seen[record.sample_id]} in "
                     "this family; give each question an id of its own."
                 )
             seen[record.sample_id] = str(item.where)

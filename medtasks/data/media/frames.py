@@ -40,23 +40,23 @@ class FrameStore:
         return self._held.nbytes
 
     def load(
-        self, path: Path, keyframes: tuple[int, ...], wanted: Sequence[int], also: Sequence[int] = ()
+        self, path: Path, keyframes: tuple[int, ...], timestamps: Sequence[int], also: Sequence[int] = ()
     ) -> list[Image]:
-        """The frames of ``path`` with the time stamps ``wanted``, in that order, RGB. Callers must not change them.
+        """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
 
         Args:
             path: the video.
-            keyframes: time stamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
-            wanted: time stamps of the frames.
-            also: time stamps that other rounds of the same item will need; those on the way are kept.
+            keyframes: timestamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
+            timestamps: those of the frames to return.
+            also: timestamps that other rounds of the same item will need; those on the way are kept.
 
         Raises:
             MediaError: a frame cannot be decoded.
         """
         with self._lock:
-            held = {pts: self._held.get((path, pts)) for pts in set(wanted)}
-            found = {pts: picture for pts, picture in held.items() if picture is not None}
-            missing = {pts for pts in wanted if pts not in found}
+            cached = {pts: self._held.get((path, pts)) for pts in set(timestamps)}
+            found = {pts: picture for pts, picture in cached.items() if picture is not None}
+            missing = {pts for pts in timestamps if pts not in found}
             if missing:
                 first, last = min(missing), max(missing)
                 passed = {pts for pts in also if first <= pts <= last and (path, pts) not in self._held}
@@ -65,7 +65,7 @@ class FrameStore:
                         found[pts] = picture
                     self._held.add((path, pts), picture)
                     self._held.trim([(path, pts)])
-            return [found[pts] for pts in wanted]
+            return [found[pts] for pts in timestamps]
 
     def close(self) -> None:
         """Close the open video and drop all frames."""

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(BaseModel):
-    """What is needed to read frames: time base in seconds (a fraction), and time stamps in units of it.
+    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
 
-    ``first`` is the time stamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
+    ``first`` is the timestamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,26 +98,26 @@ def _strict_decoding() -> Iterator[None]:
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits a channel.
+    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel.
 
     A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
     pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
-        MediaError: the bytes are not a whole image of a known format, or it has more than `MAX_PIXELS` pixels; names
+        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels; names
             the file.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not data:
-        raise MediaError(f"{name}: not a whole image (the file is empty); fetch or copy the file again.")
+        raise MediaError(f"{name}: not a complete image (the file is empty); fetch or copy the file again.")
     try:
         with _strict_decoding():
             opened = Image.open(io.BytesIO(data), formats=_FORMATS)
             if opened.width * opened.height > MAX_PIXELS:
                 raise MediaError(
-                    f"{name}: {opened.width:,} × {opened.height:,} pixels are more than the {MAX_PIXELS:,} that are "
-                    "decoded; make it smaller."
+                    f"{name}: {opened.width:,} × {opened.height:,} pixels exceed the limit of {MAX_PIXELS:,}; "
+                    "make it smaller."
                 )
             opened.load()
         image = ImageOps.exif_transpose(opened)
@@ -127,9 +127,9 @@ def decode_image(data: bytes, name: str) -> Image:
     except MediaError:
         raise
     except UnidentifiedImageError as error:
-        raise MediaError(f"{name}: not a whole image (of no known format); fetch or copy the file again.") from error
+        raise MediaError(f"{name}: not a complete image (unknown format); fetch or copy the file again.") from error
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged bytes
-        raise MediaError(f"{name}: not a whole image ({error}); fetch or copy the file again.") from error
+        raise MediaError(f"{name}: not a complete image ({error}); fetch or copy the file again.") from error
 
 
 def _eight_bits(image: Image) -> Image:
@@ -220,14 +220,14 @@ def index_media(
             again.
         done: called in this thread with each good entry, in path order; an error it raises ends the pass.
     """
-    wanted = sorted(set(paths))
+    names = sorted(set(paths))
     known = known or {}
     entries: list[MediaEntry] = []
     errors: dict[str, MediaError] = {}
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
-        results = pool.map(lambda path: _index(root / path, path, known.get(path)), wanted)
-        for path, result in zip(wanted, results, strict=True):
+        results = pool.map(lambda path: _index(root / path, path, known.get(path)), names)
+        for path, result in zip(names, results, strict=True):
             if isinstance(result, MediaError):
                 errors[path] = result
                 continue

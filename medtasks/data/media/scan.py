@@ -15,9 +15,9 @@ from medtasks.files import file_sha256
 
 
 class KnownVideo(BaseModel):
-    """A video's entry, its file's modification time in nanoseconds, and its bad frames among the wanted ones.
+    """A video's entry, its file's modification time in nanoseconds, and its bad frames among those tried.
 
-    ``wanted`` is a digest of the time stamps that were tried; the entry's size is that of the first good frame.
+    ``wanted`` is a digest of the timestamps that were tried; the entry's size is that of the first good frame.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,7 +29,7 @@ class KnownVideo(BaseModel):
 
 
 def scan_video(
-    file: Path, name: str, index: VideoIndex, wanted: Iterable[int], known: KnownVideo | None = None
+    file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
     """Decode the frames ``wanted`` of ``file``, whose entry is called ``name``.
 
@@ -38,7 +38,7 @@ def scan_video(
     Raises:
         MediaError: the file cannot be read, or none of the frames can be decoded.
     """
-    stamps = sorted(set(wanted))
+    stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     try:
         status = file.stat()
@@ -64,7 +64,7 @@ def scan_video(
 
 
 def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int, int], list[int]]:
-    """Width and height of the pictures, and the time stamps of those that cannot be decoded whole."""
+    """Width and height of the pictures, and the timestamps of those that cannot be decoded whole."""
     size: tuple[int, int] | None = None
     bad: list[int] = []
     failed: MediaError | None = None
@@ -78,5 +78,5 @@ def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int
                 continue
             size = size or picture.size
     if size is None:
-        raise failed or MediaError(f"{file}: none of its frames is requested.")
+        raise failed or MediaError(f"{file}: no frame is requested.")
     return size, bad

@@ -1,6 +1,6 @@
-"""Videos by PyAV: an index of presentation time stamps, and decoding of exactly the requested frames.
+"""Videos by PyAV: an index of presentation timestamps, and decoding of exactly the requested frames.
 
-Frames are named by presentation time stamps (pts) in the stream's time base, as in the container, so constant and
+Frames are named by presentation timestamps (pts) in the stream's time base, as in the container, so constant and
 variable frame rates are treated alike and nothing is rounded.
 """
 
@@ -30,7 +30,7 @@ _END = 2
 class VideoIndex:
     """Facts about a video that need no decoding.
 
-    ``pts`` are the time stamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
+    ``pts`` are the timestamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
     ``cut`` is whether the file ends before the video does.
     """
 
@@ -79,19 +79,19 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                 raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
             if stream.width * stream.height > MAX_PIXELS:
                 raise MediaError(
-                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels are more than the {MAX_PIXELS:,} "
-                    "that are decoded; make them smaller."
+                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}"
+                    "; make them smaller."
                 )
             yield container, stream
     except (av.FFmpegError, OSError) as error:
-        raise MediaError(f"{path}: not a whole video ({error}); fetch or copy the file again.") from error
+        raise MediaError(f"{path}: not a complete video ({error}); fetch or copy the file again.") from error
 
 
 def read_index(path: Path) -> VideoIndex:
     """The index of the video in ``path``, read from its packets.
 
     Raises:
-        MediaError: the file is missing, not a video, has no frames, or frames without distinct time stamps (their
+        MediaError: the file is missing, not a video, has no frames, or frames without distinct timestamps (their
             order would be a guess).
     """
     pts: list[int] = []
@@ -108,16 +108,16 @@ def read_index(path: Path) -> VideoIndex:
                 continue
             packets += 1
             if packet.pts is None:
-                raise MediaError(f"{path}: frame {len(pts) + 1} has no time stamp; convert it to MP4.")
+                raise MediaError(f"{path}: frame {len(pts) + 1} has no timestamp; convert it to MP4.")
             if packet.is_discard:  # before the edit list's start: never shown
                 continue
             pts.append(packet.pts)
             if packet.is_keyframe:
                 keyframes.append(packet.pts)
     if not pts:
-        raise MediaError(f"{path}: not a whole video (it has no frames); fetch or copy the file again.")
+        raise MediaError(f"{path}: not a complete video (it has no frames); fetch or copy the file again.")
     if len(set(pts)) < len(pts):
-        raise MediaError(f"{path}: several frames have the same time stamp; convert it to MP4.")
+        raise MediaError(f"{path}: several frames have the same timestamp; convert it to MP4.")
     pts.sort()
     last = pts[-1] * time_base - start
     # an audio track may outlast the pictures, so the container's duration counts only without one
@@ -144,7 +144,7 @@ class VideoReader:
     decoded: int = 0
     _container: Any = field(default=None, repr=False)
     _frames: Iterator[Any] | None = field(default=None, repr=False)
-    _position: int | None = None  # time stamp of the newest frame that came out of the decoder
+    _position: int | None = None  # timestamp of the newest frame that came out of the decoder
     _threads: str = "AUTO"
 
     def __enter__(self) -> VideoReader:
@@ -161,14 +161,14 @@ class VideoReader:
             self._container.close()
         self._container, self._frames, self._position = None, None, None
 
-    def read(self, wanted: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Time stamp and RGB picture of each frame in ``wanted`` (increasing), one at a time, in that order.
+    def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, in that order.
 
         Raises:
             MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
-                time stamp.
+                timestamp.
         """
-        for pts in wanted:
+        for pts in timestamps:
             yield pts, _picture(self._frame(pts), self.path)
 
     def _frame(self, pts: int) -> Any:
@@ -190,7 +190,7 @@ class VideoReader:
             return self._forward_to(pts)
         except (av.FFmpegError, OSError) as error:
             self.close()
-            raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
+            raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded ({error}).") from error
         except MediaError:
             self.close()
             raise
@@ -237,15 +237,15 @@ class VideoReader:
         for frame in self._frames:
             self.decoded += 1
             if frame.pts is None or (self._position is not None and frame.pts <= self._position):
-                raise MediaError(f"{self.path}: frames are not decoded in the order of time; convert it to MP4.")
+                raise MediaError(f"{self.path}: decoded frames are not in order of time; convert it to MP4.")
             self._position = frame.pts
             if frame.pts == pts:
                 if frame.is_corrupt:
-                    raise MediaError(f"{self.path}: the frame with time stamp {pts} is damaged.")
+                    raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
                 return frame
             if frame.pts > pts:
                 break
-        raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded (it is missing).")
+        raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing).")
 
 
 def _picture(frame: Any, path: Path) -> Image:
@@ -255,7 +255,7 @@ def _picture(frame: Any, path: Path) -> Image:
     try:
         picture: Image.Image = frame.to_image()
     except Exception as error:  # the scaler's errors have no common base class
-        raise MediaError(f"{path}: the frame with time stamp {frame.pts} cannot be shown ({error}).") from error
+        raise MediaError(f"{path}: the frame with timestamp {frame.pts} cannot be converted ({error}).") from error
     turn = int(frame.rotation) % 360
     if turn == 0:
         return picture

@@ -88,7 +88,7 @@ def frame_cap() -> int | None:
     if not given:
         return None
     if not given.isdecimal() or int(given) < 1:
-        raise UsageError(f"MEDTASKS_MAX_FRAMES is {given!r}, expected a whole number from 1.")
+        raise UsageError(f"MEDTASKS_MAX_FRAMES is {given!r}, expected a whole number of at least 1.")
     return int(given)
 
 

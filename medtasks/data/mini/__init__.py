@@ -49,14 +49,14 @@ def prepare_mini(benchmark: str) -> Path:
 def _make(name: str, source: Path, out: Path) -> None:
     benchmark = get_benchmark(name)
     if benchmark.mini is None:
-        there = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
-        raise UsageError(f"there are no miniature data of {name!r}; choose from {there}.")
+        known = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
+        raise UsageError(f"there are no miniature data for {name!r}; choose from {known}.")
     source.mkdir(parents=True)
     try:
         benchmark.mini(source)
     except Exception as error:
-        told = f"fails {raised_in(error)}: {first_line(error)}"
-        raise MedtasksError(f"`mini` of benchmark {name} {told}.") from error
+        where = raised_in(error)
+        raise MedtasksError(f"`mini` of benchmark {name} fails {where}: {first_line(error)}.") from error
     if benchmark.prepare_mini is None:
         prepare_package(benchmark, source, out, relative=True, mini=True)
     else:

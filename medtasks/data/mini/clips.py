@@ -49,7 +49,7 @@ def encode_clip(
         times: Increasing, from 0 or later, constant rate or not, each a multiple of ``time_base``.
         draw: Gives pictures of one even height and width.
         codec: An encoder's name; default H.264 (libx264) if this PyAV has it, otherwise MPEG-4.
-        time_base: The unit of time stamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
+        time_base: The unit of timestamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
 
     Raises:
         UsageError: the times cannot be kept exactly, or the pictures differ in shape or have an odd side.
@@ -73,7 +73,7 @@ def encode_clip(
                 stream.width, stream.height = width, height
             if picture.shape != (height, width, 3) or height % 2 or width % 2:
                 raise UsageError(
-                    f"{path.name}: frame {index} has shape {picture.shape}, expected {(height, width, 3)}, sides even."
+                    f"{path.name}: frame {index} has shape {picture.shape}, expected {height, width, 3} and even sides."
                 )
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
             frame.pts, frame.time_base = stamp, base
@@ -89,13 +89,13 @@ def _stamps(path: Path, times: Sequence[Fraction], base: Fraction) -> list[int]:
     earlier = Fraction(-1)
     for time in times:
         if time < 0 or time <= earlier or (time / base).denominator != 1:
-            raise UsageError(f"{path.name}: frame times must increase in multiples of {base} s from 0, found {time}.")
+            raise UsageError(f"{path.name}: frame times must be increasing multiples of {base} s from 0, found {time}.")
         earlier = time
     return [int(time / base) for time in times]
 
 
 def _mean_rate(times: Sequence[Fraction]) -> Fraction:
-    """Frames per second, as the encoder's rate control wants it; time stamps do not depend on it."""
+    """Frames per second, as the encoder's rate control wants it; timestamps do not depend on it."""
     if len(times) < 2:
         return Fraction(1)
     return ((len(times) - 1) / (times[-1] - times[0])).limit_denominator(1001)
@@ -135,7 +135,7 @@ def draw_time_code(picture: Picture, milliseconds: int) -> Picture:
     """
     height, width = picture.shape[:2]
     if not 0 <= milliseconds <= MAX_MILLISECONDS:
-        raise UsageError(f"a time code holds 0 to {MAX_MILLISECONDS} ms, found {milliseconds}.")
+        raise UsageError(f"a time code encodes 0 to {MAX_MILLISECONDS} ms, found {milliseconds}.")
     if width < 64 or height < 40:
         raise UsageError(f"a time code needs a picture of at least 64 by 40, found {width} by {height}.")
     word = milliseconds << 8 | _check(milliseconds)

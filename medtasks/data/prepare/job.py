@@ -74,7 +74,7 @@ class PrepareJob:
             raise _refusal(list(errors.values()))
         kept = [record for record in records if self._keep(record, files, errors)]
         if not kept:
-            raise DataError(f"{self.source.name}: no row is left, since all lack a picture; check --images.")
+            raise DataError(f"{self.source.name}: no row is left, because none has a picture; check --images.")
         used = {name for record in kept for name in record.media}
         return self.place.complete(
             benchmark=self.benchmark,
@@ -101,8 +101,8 @@ class PrepareJob:
         bad = [name for name in record.media if name in errors]
         if not bad:
             return True
-        there = all((files / name).is_file() for name in bad)
-        self.excluded["unreadable_image" if there else "missing_image"] += 1
+        all_exist = all((files / name).is_file() for name in bad)
+        self.excluded["unreadable_image" if all_exist else "missing_image"] += 1
         self.excluded_samples.append(record.sample_id)
         return False
 
@@ -111,6 +111,6 @@ def _refusal(errors: Sequence[MediaError]) -> MediaError:
     named = " ".join(str(error) for error in errors[:NAMED])
     rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
     return MediaError(
-        f"{len(errors)} of the pictures cannot be used: {named}{rest} Or leave their rows out, counted in the "
-        "manifest, with --allow-missing-media."
+        f"{len(errors)} of the pictures cannot be used: {named}{rest} Or leave out and count their rows "
+        "with --allow-missing-media."
     )

@@ -33,16 +33,14 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
 ]
-Missing = Annotated[
-    bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures, counted in the manifest.")
-]
+Missing = Annotated[bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")]
 References = Annotated[
     bool,
     typer.Option(
         "--references-only", help="Questions and answers without media: enough to score predictions, not to run models."
     ),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 picks a number.", min=0)]
+Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)]
 
 
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:

@@ -46,7 +46,7 @@ def prepare_package(
         for record in benchmark.read(source):
             if not isinstance(record, benchmark.record):
                 found = type(record).__name__
-                raise DataError(f"{benchmark.name}: read() gave a {found}, expected {benchmark.record.__name__}.")
+                raise DataError(f"{benchmark.name}: read() returned a {found}, expected {benchmark.record.__name__}.")
             records.append(record)
     except MedtasksError:
         raise
@@ -57,9 +57,7 @@ def prepare_package(
         ) from error
     twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
     if twice:
-        raise DataError(
-            f"{source}: {len(twice)} sample ids occur more than once, {twice[0]!r} among them; make them unique."
-        )
+        raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {twice[0]!r}; make them unique.")
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
     with Workplace(out or data_root() / benchmark.name, references_only=references_only) as place:

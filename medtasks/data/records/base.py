@@ -55,7 +55,7 @@ class ReleaseRow(BaseModel):
             if not field.is_required() or any(one in given for one in names):
                 continue
             if len(names) > 1:
-                message = "none of the fields {names} is there, found {found}"
+                message = "none of the fields {names} is present, found {found}"
                 found = ", ".join(sorted(map(str, row))) or "nothing"
                 raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
             given[names[0]] = None  # the field's type refuses it and states what is expected
@@ -101,15 +101,15 @@ def build(record: Callable[..., R], where: Where, **fields: Any) -> R:
 
 def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
     """The error that ``field`` is missing (``found`` is None), or is not what was expected."""
-    said = "is missing" if found is None else f"is {shown(found)}"
-    return DataError(f"{where}: field `{field}` {said}, expected {expected}; fix the row.")
+    state = "is missing" if found is None else f"is {shown(found)}"
+    return DataError(f"{where}: field `{field}` {state}, expected {expected}; fix the row.")
 
 
 def text_field(row: Mapping[str, Any], field: str, where: Where) -> str:
     """The text of ``field``, which must not be blank; raises :class:`DataError`."""
     value = row.get(field)
     if not is_text(value) or not value.strip():
-        raise wrong(where, field, value, "a text that is not empty")
+        raise wrong(where, field, value, "a non-empty string")
     return value
 
 

@@ -69,12 +69,12 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
         UsageError: the schema is not one of ours: objects, whole numbers and texts.
     """
     given = _words(" ".join(responses))
-    wanted = [words for words in map(_words, references) if words]
-    mark = max((_mark(given, words) for words in wanted), default=Fraction(0))
+    expected = [words for words in map(_words, references) if words]
+    mark = max((_mark(given, words) for words in expected), default=Fraction(0))
     schema = _schema(request)
     if schema is None:
         return "correct" if mark == 1 else "incorrect"
-    reason = _reason(bool(responses), bool(given), bool(wanted), mark)
+    reason = _reason(bool(responses), bool(given), bool(expected), mark)
     return json.dumps(_filled(schema, mark, reason), ensure_ascii=False)
 
 
@@ -100,11 +100,11 @@ def _reason(candidate: bool, words: bool, reference: bool, mark: Fraction) -> st
     return "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
 
 
-def _mark(given: Sequence[str], wanted: Sequence[str]) -> Fraction:
-    if len(given) <= len(wanted) + SPARE and f" {' '.join(wanted)} " in f" {' '.join(given)} ":
+def _mark(given: Sequence[str], expected: Sequence[str]) -> Fraction:
+    if len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
         return Fraction(1)
-    common = (Counter(given) & Counter(wanted)).total()
-    return Fraction(2 * common, len(given) + len(wanted))
+    common = (Counter(given) & Counter(expected)).total()
+    return Fraction(2 * common, len(given) + len(expected))
 
 
 def _words(text: str) -> list[str]:
@@ -121,9 +121,9 @@ def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
 
 
 def _schema(request: Mapping[str, Any]) -> Any:
-    wanted: Mapping[str, Any] = request.get("response_format") or {}
-    if wanted.get("type") == "json_schema":
-        return wanted.get("json_schema", {}).get("schema")
+    response_format: Mapping[str, Any] = request.get("response_format") or {}
+    if response_format.get("type") == "json_schema":
+        return response_format.get("json_schema", {}).get("schema")
     found = _candidate(request)
     lines = list(_FORM.finditer(found.string, found.end())) if found else []
     return _object({json.loads(line["name"]): _scale(line) for line in lines}) if lines else None

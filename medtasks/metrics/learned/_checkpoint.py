@@ -121,7 +121,7 @@ def _check_complete(directory: Path, fix: str) -> None:
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
-            raise MetricUnavailableError(f"{directory} holds no {kind} ({' or '.join(patterns)}); {fix}")
+            raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
 
 
 def _fingerprint(directory: Path) -> str:

@@ -52,12 +52,12 @@ class BertScore(LearnedMetric):
         Raises:
             UsageError: the variable is not a whole number.
         """
-        named = os.environ.get(LAYER_VARIABLE)
-        if not named:
+        value = os.environ.get(LAYER_VARIABLE)
+        if not value:
             return self._layer
-        if not named.isdecimal():
-            raise UsageError(f"{LAYER_VARIABLE} is {named!r}, expected a whole number such as 17")
-        return int(named)
+        if not value.isdecimal():
+            raise UsageError(f"{LAYER_VARIABLE} is {value!r}, expected a whole number such as 17")
+        return int(value)
 
     @property
     def signature(self) -> str:

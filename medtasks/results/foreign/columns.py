@@ -34,10 +34,10 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(_COLUMNS)}.")
     names = {column: columns.get(column, column) for column in _COLUMNS}
     required = tuple(dict.fromkeys((names["response"], *columns.values())))
-    return [_parsed(row, where, names, required) for where, row in _rows(path, layout, names["response"])]
+    return [_parsed(row, where, names, required) for where, row in _source_rows(path, layout, names["response"])]
 
 
-def _rows(path: Path, layout: str, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+def _source_rows(path: Path, layout: str, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:
     if layout == "csv":
         for where, row in read_csv_rows(path):
             yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
@@ -50,7 +50,7 @@ def _parsed(row: Mapping[str, Any], where: Where, names: Mapping[str, str], requ
     for name in required:
         if name not in row:
             others = ", ".join(repr(other[:40]) for other in sorted(row)[:12])
-            raise wrong(where, name, None, f"it beside {others or 'nothing'}, or another name in the mapping")
+            raise wrong(where, name, None, f"it among {others or 'no columns'}, or another name with --column")
     texts = {column: optional_text(row, name, where) for column, name in names.items() if column != "response"}
     sample_id = texts.pop("sample_id")
     keys = {column: text for column, text in texts.items() if text is not None}

@@ -48,7 +48,7 @@ def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
         raise DataError(f"{path}: not valid JSON ({error}); fetch it again.") from error
     samples = log.get("samples") if isinstance(log, dict) else None
     if not isinstance(samples, list):
-        raise DataError(f"{path}: has no list `samples`, so it is not a log of Inspect; choose another layout.")
+        raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
     for number, sample in enumerate(samples, start=1):
         yield _checked(sample, Where(path.name, number, unit="row"))
 
@@ -83,7 +83,7 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     except (OSError, struct.error, ValueError) as error:
         raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
     if len(data) > MAX_JSON_BYTES:
-        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes that are unpacked.")
+        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes allowed.")
     return data
 
 

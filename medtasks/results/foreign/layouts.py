@@ -28,7 +28,7 @@ LAYOUTS: Mapping[Layout, str] = {
     "csv": "CSV with columns",
     "lmms-eval": "a sample file of lmms-eval",
     "vlmevalkit": "a prediction file of VLMEvalKit",
-    "inspect": "a log of Inspect",
+    "inspect": "an Inspect log",
 }
 """Layouts, with their names for users."""
 

@@ -95,7 +95,7 @@ def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: 
             raise DataError(
                 f"{several[0].where}: {len(several)} prediction(s) for img_id {keys['img_id']!r} and question "
                 f"{keys['question']!r}, expected {len(fitting)}, as that many samples share these keys "
-                f"({', '.join(fitting)}); name the sample_id of each in layout jsonl or csv."
+                f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
             )
         for sample_id, one in zip(fitting, several, strict=True):
             given[sample_id].append(one)
@@ -106,8 +106,8 @@ def _repeats(sample_id: str, several: Sequence[Prediction]) -> Sequence[Predicti
     for one in several[1:]:
         if one.response != several[0].response:
             raise DataError(
-                f"{one.where}: another response to sample {sample_id} than in {several[0].where}; keep one of "
-                "them, or name the task of each."
+                f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep one of "
+                "them, or give the task of each."
             )
     return several[1:]
 
@@ -117,7 +117,7 @@ class _Index:
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
         if not documents:
-            raise UsageError("there are no documents to match predictions with; name a task that has some.")
+            raise UsageError("there are no documents to match predictions with; choose a task that has some.")
         self.documents = documents
         self.sample_ids: dict[str, int] = {}
         self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -145,7 +145,7 @@ class _Index:
         if "img_id" not in one.keys:
             return self._by_text(one)
         if not self.by_question:
-            raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; name the sample_id.")
+            raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id.")
         return self.by_question.get((_normalised(one.keys["img_id"]), _normalised(one.keys["question"])), ())
 
     def _by_text(self, one: Prediction) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class _Index:
             if found not in expected:
                 raise DataError(
                     f"{one.where}: field `{name}` is {found!r}, expected {expected[0]!r} of document {number} "
-                    f"({document['sample_id']}); the line belongs to another task or to other data: name the right "
+                    f"({document['sample_id']}); the line belongs to another task or to other data: give the correct "
                     "task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)

@@ -34,7 +34,7 @@ def read_vlmevalkit(path: Path) -> list[Prediction]:
 
 def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
     if "prediction" not in row:
-        raise wrong(where, "prediction", None, f"it beside {', '.join(map(repr, sorted(row)[:12]))}")
+        raise wrong(where, "prediction", None, f"it among {', '.join(map(repr, sorted(row)[:12]))}")
     keys = {
         name: row[name].strip() for name in ("sample_id", "img_id", "question", "task") if row.get(name, "").strip()
     }
@@ -42,9 +42,9 @@ def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
     path = row.get("image_path", "").strip()
     if path and "img_id" not in keys and not path.startswith("["):
         keys["img_id"] = PureWindowsPath(path).stem
-    for ours, theirs in (("id", "index"), ("target", "answer")):
-        if row.get(theirs, "").strip():
-            keys[ours] = row[theirs].strip()
+    for key, column in (("id", "index"), ("target", "answer")):
+        if row.get(column, "").strip():
+            keys[key] = row[column].strip()
     if sample_id is None and not {"id", "question"} & keys.keys():
         raise wrong(where, "index", None, "it, or `sample_id`")
     if sample_id is None and "question" not in keys:
@@ -60,7 +60,7 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > MAX_JSON_BYTES:
-            raise DataError(f"{path}: has {unpacked:,} bytes unpacked, more than the {MAX_JSON_BYTES:,} that are read.")
+            raise DataError(f"{path}: has {unpacked:,} bytes unpacked, more than the limit of {MAX_JSON_BYTES:,}.")
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
         names = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
@@ -70,7 +70,7 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
     except Exception as error:  # zipfile, XML or openpyxl may raise anything
         raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
     if not cells:
-        raise DataError(f"{path}: its first sheet holds no row below a header; write or fetch it again.")
+        raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
     for number, row in cells:
         texts = ("" if cell is None else str(cell) for cell in row)
         yield Where(path.name, number, unit="row"), dict(zip(names, texts, strict=False))
