@@ -216,7 +216,7 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
     path = tmp_path / "people.csv"
     path.write_text(f"sample_id,aspect,score,rater\n{sample['sample_id']},coherence,5,ann\nnobody,coherence,1,ann\n")
     with StubJudge() as stub:
-        with pytest.raises(UsageError, match="one --rubric"):
+        with pytest.raises(UsageError, match="exactly one rubric"):
             judged(folder, settings_of(stub), store=tmp_path / "v", human=path)
         judged(folder, settings_of(stub), store=tmp_path / "v", human=path, rubrics=["med_cmr_open"])
     agreement = manifest_of(folder)["judge"]["med_cmr_open"]["agreement"]

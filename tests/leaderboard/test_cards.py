@@ -90,7 +90,7 @@ def broken() -> Iterator[tuple[Card, str]]:
     yield headline("nope", "accuracy", "x"), "task 'nope' is unknown"
     yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is unknown, expected one of accuracy"
     yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is unknown, expected one of family"
-    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is of a breakdown"
+    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is a breakdown"
     yield headline("mi_cxr", "accuracy", "x", "family"), "has only one of breakdown and group"
     late = Column("medstreambench", "signed_delay", "x")
     yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"

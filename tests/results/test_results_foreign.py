@@ -389,7 +389,7 @@ def test_a_row_of_another_reference_is_counted_and_not_scored(tmp_path: Path) ->
 
 def test_contradicting_rows_of_one_sample_are_refused_with_both_rows(tmp_path: Path) -> None:
     document = task_documents(TASK)[0]
-    with pytest.raises(DataError, match=r"p_eval\.json, row 2: another response .* than in p_eval\.json, row 1;"):
+    with pytest.raises(DataError, match=r"p_eval\.json, row 2: the response .* differs .* p_eval\.json, row 1;"):
         join(eval_json(tmp_path, [judged(document), judged(document, response="Else.")]), [document])
 
 
