@@ -81,7 +81,7 @@ def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardCol
 def _labels(column: Column, groups: GroupsOf) -> list[tuple[str, str | None]]:
     if column.breakdown is None or column.group != ALL_GROUPS:
         return [(column.label, column.group)]
-    return [(group, group) for group in sorted(set(groups(column.task, column.breakdown)))]
+    return [(group.replace("_", " "), group) for group in sorted(set(groups(column.task, column.breakdown)))]
 
 
 def _board_column(column: Column) -> BoardColumn:

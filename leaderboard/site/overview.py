@@ -1,24 +1,12 @@
-"""The overview page: the best model by each score, all models, and what is not comparable."""
+"""The tables of the overview page: all models, and what is not comparable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, BoardRow, ModelFacts, Ranking
+from ..board import BenchmarkBoard, Board, BoardRow, ModelFacts
 from .cells import CellView, best_values, cell_view, scale_of
 from .tables import RowView, TableView, column_view, rank_cells
-
-
-@dataclass(frozen=True)
-class Leader:
-    """The best model by one headline score, and the others that do not differ significantly from it."""
-
-    benchmark: BenchmarkBoard
-    ranking: Ranking
-    model: ModelFacts | None
-    cell: CellView
-    equals: tuple[ModelFacts, ...]
 
 
 @dataclass(frozen=True)
@@ -31,21 +19,6 @@ class NotComparable:
     benchmark: BenchmarkBoard
     tables: int
     reasons: tuple[str, ...]
-
-
-def leaders(board: Board) -> Iterator[Leader]:
-    """One leader for each ranking."""
-    for benchmark in board.benchmarks:
-        for ranking in benchmark.rankings:
-            if not ranking.ranked:
-                yield Leader(benchmark, ranking, None, CellView(reason="no model is ranked"), ())
-                continue
-            best, *others = ranking.ranked
-            key = ranking.column.key
-            rows = {row.model: row for row in benchmark.tables[0].rows if key in row.cells}
-            equals = tuple(board.models[one.model] for one in others if {*best.letters} & {*one.letters})
-            cell = cell_view(ranking.column, rows[best.model].cells[key])
-            yield Leader(benchmark, ranking, board.models[best.model], cell, equals)
 
 
 def all_models(board: Board) -> TableView:

@@ -23,10 +23,11 @@ from ..board import (
     RunFacts,
     Timeline,
 )
-from ..numbers import UNIT_LABELS, number
+from ..numbers import UNIT_LABELS, direction, number
 from .cells import cell_view
+from .charts import charts, overview_charts
 from .model_page import model_parts
-from .overview import all_models, leaders, not_comparable
+from .overview import all_models, not_comparable
 from .published import published_tables
 from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles
 from .text import paper_link, safe_link
@@ -79,7 +80,7 @@ def pages_of(
     yield page(
         "index.html",
         "index.html.j2",
-        leaders=list(leaders(board)),
+        charts=overview_charts(board),
         models=all_models(board),
         apart=not_comparable(board),
         choices=_choices(board.models.values()),
@@ -93,6 +94,7 @@ def pages_of(
             "benchmark.html.j2",
             benchmark=benchmark,
             tables=benchmark_tables(board, benchmark),
+            charts=list(charts(board, benchmark)),
             titles={table.name: table.title for table in benchmark.tables},
             figures={plot: figure for (name, plot), figure in figures.items() if name == benchmark.name},
             ranks={plot.name: _ranks(benchmark, plot) for plot in benchmark.plots if plot.ranks},
@@ -142,6 +144,7 @@ def _environment(board: Board) -> Environment:
     environment.filters.update(
         cell_view=cell_view,
         column_view=column_view,
+        direction=direction,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         letters=_letters,

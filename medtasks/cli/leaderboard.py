@@ -74,17 +74,16 @@ def build(
 
 
 def report(board: Board, out: Path) -> None:
-    """Print the best models, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.overview import leaders
+    """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
+    from medtasks.leaderboard.site.charts import charts
 
-    rows = []
-    for one in leaders(board):
-        if one.model is not None:
-            count = f"{len(one.equals)} of {len(one.ranking.ranked) - 1}"
-            score = one.ranking.column.label
-            rows.append([one.benchmark.title, score, one.model.name, one.cell.text, one.cell.interval, count])
+    rows = [
+        [benchmark.title, one.ranking.column.label, one.finding]
+        for benchmark in board.benchmarks
+        for one in charts(board, benchmark)
+    ]
     if rows:
-        table(("benchmark", "score", "best model", "value", "95 % interval", "not significantly different"), rows)
+        table(("benchmark", "score", "finding"), rows)
     not_comparable = Counter(
         (board.models[one.row.model].name, _HASH.sub("…", reason))
         for benchmark in board.benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -237,11 +238,35 @@ def test_dark_mode_follows_the_system_until_the_reader_chooses(browser: Any, sit
     reader.close()
 
 
-def test_figures_load_when_they_are_opened(reader: Reader) -> None:
+def test_breakdowns_are_shown_as_figures_or_as_a_table(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html")
-    assert not any("figures/" in url for url in reader.requests)
-    page.locator("#figure-levels summary").click()
+    figure, table = page.locator("#figure-levels"), page.locator("#levels")
+    figure.scroll_into_view_if_needed()
     page.wait_for_function("document.querySelector('#figure-levels img').naturalWidth > 0")
+    assert not table.is_visible()
+    view = page.get_by_role("group", name="Levels, original and transformed as")
+    view.get_by_label("Table").check()
+    assert (figure.is_visible(), table.is_visible()) == (False, True)
+    assert page.locator("#headline").is_visible()  # its chart is beside it, so it has no switch
+
+
+def test_differences_are_drawn_around_zero(reader: Reader) -> None:
+    page = reader.open("compare.html#a=aurora-8b&b=aurora-72b")
+    tests = page.get_by_role("region", name="Tests of the headline scores")
+    tests.wait_for()
+    for row in tests.locator("tbody tr").all()[:2]:
+        path = row.locator(".iv path:not(.ch)").get_attribute("d")
+        low, high = (float(end) for end in re.match(r"M([-\d.]+) 4H([-\d.]+)M", path).groups())
+        assert low < high < 50  # 50 is zero, and the larger model is better
+    assert page.locator("#comparison .scroll").first.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_a_long_reason_does_not_push_columns_off_the_page(reader: Reader) -> None:
+    page = reader.open("compare.html#a=aurora-72b&b=birch-flash")
+    region = page.get_by_role("region", name="Tests of the headline scores")
+    region.wait_for()
+    assert "run `medtasks judge RESULTS`" in region.inner_text()
+    assert region.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
 def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:

@@ -33,7 +33,7 @@
     const head = make("tr", {}, ...heads.map(([text, kind]) => make("th", { scope: "col", textContent: text, className: kind ?? "" })));
     const body = rows.map((cells) => make("tr", {}, ...cells.map((cell, number) => {
       const [text, small, kind] = Array.isArray(cell) ? cell : [cell];
-      const element = make(number ? "td" : "th", { className: kind ?? heads[number][1] ?? "" }, text);
+      const element = make(number ? "td" : "th", { className: kind ?? heads[number][1] ?? "" }, ...[text].flat());
       if (!number) element.scope = "row";
       if (small) element.append(" ", make("small", { textContent: small }));
       return element;
@@ -63,26 +63,48 @@
   };
   const heading = (column) => `${column.label}${column.sub ? `, ${column.sub}` : ""}`;
 
+  // an interval around zero, as wide as the widest of its unit
+  const numeric = (text) => Number(text.replace("−", "-"));
+  function aroundZero(ends, widest) {
+    const place = (text) => (50 + (48 * numeric(text)) / widest).toFixed(1);
+    const [difference, low, high] = ends;
+    const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    for (const [name, value] of [["class", "iv"], ["viewBox", "0 0 100 8"], ["preserveAspectRatio", "none"], ["aria-hidden", "true"]]) drawing.setAttribute(name, value);
+    const ways = [["ch", "M50 0V8"], ["", `${low && high ? `M${place(low)} 4H${place(high)}` : ""}M${place(difference)} 1V7`]];
+    for (const [kind, way] of ways) {
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      path.setAttribute("d", way);
+      if (kind) path.setAttribute("class", kind);
+      drawing.append(path);
+    }
+    return drawing;
+  }
+
   function show(a, b, first, second) {
     const names = [models.get(a), models.get(b)];
     const parts = [];
     const tested = [];
+    const widest = new Map();
+    for (const column of index.benchmarks.flatMap((benchmark) => benchmark.rankings)) {
+      const ends = (pair(column.key, a, b, first, second) ?? []).slice(3, 6).filter(Boolean).map((end) => Math.abs(numeric(end)));
+      widest.set(column.unit, Math.max(widest.get(column.unit) ?? 0, ...ends));
+    }
     for (const benchmark of index.benchmarks) {
       for (const column of benchmark.rankings) {
         const found = pair(column.key, a, b, first, second);
         const start = [benchmark.title, `${heading(column)} (${column.unit})`, cellOf(first, column.key), cellOf(second, column.key)];
         if (!found) {
-          tested.push([...start, ["not compared", "", "no"], "", "", "", "", ""]);
+          tested.push([...start, ["not compared", "", "n no"], "", "", "", "", ""]);
           continue;
         }
         const [, items, clusters, difference, low, high, p, holm, wins, losses, reason, warning] = found;
         const counts = wins === null ? "" : `${wins} : ${losses}`;
-        tested.push([...start, [difference, low && high ? `${low} to ${high}` : "", "n"], p || reason, holm, counts, String(items), [String(clusters), warning]]);
+        tested.push([...start, [[difference, aroundZero([difference, low, high], widest.get(column.unit) || 1)], low && high ? `${low} to ${high}` : "", "n"], p || ["", reason, "n no"], holm, counts, String(items), [String(clusters), warning]]);
       }
     }
     parts.push(make("h2", { textContent: "Tests" }), table("Tests of the headline scores",
       [["Benchmark"], ["Score"], [names[0], "n"], [names[1], "n"], ["Difference", "n"], ["p", "n"], ["p, Holm", "n"], ["Only one correct", "n"], ["Items", "n"], ["Clusters", "n"]], tested));
-    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} minus ${names[1]}, on the items that both answered, with 95 % intervals; those of fractions are in percentage points. p is the p value of the cluster sign-flip test. “Only one correct” counts items that only the first, and only the second, answered correctly. Holm's correction is over all pairs of the ranking.` }));
+    parts.push(make("p", { className: "muted", textContent: `Differences are ${names[0]} minus ${names[1]}, on the items that both answered, with 95 % intervals, drawn around zero; those of fractions are in percentage points. p is the p value of the cluster sign-flip test. “Only one correct” counts items that only the first, and only the second, answered correctly. Holm's correction is over all pairs of the ranking.` }));
     for (const benchmark of index.benchmarks) {
       for (const [model, name] of [[first, names[0]], [second, names[1]]]) {
         const reasons = model.apart[benchmark.name];

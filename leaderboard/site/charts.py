@@ -1,0 +1,63 @@
+"""A ranking as a chart: a row for each model with its interval, value and letters, and a sentence on what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..board import BenchmarkBoard, Board, ModelFacts, Ranking
+from ..findings import finding
+from .cells import CellView, cell_view, scale_of
+from .tables import rank_cells
+
+MOST_ROWS = 12
+"""Models in a chart; the table below has all."""
+
+
+@dataclass(frozen=True)
+class ChartRow:
+    """A model with its score, which has an interval bar on the scale of the chart, and its letters."""
+
+    model: ModelFacts
+    cell: CellView
+    letters: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The models of a ranking, best first; ``more`` counts those left out. ``finding`` says what the chart shows."""
+
+    benchmark: BenchmarkBoard
+    ranking: Ranking
+    rows: tuple[ChartRow, ...]
+    more: int
+    finding: str
+
+
+def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
+    """A chart for each ranking with a ranked model."""
+    for ranking in benchmark.rankings:
+        if ranking.ranked:
+            yield _chart(board, benchmark, ranking)
+
+
+def overview_charts(board: Board) -> list[Chart]:
+    """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
+    return [
+        next(charts(board, one), Chart(one, one.rankings[0], (), 0, "No model is ranked."))
+        for one in board.benchmarks
+        if one.rankings
+    ]
+
+
+def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
+    column = ranking.column
+    every = {row.model: row.cells[column.key] for row in benchmark.tables[0].rows if column.key in row.cells}
+    shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
+    scale = scale_of(column, [every[model] for model in shown])
+    rows = []
+    for model in shown:
+        cell = cell_view(column, every[model], scale)
+        rows.append(ChartRow(board.models[model], cell, rank_cells(ranking, model)[1].text))
+    more = len(ranking.ranked) - len(rows)
+    return Chart(benchmark, ranking, tuple(rows), more, finding(ranking, board.models, every))
