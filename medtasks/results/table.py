@@ -260,12 +260,13 @@ class ItemTable:
     def compact(self) -> ItemTable:
         """The table without what only scoring needs: groups, statuses, and everything in columns but statistics."""
         rest = _empty(len(self.items), 1)
+        texts: dict[str, Any] = {name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"}
         return replace(
             self,
             groups={},
             statuses=((),) * len(self.items),
             columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
-            **{name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"},
+            **texts,
         )
 
     def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
