@@ -9,7 +9,7 @@ import numpy as np
 
 from medtasks.metrics.base import Array
 from medtasks.results.scoring import Scores
-from medtasks.results.table import ItemTable, Rows, RunTables
+from medtasks.results.table import ItemTable, Rows, RunTables, shared
 
 from .board import RunFacts, Timeline
 from .documents import TaskDocuments
@@ -57,8 +57,8 @@ class Entry:
             name=name,
             benchmark=benchmark,
             scores=scores,
-            items=tuple(table.unique[row] for row in rows.tolist()),
-            clusters=tuple(table.clusters[row] for row in rows.tolist()),
+            items=shared(tuple(table.unique[row] for row in rows.tolist())),
+            clusters=shared(tuple(table.clusters[row] for row in rows.tolist())),
             statistics=_Statistics(table, tuple(scores.metrics), rows),
             signatures=signatures,
             timelines=timelines,

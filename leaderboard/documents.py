@@ -101,6 +101,8 @@ def _hash(document: Document) -> bytes:
 
 def _canonical(document: Mapping[str, Any]) -> Document:
     def canonical(value: Any) -> Any:
+        if isinstance(value, str):
+            return value
         if isinstance(value, Mapping):
             return _canonical(value)
         if isinstance(value, list | tuple):

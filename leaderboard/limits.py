@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,22 @@ def require_samples(place: str, samples: Sequence[Sample]) -> None:
         DataError: names the sample and the field.
     """
     for sample in samples:
-        numbers = {
-            "scores": sample.scores,
-            "statistics": sample.statistics,
-            "repeats": [one.statistics for one in sample.repeats],
-            "judged": sample.judged,
-        }
-        for field, number in _beyond(numbers):
+        if all(map(LARGEST.__ge__, map(abs, _numbers(sample)))):
+            continue
+        fields = sample.model_dump(include={"scores", "statistics", "repeats", "judged"})
+        for field, number in _beyond(fields):
             raise DataError(_message(f"{place}: sample {sample.sample_id}: field `{field}`", number))
+
+
+def _numbers(sample: Sample) -> list[float]:
+    """All scores and statistics of a sample."""
+    rows = [*sample.statistics.values()]
+    for repeat in sample.repeats:
+        rows += repeat.statistics.values()
+    for judged in sample.judged.values():
+        for limits in (judged.limits, *judged.repeats, *judged.parts.values()):
+            rows += limits
+    return [*chain.from_iterable(rows), *(score for score in sample.scores.values() if score is not None)]
 
 
 def require_statistics(metric: str, rows: Array) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from typing import Annotated
@@ -55,6 +57,7 @@ app.command("demo")(demo.demo)
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
+    atexit.register(gc.freeze)  # searching what the process leaves for cycles would take up to two seconds
     try:
         with interrupts_arrive():
             plain_help(typer.main.get_command(app))()

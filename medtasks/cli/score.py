@@ -55,11 +55,13 @@ def score(
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model."""
     from medtasks.errors import UsageError
+    from medtasks.results.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
-        _rescore(results, against, out, as_json)
+        with without_garbage_collection():
+            _rescore(results, against, out, as_json)
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")

@@ -17,7 +17,7 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
 from medtasks.results.run import data_facts, scores_of
-from medtasks.results.samples import Sample, without_garbage_collection
+from medtasks.results.samples import Sample
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.results.table import RunTables
@@ -74,8 +74,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             changes=tuple(Change(*one) for one in content["changes"]),
             tables=RunTables({}, tables),
         )
-    with without_garbage_collection():
-        again = rescore(*read_run(folder))
+    again = rescore(*read_run(folder))
     if key is not None and not again.manifest.problems:
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -101,6 +101,14 @@ class Column:
 
 
 _ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
+TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
+"""The fields of a table with one text, or tuple of texts, per row."""
+
+
+@lru_cache(maxsize=128)
+def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``texts``, or an equal tuple from before: the runs of a leaderboard have the same items."""
+    return texts
 
 
 def _empty(items: int, width: int) -> Column:
@@ -187,8 +195,8 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         for key, part in value.parts.items():
             parts.setdefault(key, [None] * len(values))[row] = part
     for rows in (statistics, low, high):
-        _check_width(metric, {len(row) for row in rows}, width)
-    lengths = {len(one) for one in repeats}
+        _check_width(metric, set(map(len, rows)), width)
+    lengths = set(map(len, repeats))
     return replace(
         found,
         statistics=np.array(statistics, dtype=np.float64).reshape(len(values), width),
@@ -252,11 +260,13 @@ class ItemTable:
     def compact(self) -> ItemTable:
         """The table without what only scoring needs: groups, statuses, and everything in columns but statistics."""
         rest = _empty(len(self.items), 1)
+        texts: dict[str, Any] = {name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"}
         return replace(
             self,
             groups={},
             statuses=((),) * len(self.items),
             columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
+            **texts,
         )
 
     def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
@@ -355,14 +365,14 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
 
     def in_order(name: str) -> tuple[Any, ...]:
         whole = list(chain.from_iterable(getattr(table, name) for table in tables))
-        return tuple(whole[row] for row in order.tolist())
+        return shared(tuple(whole[row] for row in order.tolist()))
 
     breakdowns = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
     keys = {name: list(chain.from_iterable(table.groups[name] for table in tables)) for name in breakdowns}
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
     return ItemTable(
         metrics=metrics,
-        **{name: in_order(name) for name in ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")},
+        **{name: in_order(name) for name in TEXTS},
         complete=complete[order],
         groups={name: tuple(rows[row] for row in order.tolist()) for name, rows in keys.items()},
         columns=_PooledColumns(tables, order, metrics),

@@ -24,10 +24,9 @@ from medtasks.files import canonical_json, temporary_beside
 from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
 from medtasks.results.manifest import versions
-from medtasks.results.table import Column, ItemTable
+from medtasks.results.table import TEXTS, Column, ItemTable, shared
 
 _MASKS = ("present", "failed", "pending", "awaiting")
-_TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def code_hash(*further: Path) -> str:
 
 
 def _arrow(table: ItemTable) -> pa.Table:
-    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
+    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in TEXTS}
     arrays["complete"] = pa.array(table.complete)
     arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
     facts = {}
@@ -115,7 +114,7 @@ def _arrow(table: ItemTable) -> pa.Table:
 
 def _table(found: pa.Table) -> ItemTable:
     header = json.loads(found.schema.metadata[b"table"])
-    texts = {name: _tuples(found[name].to_pylist()) for name in _TEXTS}
+    texts = {name: _tuples(found[name].to_pylist()) for name in TEXTS}
     return ItemTable(
         metrics=tuple(header["metrics"]),
         **texts,
@@ -132,7 +131,7 @@ def _tuples(rows: list[Any]) -> tuple[Any, ...]:
     """Lists as tuples; equal ones are the same object, to save memory."""
     seen: dict[Any, Any] = {}
     found = (tuple(row) if isinstance(row, list) else row for row in rows)
-    return tuple(seen.setdefault(row, row) for row in found)
+    return shared(tuple(seen.setdefault(row, row) for row in found))
 
 
 def _facts(column: Column) -> dict[str, Any]:

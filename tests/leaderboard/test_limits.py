@@ -54,6 +54,16 @@ def judged(number: float) -> Spoil:
     return change
 
 
+def repeated(number: float) -> Spoil:
+    repeat = {"filtered": "no", "status": "ok", "statistics": {"rougeL": [number, 1.0]}}
+    return lambda sample: sample.update(repeats=[repeat, repeat])
+
+
+def part(number: float) -> Spoil:
+    limits = [[number, 1.0], [1.0, 1.0]]
+    return lambda sample: sample["judged"]["judged_accuracy"].update(parts={"polyp_count": limits})
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -65,8 +75,13 @@ def judged(number: float) -> Spoil:
         (statistics(-1.0, -1.0), "statistics of rougeL: an item counts -1 times, expected 0 or more"),
         (judged(1e300), "field `judged.judged_accuracy.limits.1.0` is 1e+300"),
         (judged(float("nan")), "field `judged.judged_accuracy.limits.1.0` is nan, expected 1e+12 or less"),
+        (repeated(-1e300), "field `repeats.0.statistics.rougeL.0` is -1e+300"),
+        (part(1e300), "field `judged.judged_accuracy.parts.polyp_count.0.0` is 1e+300"),
     ],
-    ids=["no-score", "huge-score", "endless", "huge", "counts-hardly", "counts-backwards", "huge-limit", "no-limit"],
+    ids=[
+        *("no-score", "huge-score", "endless", "huge", "counts-hardly", "counts-backwards", "huge-limit", "no-limit"),
+        *("huge-repeat", "huge-part"),
+    ],
 )
 def test_numbers_that_no_score_can_be_refuse_their_folder_alone(
     change: Spoil, reason: str, spoiled: Callable[[Spoil], Path], tmp_path: Path
