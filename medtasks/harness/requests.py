@@ -13,10 +13,9 @@ from typing import Any
 
 from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
-from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.results.replies import BLANK, NOT_ASKED, FromCache, Reply, is_blank
 
 from .backends import cannot_take, one_at_a_time
-from .response_cache import FromCache
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""

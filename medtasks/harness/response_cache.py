@@ -13,11 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from medtasks.errors import MedtasksError, first_line
-
-
-class FromCache(str):
-    """A response from the cache: no model gave it in this run."""
-
+from medtasks.results.replies import FromCache
 
 _TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
 

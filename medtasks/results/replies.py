@@ -26,6 +26,10 @@ _FAILURE_TEXTS = (
 produced no content."""
 
 
+class FromCache(str):
+    """A response from the harness's cache, which no model gave in this run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.

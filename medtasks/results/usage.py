@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, computed_field, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    computed_field,
+    model_serializer,
+)
+from pydantic_core import CoreSchema
 
 from medtasks.results.replies import Reply
 
@@ -77,6 +86,12 @@ class Usage(BaseModel):
     @model_serializer(mode="wrap")
     def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in serialize(self).items() if value is not None and value != {}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler({key: value for key, value in core_schema.items() if key != "serialization"})  # type: ignore[arg-type]
+        handler.resolve_ref_schema(schema).pop("required", None)
+        return schema
 
     def per_sample(self, amount: float | None) -> float | None:
         """``amount`` by answer of the model; None without either."""

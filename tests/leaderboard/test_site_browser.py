@@ -87,14 +87,15 @@ def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
 def test_what_models_used_is_a_table_that_sorts(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html#usage")
     table = "#usage-table"
-    heads = page.locator(f"{table} thead th").all_inner_texts()
-    assert [head.split("\n")[0].split(" per")[0].strip() for head in heads][:2] == ["Model", "ROUGE-L %"]
-    prompt = page.get_by_role("columnheader", name="Prompt tokens")
-    prompt.get_by_role("button").click()
+    heads = page.locator(f"{table} thead th").evaluate_all("heads => heads.map(head => head.dataset.k)")
+    assert heads == [
+        *("model", "pond_vqa.rougeL", "usage.samples", "usage.rate", "usage.seconds", "usage.first", "usage.tokens"),
+        *("usage.prompt", "usage.output", "usage.device"),
+    ]
+    page.locator(f"{table} th[data-k='usage.prompt'] button").click()
     assert names(page, f"{table} tbody th a")[-1] == "Birch Flash"  # its back-end counts no tokens
-    time = page.get_by_role("columnheader", name="Time s per sample")
-    time.get_by_role("button").click()
-    column = heads.index(time.inner_text()) + 1
+    page.locator(f"{table} th[data-k='usage.seconds'] button").click()
+    column = heads.index("usage.seconds") + 1
     cells = page.locator(f"{table} tbody tr > :nth-child({column})").all()
     values = [float(cell.get_attribute("data-v")) for cell in cells]
     assert values == sorted(values, reverse=True)
