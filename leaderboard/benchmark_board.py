@@ -29,7 +29,7 @@ from .rankings import rank_models
 from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
 from .standings import Standing, Standings
 from .tables import Tables, held_groups, is_incomplete
-from .usage import Prices, used_by
+from .usage import SECONDS, Prices, plotted, used_by
 
 
 def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
@@ -79,8 +79,7 @@ class _Filling:
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
         usage = tuple(self._usage(headline[:1], every[0]))
-        if usage:
-            plots.append(_cost_plot(headline[0], {plot.name for plot in plots}))
+        plots += _cost_plot(headline[:1], usage, {plot.name for plot in plots})
         benchmark = self._benchmark
         reference = self._reference
         return BenchmarkBoard(
@@ -211,16 +210,20 @@ class _Filling:
             yield from digest.entries[column.task].timelines
 
 
-def _cost_plot(column: BoardColumn, taken: Container[str]) -> BoardPlot:
-    name = next(one for one in ("cost", "cost-numbers", "score-against-cost") if one not in taken)
-    return BoardPlot(
-        name=name,
-        title=f"{column.label} against cost",
-        kind="cost",
-        table=HEADLINE,
-        columns=(column.key,),
-        note="What a sample took: its cost if prices are known, else time or tokens. Times depend on the machine.",
-    )
+def _cost_plot(
+    headline: Iterable[BoardColumn], usage: Sequence[ModelUsage], taken: Container[str]
+) -> Iterator[BoardPlot]:
+    """The first headline score against what a sample took, if anything is known of that."""
+    measure = plotted([(one.usage, one.cost) for one in usage])
+    for column in headline if measure is not None else ():
+        yield BoardPlot(
+            name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+            title=f"{column.label} against {measure.label.lower()}",
+            kind="cost",
+            table=HEADLINE,
+            columns=(column.key,),
+            note="Times depend on the machine." if measure is SECONDS else "",
+        )
 
 
 def _benchmark_of(task: str) -> Benchmark:

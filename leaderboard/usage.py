@@ -120,6 +120,13 @@ MEASURES = (
 """All columns, in the order of tables; those without any value are left out."""
 
 
+def plotted(rows: Sequence[tuple[Usage, float | None]]) -> Measure | None:
+    """The measure to plot scores against: cost, time or tokens, the first of those that most rows have, if any."""
+    counts = {one: sum(one.value(usage, cost) is not None for usage, cost in rows) for one in (COST, SECONDS, TOKENS)}
+    best = max(counts, key=counts.__getitem__)
+    return best if counts[best] else None
+
+
 def measured(rows: Sequence[tuple[Usage, float | None]]) -> list[tuple[Measure, list[float | None]]]:
     """The columns with a value in some row, and the values of all rows; a row is the usage and its cost."""
     found = [(one, [one.value(usage, cost) for usage, cost in rows]) for one in MEASURES]

@@ -6,81 +6,63 @@ from collections.abc import Sequence
 
 from matplotlib.lines import Line2D
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelUsage
-from ..numbers import UNITS, shown, shown_interval
-from ..usage import COST, SECONDS, TOKENS, Measure, amount
-from .canvas import GRID, INK, LOOKS, MOST_MODELS, Drawing, Drawn, listed, new_figure
-from .chosen import labelled_best, scaled
+from ..board import BenchmarkBoard, Board, BoardPlot
+from ..numbers import UNITS
+from ..usage import amount, plotted
+from .canvas import GRID, INK, LOOKS, MOST_MODELS, Drawing, Drawn, Look, listed, new_figure
+from .chosen import Shown, labelled_best
 
 _WIDE = 20.0
 """Ratio of the largest to the smallest value from which the axis is logarithmic."""
 
 
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
-    """The models of ``benchmark.usage`` with the score of the plot's column. None without any."""
-    measure, column = measure_of(benchmark), _column(benchmark, plot)
+    """The models of ``benchmark.usage`` with the score of the plot's column and its interval. None without any."""
+    measure = plotted([(one.usage, one.cost) for one in benchmark.usage])
+    columns = (column for table in benchmark.tables for column in table.columns)
+    column = next((one for one in columns if one.key in plot.columns), None)
     if measure is None or column is None:
         return None
-    found = {one.model: (value, one) for one in benchmark.usage if (value := _value(measure, one)) is not None}
-    labels = labelled_best(board, benchmark, [one.model for one in benchmark.usage], 26)
-    drawn = [model for model in labels if model in found][:MOST_MODELS]
-    extent = f" ({len(drawn)} of {len(found)} models)" if len(drawn) < len(found) else ""
-    title = f"{plot.title}{extent}"
-    figure = new_figure(title, 2.6 + 0.18 * ((len(drawn) + 1) // 2), lines=subtitle)
+    used = {one.model: one for one in benchmark.usage}
+    values = {model: measure.value(one.usage, one.cost) for model, one in used.items()}
+    labels = labelled_best(board, benchmark, used, 26)
+    known = [(model, value) for model in labels if (value := values[model]) is not None]
+    drawn = [
+        (Shown(labels[model], look, {column.key: used[model].score}), value)
+        for look, (model, value) in zip(LOOKS, known[:MOST_MODELS], strict=False)
+    ]
+    incomplete = any(one.complete(column) is None for one, _ in drawn)
+    extent = f" ({len(drawn)} of {len(known)} models)" if len(drawn) < len(known) else ""
+    lines = [*subtitle, *(["Some values are incomplete (*)."] if incomplete else [])]
+    figure = new_figure(f"{plot.title}{extent}", 2.6 + 0.18 * ((len(drawn) + 1) // 2), lines=lines)
     axes = figure.add_subplot()
-    for look, model in zip(LOOKS, drawn, strict=False):
-        value, one = found[model]
-        score, ends = scaled(one.score.value or 0.0, column), (one.score.low, one.score.high)
-        if None not in ends:
-            axes.plot([value] * 2, [scaled(end or 0.0, column) for end in ends], color=look.colour, linewidth=1.1)
-        axes.plot([value], [score], linestyle="none", **_mark(look.marker, look.colour))
-    values = [found[model][0] for model in drawn]
-    if min(values) > 0 and max(values) > _WIDE * min(values):
+    for one, value in drawn:
+        axes.plot([value] * 2, one.ends(column) or [one.value(column)] * 2, color=one.look.colour, linewidth=1.1)
+        axes.plot([value], [one.value(column)], linestyle="none", **_mark(one.look))
+    low, high = min(value for _, value in drawn), max(value for _, value in drawn)
+    if low > 0 and high > _WIDE * low:
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, 1.08 * max(values) or 1.0)
-    axes.set_xlabel(f"{measure.label.lower()} {measure.unit}")
+        axes.set_xlim(0, 1.08 * high or 1.0)
+    what = f"{measure.label.lower()} ({measure.unit})"
+    axes.set_xlabel(what)
     axes.set_ylabel(f"{column.label} ({UNITS[column.unit]})")
     axes.grid(True, color=GRID)
-    handles = [Line2D([], [], linestyle="none", **_mark(look.marker, look.colour)) for look in LOOKS[: len(drawn)]]
-    figure.legend(handles, [labels[model] for model in drawn], loc="outside lower center", ncols=2)
-    return Drawing(figure, title, f"Scatter plot{extent}. {_alt(measure, column, labels, drawn, found)}")
+    handles = [Line2D([], [], linestyle="none", **_mark(one.look)) for one, _ in drawn]
+    names = [one.label + "*" * (one.complete(column) is None) for one, _ in drawn]
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    numbers = listed([f"{one.described(column)} at {amount(value)}" for one, value in drawn])
+    absent = [label for model, label in labels.items() if values[model] is None]
+    missing = f" Without a value: {listed(absent)}." if absent else ""
+    alt = f"Scatter plot{extent}. {column.label} against {what}: {numbers}.{missing}"
+    return Drawing(figure, f"{plot.title}{extent}", alt)
 
 
-def measure_of(benchmark: BenchmarkBoard) -> Measure | None:
-    """Cost, seconds or tokens per sample: the first of those that most models have; None if no model has any."""
-    counts = {one: sum(_value(one, used) is not None for used in benchmark.usage) for one in (COST, SECONDS, TOKENS)}
-    best = max(counts, key=counts.__getitem__)
-    return best if counts[best] else None
-
-
-def _value(measure: Measure, one: ModelUsage) -> float | None:
-    return None if one.score.value is None else measure.value(one.usage, one.cost)
-
-
-def _column(benchmark: BenchmarkBoard, plot: BoardPlot) -> BoardColumn | None:
-    columns = (column for table in benchmark.tables for column in table.columns)
-    return next((column for column in columns if column.key in plot.columns), None)
-
-
-def _mark(marker: str, colour: str) -> Drawn:
-    return {"marker": marker, "markersize": 7, "color": colour, "markeredgecolor": INK, "markeredgewidth": 0.5}
-
-
-def _alt(
-    measure: Measure,
-    column: BoardColumn,
-    labels: dict[str, str],
-    drawn: Sequence[str],
-    found: dict[str, tuple[float, ModelUsage]],
-) -> str:
-    def described(model: str) -> str:
-        value, one = found[model]
-        score, ends = shown(one.score.value or 0.0, column.unit), shown_interval(one.score, column.unit)
-        return f"{labels[model]} {score}{f' ({ends})' if ends else ''} at {amount(value)}"
-
-    absent = [label for model, label in labels.items() if model not in found]
-    text = (
-        f"{column.label} against {measure.label.lower()} {measure.unit}: {listed([described(one) for one in drawn])}."
-    )
-    return text + (f" Without a value: {listed(absent)}." if absent else "")
+def _mark(look: Look) -> Drawn:
+    return {
+        "marker": look.marker,
+        "markersize": 7,
+        "color": look.colour,
+        "markeredgecolor": INK,
+        "markeredgewidth": 0.5,
+    }

@@ -25,7 +25,7 @@ from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
 from medtasks.judge.rubric import load_rubric
 from medtasks.registry import get_benchmark
-from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key, read_answers, read_spent
+from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key, read_answers
 from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
 from medtasks.results.judging import judge_all, model_names
@@ -43,7 +43,7 @@ from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests
 from .response_cache import fit_to_data
-from .usage import gathered_usage, measured_energy, memory_of
+from .usage import OwnPart, earlier_work, gathered_usage, measured_energy, memory_of
 
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
@@ -84,7 +84,7 @@ class Evaluation:
         live = self._live_judging()
         memory = memory_of(self._lm)
         asker = Asker(store, read_answers(store.folder), None if live is None else self._passing_to(live), memory)
-        earlier = read_spent(store.folder) if memory is not None and self._rank == 0 else {}
+        earlier = {} if memory is None else earlier_work(store.folder, self._rank)
         arguments = self._call.arguments
         states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
         requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
@@ -97,9 +97,10 @@ class Evaluation:
             if live is not None:
                 live.finish(LONGEST_WAIT)
             model = model_facts(self._lm, self._settings["model_args"])
+            work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
-            spent = asker.spent if memory is not None else []
-            usage = gathered_usage(spent, earlier, energy(), devices=devices, counters=counters)
+            part = OwnPart({} if memory is None else work, energy(), resumed=bool(earlier))
+            usage = gathered_usage(part, devices=devices, counters=counters)
             answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.

@@ -7,8 +7,10 @@ import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from medtasks.results.answers import read_spent
 from medtasks.results.asking import Memory
 from medtasks.results.usage import RunUsage, Spent, run_usage
 
@@ -73,39 +75,48 @@ def _started() -> Any:
     return tracker
 
 
-def gathered_usage(
-    own: Sequence[Spent],
-    earlier: Mapping[int, Sequence[Spent]],
-    energy_kwh: float | None,
-    *,
-    devices: int,
-    counters: Mapping[str, int],
-) -> RunUsage:
+def earlier_work(folder: Path, rank: int) -> dict[int, list[Spent]]:
+    """What the replies of earlier, unfinished runs of the command took, by process.
+
+    Each process reads its own file, which no other is writing to; the first one also those of processes that no longer
+    exist.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    found = read_spent(folder)
+    return {one: spent for one, spent in found.items() if one == rank or (rank == 0 and one >= processes)}
+
+
+class OwnPart(NamedTuple):
+    """What one process knows: the work behind replies, by process, the energy it measured, and whether it found replies
+    of an earlier run."""
+
+    work: Mapping[int, Sequence[Spent]]
+    energy_kwh: float | None
+    resumed: bool
+
+
+def gathered_usage(own: OwnPart, *, devices: int, counters: Mapping[str, int]) -> RunUsage:
     """The usage of the run, on the first process; others get an empty one.
 
     Args:
-        own: what the replies to this process took.
-        earlier: what the replies of earlier, unfinished runs of the command took, by process.
-        energy_kwh: energy measured by this process.
+        own: of this process.
         devices: devices of each process.
         counters: the back-end's, of all processes.
     """
     import torch
 
-    everyone: list[Any] = [(own, energy_kwh)]
+    everyone: list[Any] = [own]
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and torch.distributed.is_initialized():
         first = torch.distributed.get_rank() == 0
         everyone = [None] * torch.distributed.get_world_size()
-        torch.distributed.gather_object((own, energy_kwh), everyone if first else None, dst=0)
+        torch.distributed.gather_object(own, everyone if first else None, dst=0)
         if not first:
             return RunUsage()
-    processes = dict(enumerate(list(one) for one, _ in everyone))
-    for rank, spent in earlier.items():
-        processes[rank] = [*spent, *processes.get(rank, ())]
-    measured = [energy for _, energy in everyone if energy is not None]
+    measured = [part.energy_kwh for part in everyone if part.energy_kwh is not None]
+    whole = measured and not any(part.resumed for part in everyone)
     return run_usage(
-        list(processes.values()),
+        [spent for part in everyone for _, spent in sorted(part.work.items())],
         devices=devices,
-        energy_kwh=sum(measured) if measured and not earlier else None,
+        energy_kwh=sum(measured) if whole else None,
         counters=dict(counters),
     )

@@ -89,7 +89,7 @@ class Usage(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler({key: value for key, value in core_schema.items() if key != "serialization"})  # type: ignore[arg-type]
+        schema = handler({key: value for key, value in core_schema.items() if key != "serialization"})
         handler.resolve_ref_schema(schema).pop("required", None)
         return schema
 

@@ -77,7 +77,10 @@ def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:
     plot = found.plots[-1]
     assert (plot.kind, plot.columns, plot.table) == ("cost", (KEY,), "headline")
     assert board(*runs(), prices=prices).runs["run-good"].cost == 12.0
-    assert page(*runs()).usage[0].cost is None
+    assert plot.title.endswith(" against cost")
+    free = page(*runs())
+    assert free.usage[0].cost is None
+    assert free.plots[-1].title.endswith(" against time")
 
 
 def test_a_board_of_runs_that_count_nothing_has_no_usage() -> None:
