@@ -74,10 +74,10 @@ class MedtasksVLLM(GeneratingAdapter):
                 "launcher and set tensor_parallel_size or data_parallel_size."
             )
         self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **(given.model_extra or {})}
-        self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._lora = given.lora
         self._model = self._load(given.pretrained)
         self._facts = self._checkpoint_facts(given.pretrained)
+        self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}

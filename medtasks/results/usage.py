@@ -33,7 +33,7 @@ class Usage(BaseModel):
         process_seconds: the same, summed over processes.
         devices: devices that each process uses.
         time_to_first_answer: seconds from the first request to the first answer, which ends the first batch on
-            back-ends that answer in batches; loading the model does not count.
+            back-ends that answer in batches; the least of all processes and parts. Loading the model does not count.
         prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
         vision_tokens: those of the prompt tokens that stand for pictures and frames.
         reused_tokens: prompt tokens whose keys and values were in a cache already, and were not computed again.
@@ -118,10 +118,14 @@ class RunUsage(Usage):
         parts = [self.tasks[task] for task in dict.fromkeys(tasks)]
         if len(parts) == 1:
             return parts[0]
+        worked = [part for part in parts if part.samples]  # others have answers from a cache alone
         largest = ("devices", "peak_device_memory", "peak_rss")
-        summed = set(Usage.model_fields) - {*largest, "time_to_first_answer"}
-        found = {name: _sum(getattr(part, name) for part in parts) for name in summed}
-        return Usage(**found, **{name: _most(getattr(part, name) for part in parts) for name in largest})
+        summed = set(Usage.model_fields) - {*largest, "cached", "time_to_first_answer"}
+        return Usage(
+            cached=sum(part.cached or 0 for part in parts) or None,
+            **{name: _sum(getattr(part, name) for part in worked) for name in summed},
+            **{name: _most(getattr(part, name) for part in worked) for name in largest},
+        )
 
 
 class Spent(NamedTuple):

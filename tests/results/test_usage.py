@@ -70,6 +70,9 @@ def test_rounds_are_one_sample_with_the_tokens_of_all_rounds() -> None:
     joint = Spent("t", (0, 0), True, Reply("", input_tokens=200, output_tokens=14))
     usage = usage_of([[*rounds, joint]])
     assert (usage.samples, usage.seconds, usage.prompt_tokens, usage.output_tokens) == (1, 2.0, 200, 14)
+    half_cached = Spent("t", (0, 0), False, Reply("", cached=True))
+    usage = usage_of([[half_cached, rounds[1], joint]])
+    assert (usage.samples, usage.cached) == (1, None)
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=12))
@@ -93,6 +96,9 @@ def test_the_usage_of_a_group_is_that_of_its_tasks() -> None:
     pair = run.of(["a", "b"])
     assert (pair.samples, pair.prompt_tokens, pair.seconds) == (3, 300, 1.5)
     assert (pair.time_to_first_answer, pair.energy_kwh, pair.peak_rss) == (None, None, 1002)
+    cached = [Spent("d", (number, 0), True, Reply("", cached=True)) for number in range(5)]
+    with_cache = run_usage([[*entries, *cached]]).of(["a", "d"])
+    assert (with_cache.samples, with_cache.cached, with_cache.prompt_tokens, with_cache.seconds) == (2, 5, 200, 1.0)
     assert run.of(["a", "elsewhere"]) == run.of([]) == Usage()
 
 
