@@ -215,7 +215,9 @@ def _cost_plot(
 ) -> Iterator[BoardPlot]:
     """The first headline score against what a sample took, if anything is known of that."""
     measure = plotted([(one.usage, one.cost) for one in usage])
-    for column in headline if measure is not None else ():
+    for column in headline:
+        if measure is None:
+            return
         yield BoardPlot(
             name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
             title=f"{column.label} against {measure.label.lower()}",

@@ -37,8 +37,10 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     figure = new_figure(f"{plot.title}{extent}", 2.6 + 0.18 * ((len(drawn) + 1) // 2), lines=lines)
     axes = figure.add_subplot()
     for one, value in drawn:
-        axes.plot([value] * 2, one.ends(column) or [one.value(column)] * 2, color=one.look.colour, linewidth=1.1)
-        axes.plot([value], [one.value(column)], linestyle="none", **_mark(one.look))
+        score = one.value(column)
+        if score is not None:  # a ranked run has one
+            axes.plot([value] * 2, one.ends(column) or (score, score), color=one.look.colour, linewidth=1.1)
+            axes.plot([value], [score], linestyle="none", **_mark(one.look))
     low, high = min(value for _, value in drawn), max(value for _, value in drawn)
     if low > 0 and high > _WIDE * low:
         axes.set_xscale("log")
