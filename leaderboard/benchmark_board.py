@@ -45,14 +45,14 @@ def benchmark_board(
     standings: Standings,
     *,
     published: bool,
-    prices: Prices,
     resamples: int,
+    prices: Prices | None = None,
 ) -> BenchmarkBoard:
     """The benchmark's rankings, tables, plots, letters, timelines and published rows.
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
-    return _Filling(card, digests, standings, published, prices).board(resamples)
+    return _Filling(card, digests, standings, published, prices or {}).board(resamples)
 
 
 class _Filling:
@@ -78,8 +78,9 @@ class _Filling:
         shown = [_without_empty(table, printed) for table in every]
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
-        usage = tuple(self._usage(headline[:1], every[0]))
-        plots += _cost_plot(headline[:1], usage, {plot.name for plot in plots})
+        ordering = [column for column in headline if not column.signed][:1]
+        usage = tuple(self._usage(ordering, every[0]))
+        plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
         benchmark = self._benchmark
         reference = self._reference
         return BenchmarkBoard(

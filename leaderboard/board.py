@@ -224,7 +224,7 @@ class ModelUsage(_Frozen):
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
     board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
-    score and report any."""
+    score (that is not signed) and report any."""
 
     name: str
     title: str

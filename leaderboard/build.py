@@ -54,7 +54,7 @@ def build_board(
         runs = [verified(digest, releases) for digest in runs]
     standings = Standings(runs, demonstration=demonstration)
     boards = tuple(
-        benchmark_board(card, runs, standings, published=published, prices=prices or {}, resamples=resamples)
+        benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices)
         for card in all_cards().values()
         if is_shown(card, runs)
     )
