@@ -141,6 +141,8 @@ class Answering:
         self._model = model
         self._padding = processor.tokenizer.pad_token_id
         text = model.config.get_text_config(decoder=True)
+        named = [getattr(model.config, f"{modality}_token_id", None) for modality in ("image", "video")]
+        self._placeholders = [token for token in named if token is not None]
         self._reader = Reader(processor, getattr(text, "max_position_embeddings", None))
         self._decoder = Decoder(model, processor.tokenizer)
         self._shared = SharedPrefix(model)
@@ -193,14 +195,17 @@ class Answering:
         self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
         sharing = settings.num_beams == 1 and self._may_share(chats, prompts)
-        answers = (
-            self._decoder.decode(self._shared.inputs(prompts, self._padding), settings, seed)
-            if sharing
-            else self._from_the_start(chats, prompts, settings, seed)
-        )
-        if not sharing and len(prompts) == 1:
-            return answers
-        return [self._settled(answer, chat, settings) for answer, chat in zip(answers, chats, strict=True)]
+        if sharing:
+            answers = self._decoder.decode(self._shared.inputs(prompts, self._padding), settings, seed)
+            for answer, reused in zip(answers, self._shared.latest, strict=True):
+                answer.reused_tokens = reused
+        else:
+            answers = self._from_the_start(chats, prompts, settings, seed)
+        if sharing or len(prompts) > 1:
+            answers = [self._settled(answer, chat, settings) for answer, chat in zip(answers, chats, strict=True)]
+        for answer, prompt in zip(answers, prompts, strict=True):
+            answer.vision_tokens = prompt.count(self._placeholders)
+        return answers
 
     def _settled(self, answer: Answer, chat: Conversation, settings: GenerationSettings) -> Answer:
         """``answer``, or if rounding may have decided it, the answer to the prompt alone, computed from the start."""
@@ -221,6 +226,8 @@ class Answering:
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
             answers.update(zip(numbers, self._decoder.decode(inputs, settings, seed), strict=True))
+        for answer in answers.values():
+            answer.reused_tokens = 0
         return [answers[number] for number in range(len(prompts))]
 
     def _with_pixels(self, chat: Conversation, prompt: Prompt) -> Prompt:

@@ -77,11 +77,15 @@ _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re
 class Response(GenerationResult):  # type: ignore[misc]
     """One response; an empty text is a valid response unless ``failed`` gives a reason.
 
-    ``finish`` is ``stop``, or ``length`` if the token limit cut the response off.
+    ``finish`` is ``stop``, or ``length`` if the token limit cut the response off. The other counts are those of
+    `medtasks.results.usage.Usage`, for this request; None if unknown.
     """
 
     finish: str | None = None
     failed: str | None = None
+    vision_tokens: int | None = None
+    reused_tokens: int | None = None
+    media_seconds: float | None = None
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
@@ -94,6 +98,15 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     is_simple = False
     show_progress = True
     """Whether ``generate_until`` shows a progress bar; a caller that sends batch by batch shows its own."""
+
+    runs_model = False
+    """Whether a model answers, so that its work is measured."""
+
+    holds_model = False
+    """Whether the model is in this process, so that its memory is the model's."""
+
+    devices = 1
+    """Number of devices that each process uses."""
 
     answers_all_rounds = False
     """Whether one response to a multi-round task contains all rounds."""

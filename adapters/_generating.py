@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -53,6 +52,7 @@ class GeneratingAdapter(MedtasksAdapter):
     """
 
     name: str
+    runs_model = True
     alone_when_sampling = True
     """Whether each sampled answer is a separate batch."""
 
@@ -66,13 +66,12 @@ class GeneratingAdapter(MedtasksAdapter):
         self._planned: list[Batch] = []
         self._ignored: set[str] = set()
         self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
-        self._answered, self._seconds = 0, 0.0
 
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable: checkpoint, versions, limits, and finish reasons so far.
 
-        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` is this
-        replica's work and the seconds it took; replicas' counts and seconds may be summed.
+        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` counts
+        this replica's work; replicas' counts may be summed.
         """
         finish = Counter(end for task in self.finish.values() for ends in task.values() for end in ends)
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
@@ -82,11 +81,7 @@ class GeneratingAdapter(MedtasksAdapter):
             **{name: getattr(self._given, name) for name in settings},
             "finish": {kind: finish[kind] for kind in ("stop", "length")},
             "ignored_generation_settings": sorted(self._ignored),
-            "usage": {
-                **self.usage(),
-                "seconds": round(self._seconds, 3),
-                "samples_per_second": round(self._answered / self._seconds, 3) if self._seconds else 0.0,
-            },
+            "usage": self.usage(),
         }
 
     def usage(self) -> dict[str, int]:
@@ -110,7 +105,6 @@ class GeneratingAdapter(MedtasksAdapter):
         batches = self._batches(read)
         if batches and batches[0] not in self._planned:  # called without a plan, or with part of a failed batch
             self._planned = batches + self._planned
-        began = time.monotonic()
         silent = self.rank != 0 or not self.show_progress
         with tqdm(total=sum(len(batch) for _, batch in batches), desc=self.name, unit="sample", disable=silent) as bar:
             for settings, batch in batches:
@@ -119,8 +113,6 @@ class GeneratingAdapter(MedtasksAdapter):
                     self.finish[request.task].setdefault(request.sample_id, []).append(answer.finish or "stop")
                     answers[request.position] = answer
                 bar.update(len(batch))
-                self._answered += len(batch)
-        self._seconds += time.monotonic() - began
         return answers
 
     def _batches(self, read: Iterable[ChatRequest]) -> list[Batch]:

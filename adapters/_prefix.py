@@ -69,7 +69,8 @@ class Row:
 class SharedPrefix:
     """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
 
-    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix.
+    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix, which
+    ``latest`` has for each row of the last batch.
     """
 
     def __init__(self, model: Any) -> None:
@@ -79,6 +80,7 @@ class SharedPrefix:
         self._layers: Layers = []
         self.computed = 0
         self.reused = 0
+        self.latest: list[int] = []
 
     def forget(self) -> None:
         """Release everything on the device."""
@@ -99,9 +101,12 @@ class SharedPrefix:
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)
         parts: dict[int, tuple[Layers, int]] = {}
+        self.latest = [0] * len(rows)
         for numbers in groups.values():
-            layers = self._computed([rows[number] for number in numbers])
+            layers, reused = self._computed([rows[number] for number in numbers])
             parts |= {number: (layers, place) for place, number in enumerate(numbers)}
+            for number, count in zip(numbers, reused, strict=True):
+                self.latest[number] = count
         longest = max(map(len, rows))
         return {
             "input_ids": _stacked([row.ids for row in rows], longest, padding, left=True),
@@ -138,8 +143,9 @@ class SharedPrefix:
             media=tuple(unit.identity for unit in prompt.units),
         )
 
-    def _computed(self, rows: Sequence[Row]) -> Layers:
-        """Keys and values of all but the last token of each of ``rows`` (all with the same media), right-padded."""
+    def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:
+        """Keys and values of all but the last token of each of ``rows`` (all with the same media), right-padded, and
+        how many tokens of each row were not computed again."""
         lengths = [len(row) - 1 for row in rows]
         shared = min([_common(rows[0].keys, row.keys) for row in rows[1:]] + lengths)
         kept = min(_common(self._keys, rows[0].keys), shared)
@@ -147,11 +153,11 @@ class SharedPrefix:
         if kept < shared:
             self._layers = self._forward(rows[:1], self._layers, kept, [shared])
         self._keys = rows[0].keys[:shared]
-        self.computed += shared - kept + sum(length + 1 - shared for length in lengths)
-        self.reused += (len(rows) - 1) * shared + kept
-        if max(lengths) == shared:
-            return [_repeated(layer, len(rows)) for layer in self._layers]
-        return self._forward(rows, [_repeated(layer, len(rows)) for layer in self._layers], shared, lengths)
+        reused = [kept, *[shared] * (len(rows) - 1)]
+        self.computed += sum(map(len, rows)) - sum(reused)
+        self.reused += sum(reused)
+        layers = [_repeated(layer, len(rows)) for layer in self._layers]
+        return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
         """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right.

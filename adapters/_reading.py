@@ -35,6 +35,12 @@ class Prompt:
         """Number of pictures and videos."""
         return sum(unit.count for unit in self.units)
 
+    def count(self, placeholders: Sequence[int]) -> int | None:
+        """Number of tokens that stand for pictures and frames; None if their ids are unknown."""
+        if not placeholders:
+            return None if self.units else 0
+        return int(torch.isin(self.inputs["input_ids"], torch.tensor(placeholders)).sum())
+
     def without_pixels(self) -> Prompt:
         """The prompt with its pixels in ``units`` only, shared by prompts with the same pictures."""
         return replace(self, inputs={name: one for name, one in self.inputs.items() if not name.startswith("pixel")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,15 +25,15 @@ PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
 MOST_PICTURES = 64
 """Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
+PARALLEL = ("tensor", "pipeline", "data")
+"""Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = {
     "prefix_cache_queries": "vllm:prefix_cache_queries",
     "prefix_cache_hits": "vllm:prefix_cache_hits",
     "mm_cache_queries": "vllm:mm_cache_queries",
     "mm_cache_hits": "vllm:mm_cache_hits",
-    "prompt_tokens": "vllm:prompt_tokens",
-    "output_tokens": "vllm:generation_tokens",
 }
-"""vLLM's counters by their names in ``usage``; cache queries and hits count tokens and media items."""
+"""vLLM's counters by their names in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
 
 class VLLMArguments(GeneratingArguments):
@@ -76,10 +77,13 @@ class MedtasksVLLM(GeneratingAdapter):
         self._lora = given.lora
         self._model = self._load(given.pretrained)
         self._facts = self._checkpoint_facts(given.pretrained)
+        self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._usage = dict.fromkeys(COUNTERS, 0)
+        config = self._model.llm_engine.vllm_config.model_config.hf_config
+        self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
     def usage(self) -> dict[str, int]:
-        """Cache hits and tokens, as vLLM counts them."""
+        """Cache queries and hits, as vLLM counts them."""
         return self._usage
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
@@ -128,7 +132,20 @@ class MedtasksVLLM(GeneratingAdapter):
             )
         except ValueError as error:  # raised for prompts that are too long or have too many pictures
             raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-        return [_response(output) for output in outputs]
+        return [self._response(output) for output in outputs]
+
+    def _response(self, output: Any) -> Response:
+        first, prompt = output.outputs[0], output.prompt_token_ids or ()
+        counts = TokenCounts(input_tokens=len(prompt), output_tokens=len(first.token_ids))
+        if first.finish_reason not in ("stop", "length"):
+            return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
+        return Response(
+            first.text,
+            counts,
+            finish=first.finish_reason,
+            vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
+            reused_tokens=output.num_cached_tokens,
+        )
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
         from vllm import SamplingParams
@@ -203,11 +220,3 @@ def _for_vllm(conversation: Conversation) -> list[dict[str, Any]]:
                 parts.append(part)
         messages.append({"role": message["role"], "content": parts})
     return messages
-
-
-def _response(output: Any) -> Response:
-    first = output.outputs[0]
-    counts = TokenCounts(input_tokens=len(output.prompt_token_ids or ()), output_tokens=len(first.token_ids))
-    if first.finish_reason not in ("stop", "length"):
-        return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
-    return Response(first.text, counts, finish=first.finish_reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -17,7 +18,8 @@ from ._messages import Conversation
 from ._reading import Prompt
 from ._requests import Batch, ChatRequest
 
-Read = list[tuple[Conversation, Prompt]]
+Read = list[tuple[Conversation, Prompt, float]]
+"""Conversations, their prompts, and the seconds spent on their media."""
 
 
 class VLMArguments(CheckpointArguments, GeneratingArguments):
@@ -50,6 +52,7 @@ class MedtasksVLM(GeneratingAdapter):
     """
 
     name = "medtasks_vlm"
+    holds_model = True
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
@@ -88,9 +91,11 @@ class MedtasksVLM(GeneratingAdapter):
         settings, requests = batch
         read = self._read_ahead(batch)
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        return self._answering.answer(
-            [conversation for conversation, _ in read], [prompt for _, prompt in read], settings, seed
-        )
+        conversations, prompts, seconds = zip(*read, strict=True)
+        answers = self._answering.answer(conversations, prompts, settings, seed)
+        for answer, spent in zip(answers, seconds, strict=True):
+            answer.media_seconds = spent
+        return list(answers)
 
     def _read_ahead(self, batch: Batch) -> Read:
         """``batch`` read; a thread reads the next planned batch while the device works on this one."""
@@ -106,9 +111,11 @@ class MedtasksVLM(GeneratingAdapter):
     def _begin(self, batch: Batch) -> Future[Read]:
         return self._reading.submit(lambda: [self._read(request) for request in batch[1]])
 
-    def _read(self, request: ChatRequest) -> tuple[Conversation, Prompt]:
+    def _read(self, request: ChatRequest) -> tuple[Conversation, Prompt, float]:
+        began = time.monotonic()
         conversation = self._conversation(request, native_video=self._native_video)
         try:
-            return conversation, self._answering.read(conversation)
+            prompt = self._answering.read(conversation)
+            return conversation, prompt, round(time.monotonic() - began, 6) if prompt.units else 0.0
         except DataError as error:
             raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.registry import benchmark_owner, get_benchmark
 from medtasks.results.scoring import MetricScore, coverage_text
+from medtasks.results.usage import Usage
 from medtasks.spec import load_spec
 
 from .board import (
@@ -17,6 +18,7 @@ from .board import (
     BoardPlot,
     BoardTable,
     LetterCounts,
+    ModelUsage,
     Published,
     Ranking,
     Timeline,
@@ -27,6 +29,7 @@ from .rankings import rank_models
 from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
 from .standings import Standing, Standings
 from .tables import Tables, held_groups, is_incomplete
+from .usage import SECONDS, Prices, plotted, used_by
 
 
 def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
@@ -37,20 +40,29 @@ def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
 
 
 def benchmark_board(
-    card: Card, digests: Sequence[Digest], standings: Standings, *, published: bool, resamples: int
+    card: Card,
+    digests: Sequence[Digest],
+    standings: Standings,
+    *,
+    published: bool,
+    resamples: int,
+    prices: Prices | None = None,
 ) -> BenchmarkBoard:
     """The benchmark's rankings, tables, plots, letters, timelines and published rows.
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
-    return _Filling(card, digests, standings, published).board(resamples)
+    return _Filling(card, digests, standings, published, prices or {}).board(resamples)
 
 
 class _Filling:
-    def __init__(self, card: Card, digests: Sequence[Digest], standings: Standings, published: bool) -> None:
+    def __init__(
+        self, card: Card, digests: Sequence[Digest], standings: Standings, published: bool, prices: Prices
+    ) -> None:
         self._card = card
         self._digests = digests
         self._standings = standings
+        self._prices = prices
         self._benchmark = get_benchmark(card.benchmark)
         has_reference = published and card.benchmark in reference_benchmarks()
         self._reference: Reference | None = load_reference(card.benchmark) if has_reference else None
@@ -66,6 +78,9 @@ class _Filling:
         shown = [_without_empty(table, printed) for table in every]
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
+        ordering = [column for column in headline if not column.signed][:1]
+        usage = tuple(self._usage(ordering, every[0]))
+        plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
         benchmark = self._benchmark
         reference = self._reference
         return BenchmarkBoard(
@@ -84,6 +99,7 @@ class _Filling:
             plots=tuple(plots),
             letters=tuple(self._letters()),
             timelines=tuple(self._timelines()),
+            usage=usage,
             published=rows,
             published_notes=() if reference is None else reference.notes,
             published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),
@@ -113,6 +129,16 @@ class _Filling:
             unranked=unranked,
             resamples=resamples,
         )
+
+    def _usage(self, headline: Iterable[BoardColumn], table: BoardTable) -> Iterator[ModelUsage]:
+        """What the runs ranked by the first headline score used."""
+        for column in headline:
+            cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
+            for model, digest in self._standings.of(column.task, column.metric).ranked.items():
+                usage, cost = used_by(digest, self._prices, column.task)
+                cell = cells.get(model)
+                if cell is not None and usage != Usage():
+                    yield ModelUsage(model=model, run=digest.facts.key, score=cell, usage=usage, cost=cost)
 
     def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
         if self._reference is None:
@@ -183,6 +209,24 @@ class _Filling:
     def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
         for digest in self._standings.of(column.task, column.metric).ranked.values():
             yield from digest.entries[column.task].timelines
+
+
+def _cost_plot(
+    headline: Iterable[BoardColumn], usage: Sequence[ModelUsage], taken: Container[str]
+) -> Iterator[BoardPlot]:
+    """The first headline score against what a sample took, if anything is known of that."""
+    measure = plotted([(one.usage, one.cost) for one in usage])
+    for column in headline:
+        if measure is None:
+            return
+        yield BoardPlot(
+            name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+            title=f"{column.label} against {measure.label.lower()}",
+            kind="cost",
+            table=HEADLINE,
+            columns=(column.key,),
+            note="Times depend on the machine." if measure is SECONDS else "",
+        )
 
 
 def _benchmark_of(task: str) -> Benchmark:

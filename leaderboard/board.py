@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.results.usage import RunUsage, Usage
+
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score"]
 
@@ -135,11 +137,12 @@ class Ranking(_Frozen):
 
 
 class BoardPlot(_Frozen):
-    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters`` or ``timelines``."""
+    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters``, ``timelines`` or
+    ``usage``."""
 
     name: str
     title: str
-    kind: Literal["bars", "heatmap", "letters", "paired", "radar", "timeline"]
+    kind: Literal["bars", "cost", "heatmap", "letters", "paired", "radar", "timeline"]
     table: str
     columns: tuple[str, ...]
     against: tuple[str, ...] = ()
@@ -207,9 +210,21 @@ class Published(_Frozen):
     notes: tuple[str, ...]
 
 
+class ModelUsage(_Frozen):
+    """What a model's run used for the benchmark's first headline score, with that score; ``run`` is a key of
+    `Board.runs`, ``cost`` that of all answers in the currency of the organiser's prices."""
+
+    model: str
+    run: str
+    score: Cell
+    usage: Usage
+    cost: float | None = None
+
+
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
-    board, or the paper's own heading if there is none."""
+    board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
+    score (that is not signed) and report any."""
 
     name: str
     title: str
@@ -226,6 +241,7 @@ class BenchmarkBoard(_Frozen):
     plots: tuple[BoardPlot, ...]
     letters: tuple[LetterCounts, ...] = ()
     timelines: tuple[Timeline, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
     published: tuple[Published, ...] = ()
     published_notes: tuple[str, ...] = ()
     published_gaps: tuple[str, ...] = ()
@@ -235,7 +251,8 @@ class RunFacts(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
 
     ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes; ``commands`` reproduce the run. ``notes`` are
-    what a reader must know (blind, rescored, miniature data, limit, coverage, superseded).
+    what a reader must know (blind, rescored, miniature data, limit, coverage, superseded). ``cost`` is that of all
+    answers, in the currency of the organiser's prices.
     """
 
     key: str
@@ -255,6 +272,8 @@ class RunFacts(_Frozen):
     commands: tuple[str, ...]
     mini: bool
     notes: tuple[str, ...] = ()
+    usage: RunUsage = RunUsage()
+    cost: float | None = None
 
 
 class ModelFacts(_Frozen):

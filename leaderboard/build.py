@@ -14,6 +14,7 @@ from .models import Models, distinct_names, model_facts
 from .pairs import CONFIDENCE, SEED
 from .releases import Releases, verified
 from .standings import Standings
+from .usage import Prices, cost_of
 
 RESAMPLES = 1000
 
@@ -27,6 +28,7 @@ def build_board(
     demonstration: bool = False,
     published: bool = True,
     releases: Releases | None = None,
+    prices: Prices | None = None,
     resamples: int = RESAMPLES,
 ) -> Board:
     """The leaderboard of the runs; their order makes no difference.
@@ -39,6 +41,7 @@ def build_board(
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
         releases: the releases to compare documents of runs with; by default they are not compared.
+        prices: of models (`medtasks.leaderboard.usage.read_prices`); without them there are no costs.
         resamples: number of resamples for rank intervals.
 
     Raises:
@@ -51,7 +54,7 @@ def build_board(
         runs = [verified(digest, releases) for digest in runs]
     standings = Standings(runs, demonstration=demonstration)
     boards = tuple(
-        benchmark_board(card, runs, standings, published=published, resamples=resamples)
+        benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices)
         for card in all_cards().values()
         if is_shown(card, runs)
     )
@@ -64,7 +67,7 @@ def build_board(
         seed=SEED,
         demonstration=demonstration,
         models=_models(runs, models),
-        runs={facts.key: facts for facts in _runs(runs, standings, boards)},
+        runs={facts.key: facts for facts in _runs(runs, standings, boards, prices or {})},
         benchmarks=boards,
         refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),
     )
@@ -82,8 +85,10 @@ def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFac
     return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 
-def _runs(runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard]) -> list[RunFacts]:
-    """Every run, sorted, with notes on what is not shown."""
+def _runs(
+    runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard], prices: Prices
+) -> list[RunFacts]:
+    """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
     shown = {key for table in tables for row in (*table.rows, *(one.row for one in table.apart)) for key in row.runs}
     columns = {(column.task, column.metric) for table in tables for column in table.columns}
@@ -99,5 +104,6 @@ def _runs(runs: Sequence[Digest], standings: Standings, boards: Sequence[Benchma
         ]
         if not notes and key not in shown:
             notes.append("none of its scores is on this board: no page shows its tasks")
-        found.append(digest.facts.model_copy(update={"notes": (*digest.facts.notes, *notes)}))
+        cost = cost_of(prices, digest.facts, digest.facts.usage)
+        found.append(digest.facts.model_copy(update={"notes": (*digest.facts.notes, *notes), "cost": cost}))
     return sorted(found, key=lambda facts: facts.key)

@@ -59,6 +59,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         commands=commands(manifest, folder),
         mini=any(one.mini for one in manifest.data.values()),
         notes=tuple(shown(note) for note in notes),
+        usage=manifest.usage,
     )
 
 

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -63,6 +63,7 @@ _DIGITS = 8
 _MOST = 3
 """The most facts that are combined before the slug's hash is used."""
 Facts = Mapping[str, str]
+M = TypeVar("M", bound=BaseModel)
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -160,20 +161,29 @@ def read_models(path: Path) -> dict[str, Described]:
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
+    return read_by_model(path, Described)
+
+
+def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
+    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
+
+    Raises:
+        DataError: as :func:`read_models`.
+    """
     loaded = load_texts(path)
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
-    return {str(name): _described(path, str(name), facts) for name, facts in loaded.items()}
+    return {str(name): _entry(path, str(name), facts, kind) for name, facts in loaded.items()}
 
 
-def _described(path: Path, name: str, facts: Any) -> Described:
+def _entry(path: Path, name: str, facts: Any, kind: type[M]) -> M:
     if not isinstance(facts, dict):
-        known = ", ".join(Described.model_fields)
+        known = ", ".join(kind.model_fields)
         raise DataError(f"{path}: model {name[:80]!r} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
     try:
-        return Described.model_validate(facts)
+        return kind.model_validate(facts)
     except ValidationError as error:
-        raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, Described)}; fix it.") from error
+        raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, kind)}; fix it.") from error
 
 
 def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
@@ -182,7 +192,7 @@ def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
     Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
     """
     name = str(run.model_facts.get("name", run.model))
-    given = _find(models or {}, run.model, name)
+    given = find(models or {}, run.model, name) or Described()
     policy = "policy" in run.model_facts
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
     trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
@@ -198,15 +208,15 @@ def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
     )
 
 
-def _find(models: Models, slug: str, name: str) -> Described:
+def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
+    """The entry for a model: by its slug, else by its name, else by the first glob that matches the name."""
     names = (name.casefold(), name.rpartition("/")[2].casefold())
     ways: tuple[Callable[[str], bool], ...] = (
         lambda key: key == slug,
         lambda key: key.casefold() in names,
         lambda key: any(fnmatch.fnmatchcase(one, key.casefold()) for one in names),
     )
-    found = (described for matches in ways for key, described in models.items() if matches(key))
-    return next(found, Described())
+    return next((entry for matches in ways for key, entry in entries.items() if matches(key)), None)
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from .figures import FORMATS, draw_all
 from .models import read_models
 from .releases import Releases
 from .site import samples_of, write_site
+from .usage import read_prices
 
 
 def publish(
@@ -27,6 +28,7 @@ def publish(
     demonstration: bool = False,
     published: bool = True,
     documents: Sequence[Path] = (),
+    prices: Path | None = None,
     figures: Sequence[str] = FORMATS,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -41,13 +43,14 @@ def publish(
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
         documents: files of document hashes.
+        prices: the file of prices.
         figures: formats of figures; none draws none.
         cache: keeps the digests of directories; None reads every directory again.
         progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: a path is not a directory, there are no results, or ``site`` has other files.
-        DataError: the file of models, or one of document hashes, cannot be read.
+        DataError: the file of models or prices, or one of document hashes, cannot be read.
     """
     releases = Releases(documents)
     described = read_models(models) if models is not None else None
@@ -63,6 +66,7 @@ def publish(
         demonstration=demonstration,
         published=published,
         releases=releases,
+        prices=read_prices(prices) if prices is not None else None,
     )
     write_site(
         board,

@@ -11,11 +11,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.errors import UsageError
 from medtasks.results.signature import parse_signature
+from medtasks.results.usage import RunUsage
 from medtasks.stats import normalised_ranks
 
 from ..board import (
     BenchmarkBoard,
     Board,
+    BoardColumn,
     BoardPlot,
     LetterCounts,
     ModelFacts,
@@ -31,6 +33,7 @@ from .overview import all_models, not_comparable
 from .published import published_tables
 from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles
 from .text import paper_link, safe_link
+from .usage_table import usage_table
 
 if TYPE_CHECKING:
     from ..figures import FigureFiles
@@ -100,6 +103,8 @@ def pages_of(
             ranks={plot.name: _ranks(benchmark, plot) for plot in benchmark.plots if plot.ranks},
             letters=_in_order(benchmark.letters, order),
             timelines=_in_order(benchmark.timelines, order),
+            usage=usage_table(benchmark.usage),
+            used_for=_used_for(benchmark),
             published=published_tables(benchmark),
             choices=_choices([*on_page, *benchmark.published]),
         )
@@ -108,7 +113,16 @@ def pages_of(
         parts = model_parts(board, model.slug)
         runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
         runs.sort(key=lambda run: (run.created, run.key), reverse=True)
-        yield page(f"model-{model.slug}.html", "model.html.j2", model=model, results=parts, runs=runs)
+        used = [run for run in runs if run.usage != RunUsage()]
+        yield page(
+            f"model-{model.slug}.html",
+            "model.html.j2",
+            model=model,
+            results=parts,
+            runs=runs,
+            used=used,
+            usage=usage_table(used),
+        )
     yield page("compare.html", "compare.html.j2", models=models)
     sets = _protocol_sets(board)
     yield page(
@@ -206,6 +220,12 @@ def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView]
     subs = subtitles(columns)
     views = [column_view(column, subs.get(column.key, "")) for column in columns]
     return views, {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
+
+
+def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:
+    """The score to which the benchmark's usage belongs."""
+    keys = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
+    return next((column for table in benchmark.tables for column in table.columns if column.key in keys), None)
 
 
 def _signature_parts(signature: str) -> list[tuple[str, str, str]]:

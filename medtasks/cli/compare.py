@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from medtasks.text import printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.compare import Comparison, Line
+    from medtasks.results.usage import Usage
 
 DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
@@ -25,18 +27,28 @@ def compare(
     second: Annotated[Path, typer.Argument(help="Another run's directory.", show_default=False)],
     task: Annotated[str | None, typer.Option("--task", help="Only this task or group.")] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two runs item by item: differences, 95 % intervals, tests corrected over the table."""
+    """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
     from medtasks.cache import cache_root
     from medtasks.leaderboard.compare import compare_runs, read_one
+    from medtasks.leaderboard.usage import read_prices, used_by
+
+    known = {} if prices is None else read_prices(prices)
 
     with progress("reading results"):
         runs = [read_one(folder, task, cache_root() / "leaderboard") for folder in (first, second)]
     with progress("comparing") as bar:
         found = compare_runs(*runs, task=task, metric=metric, progress=bar)
+    used = [used_by(one, known, task) for one in runs]
     if as_json:
-        write(json.dumps(_plain(found), indent=1))
+        write(json.dumps({**_plain(found), "usage": _plain_usage(used)}, indent=1))
         return
     names = [f"{one.facts.model_facts.get('name', one.model)} ({one.facts.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
@@ -46,6 +58,24 @@ def compare(
     )
     table(columns, [_row(line) for line in found.lines])
     write(_notes(found))
+    _write_usage(used)
+
+
+def _plain_usage(used: Sequence[tuple[Usage, float | None]]) -> dict[str, Any]:
+    return {
+        name: {**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})}
+        for name, (usage, cost) in zip(("first", "second"), used, strict=True)
+    }
+
+
+def _write_usage(used: Sequence[tuple[Usage, float | None]]) -> None:
+    """What both runs used; nothing if neither reports any."""
+    from medtasks.leaderboard.usage import amount, measured
+
+    rows = [(one.label, one.unit, *map(amount, values)) for one, values in measured(used)]
+    if rows:
+        write("")
+        table(("usage", "unit", "A", "B"), rows)
 
 
 def _plain(found: Comparison) -> dict[str, Any]:

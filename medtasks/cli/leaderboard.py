@@ -28,6 +28,13 @@ Documents = Annotated[
     ),
 ]
 
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
+    ),
+]
+
 _HASH = re.compile(r"[0-9a-f]{8,}…?")
 
 
@@ -45,6 +52,7 @@ def build(
     demonstration: Annotated[
         bool, typer.Option("--demonstration", help="Also rank results on miniature data, marked as such.")
     ] = False,
+    prices: Prices = None,
     documents: Documents = None,
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
@@ -66,6 +74,7 @@ def build(
             demonstration=demonstration,
             published=published,
             documents=documents or (),
+            prices=prices,
             figures=FORMATS if figures else (),
             cache=None if fresh else cache_root() / "leaderboard",
             progress=bar,

@@ -34,6 +34,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.summary import summary
+from medtasks.results.usage import RunUsage
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
@@ -42,6 +43,7 @@ from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests
 from .response_cache import fit_to_data
+from .usage import OwnPart, earlier_work, gathered_usage, measured_energy, memory_of
 
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
@@ -80,7 +82,9 @@ class Evaluation:
             _leave_scoring_to_us(spec, task)
         store = AnswerStore(self._checkpoint(), self._rank)
         live = self._live_judging()
-        asker = Asker(store, read_answers(store.folder), None if live is None else self._passing_to(live))
+        memory = memory_of(self._lm)
+        asker = Asker(store, read_answers(store.folder), None if live is None else self._passing_to(live), memory)
+        earlier = {} if memory is None else earlier_work(store.folder, self._rank)
         arguments = self._call.arguments
         states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
         requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
@@ -88,10 +92,15 @@ class Evaluation:
         try:
             if self._rank == 0:
                 store.write_plan(self._plan())
-            results = evaluate(*self._call.args, **self._call.kwargs)
+            with measured_energy(memory is not None) as energy:
+                results = evaluate(*self._call.args, **self._call.kwargs)
             if live is not None:
                 live.finish(LONGEST_WAIT)
             model = model_facts(self._lm, self._settings["model_args"])
+            work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
+            devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
+            part = OwnPart({} if memory is None else work, energy(), resumed=bool(earlier))
+            usage = gathered_usage(part, devices=devices, counters=counters)
             answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
@@ -99,7 +108,7 @@ class Evaluation:
             if results is None:
                 return None
             run = self._collect(answered, model, live)
-            folder = self._write(run)
+            folder = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
                 store.remove()
@@ -176,6 +185,7 @@ class Evaluation:
         manifest = RunManifest(
             created=now(),
             processes=int(os.environ.get("WORLD_SIZE", "1")),
+            usage=RunUsage(devices=getattr(self._lm, "devices", 1)),
             versions=versions(),
             model=described(self._lm, self._settings["model_args"]),
             settings=self._settings,
@@ -218,12 +228,12 @@ class Evaluation:
             raise MedtasksError(" ".join(run.problems) or "no task of the run has an answer")
         return run
 
-    def _write(self, run: CollectedRun) -> Path | None:
+    def _write(self, run: CollectedRun, usage: RunUsage) -> Path | None:
         """Write the result directory and print the scores."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
         folder = None if directory is None else _unused(directory, local_stamp())
-        finished = finish_run(run, self._settings, folder, created=now(), harness_stamp=stamp)
+        finished = finish_run(run, self._settings, folder, created=now(), harness_stamp=stamp, usage=usage)
         print(summary(finished, folder), flush=True)
         return folder
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
-from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.results.replies import BLANK, NOT_ASKED, FromCache, Reply, is_blank
 
 from .backends import cannot_take, one_at_a_time
 
@@ -103,7 +103,7 @@ class Requests:
             lm,
             [requests[number] for number in missing],
             functools.partial(self._ask, lm, outcome=False),
-            lambda position, reply: self._asker.keep(slots[missing[position]], reply),
+            lambda position, reply: self._asker.conclude(slots[missing[position]], reply),
         )
         found = dict(zip(missing, fresh, strict=True))
         return [
@@ -178,6 +178,10 @@ def reply_of(given: Any) -> Reply:
         input_tokens=getattr(counts, "input_tokens", None),
         output_tokens=getattr(counts, "output_tokens", None),
         finish=getattr(given, "finish", None),
+        vision_tokens=getattr(given, "vision_tokens", None),
+        reused_tokens=getattr(given, "reused_tokens", None),
+        media_seconds=getattr(given, "media_seconds", None),
+        cached=isinstance(given, FromCache),
     ).checked()
     trusted = hasattr(given, "failed") or bool(reply.output_tokens)
     return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not trusted else reply

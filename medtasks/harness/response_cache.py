@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from medtasks.errors import MedtasksError, first_line
+from medtasks.results.replies import FromCache
 
 _TOUCHING_DISK = ("_lookup", "_log_to_audit", "_store", "finalize")
 
@@ -40,7 +41,8 @@ def opened(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
-    """Make the cache skip failed replies, and tie its keys to the ``states`` of the data by task; None stays None."""
+    """Make the cache skip failed replies, mark its responses (:class:`FromCache`), and tie its keys to the ``states``
+    of the data by task; None stays None."""
     if cache is None:
         return None
     from .requests import reply_of
@@ -56,6 +58,13 @@ def fit_to_data(cache: Any, states: Mapping[str, str]) -> Any:
         )  # only the text is stored, which does not tell whether a blank one is a response
 
     cache._is_valid_response = is_valid
+    found = cache._lookup
+
+    def lookup(key: str) -> Any:
+        response = found(key)
+        return FromCache(response) if isinstance(response, str) else response
+
+    cache._lookup = lookup
     return cache
 
 

@@ -12,8 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import canonical_json, replaced, short_hash
 from medtasks.results.manifest import RunManifest
-from medtasks.results.replies import Reply
+from medtasks.results.replies import Reply, Work
+from medtasks.results.usage import Spent
 from medtasks.schema import first_problem
 
 SUFFIX = "_unfinished"
@@ -114,7 +115,11 @@ class AnswerStore:
         touched = set()
         for answer in answers:
             slot = asdict(answer.slot)
-            reply = {name: value for name, value in asdict(answer.reply).items() if value is not None}
+            reply = {
+                name: value
+                for name, value in asdict(answer.reply).items()
+                if value is not None and value is not False  # 0 is a number of tokens
+            }
             line = json.dumps({**slot, **reply}, ensure_ascii=True, sort_keys=True)
             file = self._file(answer.slot.task)
             file.write(line.encode() + b"\n")
@@ -158,15 +163,38 @@ def read_answers(folder: Path) -> list[Answer]:
         DataError: a complete line is not a reply; names file and line.
     """
     found: dict[tuple[str, int, int, str, bool], Answer] = {}
+    for _, answer in _read_lines(folder):
+        earlier = found.get(answer.slot.key)
+        if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
+            found[answer.slot.key] = answer
+    return list(found.values())
+
+
+def read_spent(folder: Path) -> dict[int, list[Spent]]:
+    """What all replies in ``folder`` took, by the number of their process, with those that were asked for again.
+
+    Raises:
+        DataError: as :func:`read_answers`.
+    """
+    found: dict[int, list[Spent]] = {}
+    for rank, answer in _read_lines(folder):
+        found.setdefault(rank, []).append(spent(answer))
+    return found
+
+
+def spent(answer: Answer) -> Spent:
+    """What a reply took."""
+    slot = answer.slot
+    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, replace(answer.reply, text=""))
+
+
+def _read_lines(folder: Path) -> Iterator[tuple[int, Answer]]:
     for path in sorted(folder.glob("*.rank*.jsonl")):
+        rank = path.stem.rpartition(".rank")[2]
         for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
             answer = _read_line(path, number, line)
-            if answer is None:
-                continue
-            earlier = found.get(answer.slot.key)
-            if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
-                found[answer.slot.key] = answer
-    return list(found.values())
+            if answer is not None:
+                yield int(rank) if rank.isdecimal() else 0, answer
 
 
 def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
@@ -179,7 +207,8 @@ def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
     names = ("task", "doc_id", "repeat", "prompt", "outcome")
     try:
         slot = Slot(**{name: fields.pop(name) for name in names})
-        return Answer(slot, Reply(**fields))
+        work = Work(**fields.pop("work")) if "work" in fields else None
+        return Answer(slot, Reply(**fields, work=work))
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}, line {number}: not a reply of a run ({error}); remove the line.") from error
 

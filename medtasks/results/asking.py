@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from medtasks.errors import UsageError, first_line
-from medtasks.results.answers import Answer, AnswerStore, Slot
-from medtasks.results.replies import Reply
+from medtasks.results.answers import Answer, AnswerStore, Slot, spent
+from medtasks.results.replies import Reply, Work
+from medtasks.results.usage import Spent
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""
 
 Call = Callable[[list[int]], Sequence[Reply]]
 """Sends the requests at these positions and returns their replies in the same order; may raise any exception."""
+
+Memory = tuple[int | None, int | None]
+"""Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
 class Asker:
@@ -24,14 +30,25 @@ class Asker:
         store: saves the replies.
         answers: replies from an earlier, unfinished run of the same command.
         on_answer: called with each reply that did not fail, once it is saved.
+        memory: measures memory; None if no model answers, so that work is not measured.
+
+    ``spent`` is what the replies to this process took.
     """
 
     def __init__(
-        self, store: AnswerStore, answers: Iterable[Answer], on_answer: Callable[[Slot, Reply], None] | None = None
+        self,
+        store: AnswerStore,
+        answers: Iterable[Answer],
+        on_answer: Callable[[Slot, Reply], None] | None = None,
+        memory: Callable[[], Memory] | None = None,
     ) -> None:
         self._store = store
         self._known = {one.slot.key: one.reply for one in answers if one.reply.failed is None}
         self._on_answer = on_answer
+        self._memory = memory
+        self._began: float | None = None
+        self._since = 0.0
+        self.spent: list[Spent] = []
         self._in_a_row: Counter[str] = Counter()
         self._reported: set[str] = set()
         self.reused = 0
@@ -59,13 +76,19 @@ class Asker:
             if known is not None:
                 replies[position] = known
         self.reused += len(replies)
+        self._since = time.monotonic()
+        self._began = self._since if self._began is None else self._began
         for batch in batches:
             self._send([position for position in batch if position not in replies], slots, call, replies)
         return [replies.get(position) or Reply.failure("the back-end was not asked") for position in range(len(slots))]
 
     def keep(self, slot: Slot, reply: Reply) -> None:
-        """Save a reply directly: the outcome of several rounds, or one that the back-end just returned."""
+        """Save a reply that the back-end just returned, before the others of its batch."""
         self._keep([(slot, reply)])
+
+    def conclude(self, slot: Slot, reply: Reply) -> None:
+        """Save the outcome of several rounds."""
+        self._keep([(slot, reply)], asked=False)
 
     def _send(self, batch: list[int], slots: Sequence[Slot], call: Call, replies: dict[int, Reply]) -> None:
         batch = [position for position in batch if not self._given_up(position, slots, replies)]
@@ -96,12 +119,15 @@ class Asker:
         if self._in_a_row[slots[position].task] < GIVE_UP:
             return False
         replies[position] = Reply.failure(f"not asked: the {GIVE_UP} requests before it failed")
-        self._keep([(slots[position], replies[position])])
+        self._keep([(slots[position], replies[position])], asked=False)
         return True
 
-    def _keep(self, answers: Sequence[tuple[Slot, Reply]]) -> None:
+    def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
         fresh = [(slot, reply) for slot, reply in answers if slot.key not in self._known]
+        if asked and self._memory is not None:
+            fresh = self._timed(fresh, *self._memory())
         self._store.add(Answer(slot, reply) for slot, reply in fresh)
+        self.spent += (spent(Answer(slot, reply)) for slot, reply in fresh)
         for slot, reply in fresh:
             if reply.failed is None:
                 self._known[slot.key] = reply
@@ -118,3 +144,15 @@ class Asker:
                     file=sys.stderr,
                     flush=True,
                 )
+
+    def _timed(
+        self, fresh: Sequence[tuple[Slot, Reply]], device: int | None, rss: int | None
+    ) -> list[tuple[Slot, Reply]]:
+        """``fresh`` with the work since the last replies were saved, shared equally among those not from a cache."""
+        began, since, now = self._began or 0.0, self._since, time.monotonic()
+        self._since = now
+        asked = sum(not reply.cached for _, reply in fresh)
+        work = Work(
+            round(since - began, 6), round(now - began, 6), round((now - since) / max(asked, 1), 6), device, rss
+        )
+        return [(slot, reply if reply.cached else replace(reply, work=work)) for slot, reply in fresh]

@@ -21,6 +21,7 @@ from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
+from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
 
@@ -110,10 +111,9 @@ class RubricFacts(BaseModel):
 class RunManifest(BaseModel):
     """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
 
-    ``usage`` has the back-end's counters summed over all processes, its seconds of work, and samples per second; empty
-    if it does not count. ``scored`` has the versions that scored the run later; None if it was not scored again.
-    ``problems`` are messages about what could not be scored or judged. ``harness_stamp`` is the prefix of the names of
-    the harness's own files for the run (it uses its own time zone).
+    ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that scored the run later;
+    None if it was not scored again. ``problems`` are messages about what could not be scored or judged.
+    ``harness_stamp`` is the prefix of the names of the harness's own files for the run (it uses its own time zone).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -121,7 +121,7 @@ class RunManifest(BaseModel):
     schema_version: int = 1
     created: str
     processes: int
-    usage: dict[str, int | float] = {}
+    usage: RunUsage = RunUsage()
     versions: dict[str, str]
     model: dict[str, Any]
     settings: dict[str, Any]

@@ -26,12 +26,31 @@ _FAILURE_TEXTS = (
 produced no content."""
 
 
-@dataclass(frozen=True)
+class FromCache(str):
+    """A response from the harness's cache, which no model gave in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.
+
+    ``seconds`` is the reply's share of the batch's time; the peaks of memory are those of the process so far, in bytes.
+    """
+
+    start: float
+    end: float
+    seconds: float
+    device_memory: int | None = None
+    rss: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """One reply of a back-end.
 
-    ``failed`` is the reason why there is no response, else None. Token counts are None if the back-end does not report
-    them. ``finish`` is ``length`` if the response was cut off at the token limit.
+    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response was cut off
+    at the token limit. Counts of tokens and ``media_seconds`` (`medtasks.results.usage`) are None if the back-end does
+    not report them. ``cached`` marks a response from the harness's cache; ``work`` is None unless a model was asked.
     """
 
     text: str
@@ -39,6 +58,11 @@ class Reply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     finish: str | None = None
+    vision_tokens: int | None = None
+    reused_tokens: int | None = None
+    media_seconds: float | None = None
+    cached: bool = False
+    work: Work | None = None
 
     @classmethod
     def failure(cls, reason: str) -> Reply:

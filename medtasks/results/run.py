@@ -22,6 +22,7 @@ from medtasks.results.samples import Sample, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import COVERAGE, Scored, Scores, intervals, score_tables
 from medtasks.results.table import ItemTable, RunTables
+from medtasks.results.usage import RunUsage
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
@@ -147,7 +148,13 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
 
 
 def finish_run(
-    run: CollectedRun, settings: dict[str, Any], directory: Path | None, *, created: str, harness_stamp: str = ""
+    run: CollectedRun,
+    settings: dict[str, Any],
+    directory: Path | None,
+    *,
+    created: str,
+    usage: RunUsage = RunUsage(),  # noqa: B008 - frozen
+    harness_stamp: str = "",
 ) -> RunRecord:
     """Add the manifest, and write the run to ``directory`` if it is given."""
     benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
@@ -155,7 +162,7 @@ def finish_run(
     manifest = RunManifest(
         created=created,
         processes=run.model.get("processes", 1),
-        usage=run.model.get("usage", {}),
+        usage=usage,
         versions=versions(),
         model=model,
         settings=settings,

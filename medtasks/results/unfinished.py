@@ -7,11 +7,12 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError
-from medtasks.results.answers import Answer, by_document, read_answers, read_plan
+from medtasks.results.answers import Answer, by_document, read_answers, read_plan, read_spent
 from medtasks.results.folder import RunRecord
 from medtasks.results.replies import NOT_ASKED, Reply
 from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.scored import Answered
+from medtasks.results.usage import RunUsage, run_usage
 from medtasks.spec import load_spec
 
 
@@ -36,7 +37,10 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.problems)}")
-    return finish_run(run, manifest.settings, None, created=created)
+    spent = list(read_spent(folder).values())
+    measured = any(one.reply.work is not None for process in spent for one in process)
+    usage = run_usage(spent, devices=manifest.usage.devices or 1) if measured else RunUsage()
+    return finish_run(run, manifest.settings, None, created=created, usage=usage)
 
 
 def _asked(name: str, answers: list[Answer], numbers: tuple[int, ...], generation: dict[str, object]) -> AskedTask:

@@ -91,7 +91,6 @@ def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> N
 
     assert answers == texts(vlm(batch_size=1, share_prefix=False).generate_until(requests))
     assert usage["media_reused"] >= 0 + 1 + 2 + 3 + 4
-    assert usage["samples_per_second"] == pytest.approx(5 / usage["seconds"], rel=0.1)
     assert usage["prompt_tokens_reused"] > usage["prompt_tokens_computed"]
 
 

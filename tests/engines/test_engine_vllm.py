@@ -55,10 +55,13 @@ def test_every_request_of_four_benchmarks_is_answered(manifest: dict[str, Any]) 
 
 
 def test_the_caches_know_pictures_and_prefixes_of_the_request_before(manifest: dict[str, Any]) -> None:
-    usage = manifest["usage"]
-    assert usage["mm_cache_hits"] > 0
-    assert 0 < usage["prefix_cache_hits"] < usage["prefix_cache_queries"]
+    usage, counters = manifest["usage"], manifest["usage"]["counters"]
+    assert counters["mm_cache_hits"] > 0
+    assert 0 < counters["prefix_cache_hits"] < counters["prefix_cache_queries"]
+    assert 0 < usage["reused_tokens"] <= counters["prefix_cache_hits"]
+    assert 0 < usage["vision_tokens"] < usage["prompt_tokens"]
     assert usage["output_tokens"] > 0
+    assert "peak_rss" not in usage  # the engine has a process of its own
 
 
 def test_answers_agree_with_those_of_transformers(checkpoint: Path, tmp_path: Path) -> None:

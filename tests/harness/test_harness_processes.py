@@ -43,6 +43,12 @@ def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: 
     several = run(python, tmp_path / "several", 2, *VLM, "--tasks", ",".join(TASKS))
     assert several.files() == one_process.files()
     assert several.manifest["model"] == one_process.manifest["model"]
+    one, two = one_process.manifest["usage"], several.manifest["usage"]
+    for counted in ("samples", "prompt_tokens", "vision_tokens", "output_tokens"):
+        assert two[counted] == one[counted] == sum(task[counted] for task in two["tasks"].values())
+    assert two["seconds"] < two["process_seconds"] <= 2 * two["seconds"]
+    assert 0 < two["reused_tokens"] < two["prompt_tokens"]
+    assert 0 < two["time_to_first_answer"] <= two["seconds"]
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from medtasks.leaderboard.board import (
     Cell,
     LetterCounts,
     ModelFacts,
+    ModelUsage,
     Pair,
     Published,
     PublishedCell,
@@ -37,6 +38,8 @@ from medtasks.leaderboard.board import (
     Timeline,
 )
 from medtasks.leaderboard.site.samples import SampleKey, SampleRow, SampleText
+
+from medtasks.results.usage import RunUsage, Usage
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -98,6 +101,7 @@ def _pond() -> Made:
         BoardPlot(name="levels", title="Levels", kind="bars", table="levels", columns=named["levels"]),
         BoardPlot(name="transformed", title="Original against transformed images", kind="paired", table="levels",
                   columns=named["levels"], against=named["transformed"]),
+        BoardPlot(name="cost", title="ROUGE-L against cost", kind="cost", table="headline", columns=(headline[0].key,)),
     )  # fmt: skip
     tables = {
         "headline": ("Headline", headline),
@@ -261,9 +265,19 @@ def _benchmark(made: Made, models: Sequence[ModelFacts], skill: Mapping[str, flo
         rankings=tuple(one if pairs else one.model_copy(update={"pairs": ()}) for one in rankings),
         tables=tuple(tables), plots=made.plots, letters=tuple(letters), published=_published(made),
         timelines=tuple(_timeline(one.slug, source) for one in models[:3]) if made.name == "stream_qa" else (),
+        usage=tuple(_usage(row, made) for row in tables[0].rows) if made.name == "pond_vqa" else (),
         published_notes=("The paper's rows were not re-run here.",),
         published_gaps=("Table 9: only printed as a figure.",),
     )  # fmt: skip
+
+
+def _usage(row: BoardRow, made: Made) -> ModelUsage:
+    """Larger models are slower; nothing but time is known of a closed one."""
+    size = 2 + len(row.model)
+    known = {"prompt_tokens": 420 * made.items, "output_tokens": size * made.items, "peak_device_memory": size * 2**30}
+    counted = {} if row.model == "birch-flash" else known
+    usage = Usage(samples=made.items, seconds=0.05 * size * made.items, time_to_first_answer=0.4 * size, **counted)
+    return ModelUsage(model=row.model, run=row.runs[0], score=next(iter(row.cells.values())), usage=usage)
 
 
 def _apart(facts: ModelFacts, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
@@ -289,6 +303,7 @@ def _run(key: str, slug: str, note: str = "") -> RunFacts:
         commands=(f"lmms_eval --model medtasks_vlm --model_args pretrained=lab/{slug} --tasks pond_vqa",
                   "medtasks score RESULTS"),
         mini=False, notes=(note,) if note else (),
+        usage=RunUsage() if "blind" in key else RunUsage(samples=2000, seconds=740.0, counters={"media_encoded": 9}),
     )  # fmt: skip
 
 

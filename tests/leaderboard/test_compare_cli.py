@@ -76,6 +76,44 @@ def test_json_has_the_same_numbers(command: Any, folders: dict[str, Path]) -> No
     assert line["pair"]["difference"] == pytest.approx(line["first"] - line["second"])
 
 
+def used(folder: Path, target: Path, **usage: Any) -> Path:
+    """A copy of the run, whose manifest has this usage of its tasks."""
+    copy = Path(shutil.copytree(folder, target / folder.name))
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    manifest["usage"] = {**usage, "tasks": dict.fromkeys(manifest["tasks"], usage)}
+    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return copy
+
+
+def test_what_both_runs_used_is_printed_below(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+    first = used(
+        folders["guess"], tmp_path / "a", samples=6, seconds=3.0, process_seconds=3.0, devices=2, prompt_tokens=1200,
+        output_tokens=60, reused_tokens=300, peak_device_memory=3 * 2**30,
+    )  # fmt: skip
+    second = used(folders["blind"], tmp_path / "b", samples=6, seconds=12.0, process_seconds=12.0, devices=1)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text('"lab/<b>Guess*": {device_hour_price: 6}\n')
+    _, out, _ = command(first, second, "--prices", prices)
+    columns, *lines = out[out.index("\nusage ") + 1 :].splitlines()
+    found = {(one["usage"], one["unit"]): (one["A"], one["B"]) for one in (cells(columns, line) for line in lines)}
+    assert found == {
+        ("Samples", ""): ("6", "6"),
+        ("Samples", "per s"): ("2", "0.5"),
+        ("Time", "s per sample"): ("0.5", "2"),
+        ("Tokens", "per sample"): ("210", ""),
+        ("Prompt tokens", "per sample"): ("200", ""),
+        ("Output tokens", "per sample"): ("10", ""),
+        ("Prompt tokens reused", "%"): ("25", ""),
+        ("Peak GPU memory", "GiB"): ("3", ""),
+        ("Cost", "per 1,000 samples"): ("1.67", "3.33"),
+    }
+    _, out, _ = command(first, second, "--prices", prices, "--json")
+    written = json.loads(out)["usage"]
+    assert (written["first"]["cost"], written["second"]["cost"]) == (pytest.approx(0.01), pytest.approx(0.02))
+    assert "prompt_tokens" not in written["second"]
+    assert "\nusage " not in command(folders["guess"], folders["blind"])[1]
+
+
 def test_runs_that_were_asked_otherwise_are_shown_and_marked(command: Any, folders: dict[str, Path]) -> None:
     code, out, _ = command(folders["careful"], folders["blind"], "--task", "mi_cxr_icr")
     assert code == 0

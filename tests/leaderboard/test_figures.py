@@ -26,6 +26,7 @@ from medtasks.errors import UsageError
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = {
     "bars": ("series_mcq", "families"),
+    "cost": ("pond_vqa", "cost"),
     "heatmap": ("pond_vqa", "class-ranks"),
     "letters": ("series_mcq", "letters"),
     "paired": ("pond_vqa", "transformed"),
@@ -125,9 +126,53 @@ def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
 def test_the_alternative_text_says_kind_and_numbers(plain: Drawn, key: tuple[str, str]) -> None:
     alt = plain.figures[key].alt
-    assert re.match(r"(Bar charts?|Heat map|Dumbbell chart|Radar chart|Timelines)", alt)
+    assert re.match(r"(Bar charts?|Scatter plot|Heat map|Dumbbell chart|Radar chart|Timelines)", alt)
     assert re.search(r"\d", alt)
     assert "Aurora-VL 72B" in alt
+
+
+def test_a_score_against_cost_takes_what_most_models_have(tmp_path: Path) -> None:
+    def alt(change: Callable[[dict[str, Any]], None] | None = None) -> tuple[str, Drawn]:
+        made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
+        return made.figures[KINDS["cost"]].alt, made
+
+    by_time, made = alt()
+    used = {one.model: one for one in board().benchmarks[0].usage}
+    best = used["aurora-72b"]
+    assert "ROUGE-L against time (s per sample)" in by_time
+    assert f"Aurora-VL 72B {100 * best.score.value:.1f} (" in by_time
+    assert f") at {best.usage.seconds / best.usage.samples:.3g}" in by_time
+    assert {"time (s per sample)", "ROUGE-L (%)", "Birch Flash"} <= set(made.texts(KINDS["cost"]))
+
+    def paid(benchmark: dict[str, Any]) -> None:
+        for one in benchmark["usage"]:
+            one["cost"] = 5.0
+
+    by_cost, _ = alt(paid)
+    assert "against cost (per 1,000 samples)" in by_cost
+    assert "at 2.5" in by_cost  # of 2,000 answers
+
+    def untimed(benchmark: dict[str, Any]) -> None:
+        for one in benchmark["usage"]:
+            one["usage"] = {**one["usage"], "seconds": None}
+
+    by_tokens, _ = alt(untimed)
+    assert "against tokens (per sample)" in by_tokens
+    assert by_tokens.endswith("Without a value: Birch Flash.")
+
+
+def test_an_incomplete_score_against_cost_is_marked(tmp_path: Path) -> None:
+    def change(benchmark: dict[str, Any]) -> None:
+        benchmark["usage"][0]["score"]["incomplete"] = True
+
+    made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
+    assert {"Aurora-VL 72B*", "Aurora-VL 8B"} <= set(made.texts(KINDS["cost"]))
+    assert "incomplete (*)" in " ".join(made.texts(KINDS["cost"]))
+
+
+def test_no_figure_of_cost_without_any_usage(tmp_path: Path) -> None:
+    made = one_plot(KINDS["cost"], change=lambda benchmark: benchmark.update(usage=()))
+    assert drawn(made, tmp_path).figures == {}
 
 
 def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:

@@ -85,6 +85,33 @@ def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
     assert delay.get_attribute("aria-sort") is None
 
 
+def test_what_models_used_is_a_table_that_sorts(reader: Reader) -> None:
+    page = reader.open("benchmark-pond_vqa.html#usage")
+    table = "#usage-table"
+    heads = page.locator(f"{table} thead th").evaluate_all("heads => heads.map(head => head.dataset.k)")
+    assert heads == [
+        *("model", "pond_vqa.rougeL", "usage.samples", "usage.rate", "usage.seconds", "usage.first", "usage.tokens"),
+        *("usage.prompt", "usage.output", "usage.device"),
+    ]
+    page.locator(f"{table} th[data-k='usage.prompt'] button").click()
+    assert names(page, f"{table} tbody th a")[-1] == "Birch Flash"  # its back-end counts no tokens
+    page.locator(f"{table} th[data-k='usage.seconds'] button").click()
+    column = heads.index("usage.seconds") + 1
+    cells = page.locator(f"{table} tbody tr > :nth-child({column})").all()
+    values = [float(cell.get_attribute("data-v")) for cell in cells]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 5
+    page.locator("#figure-cost summary").click()
+    page.locator("#figure-cost").get_by_role("link", name="Usage").click()
+    assert page.url.endswith("#usage")
+
+    page = reader.open("model-aurora-72b.html")
+    runs = page.get_by_role("region", name="Usage of the runs")
+    assert runs.locator("tbody tr").count() == 1  # the run without usage is left out
+    assert "740" not in runs.inner_text()
+    assert "0.37" in runs.inner_text()  # seconds per sample
+
+
 def test_a_blind_row_stays_with_its_model_when_rows_are_sorted(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html")
     page.get_by_role("button", name="Model").first.click()

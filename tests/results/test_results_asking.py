@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from pathlib import Path
 
-from medtasks.results.answers import AnswerStore, Slot
+from medtasks.results.answers import AnswerStore, Slot, read_spent
 from medtasks.results.asking import Asker
 from medtasks.results.replies import Reply
 
@@ -33,3 +33,28 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory(tmp_
     assert [reply.text for reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
     assert len(alive) == 7
     assert not any(alive)
+
+
+def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None:
+    slots = [Slot("task", number, 0, f"prompt {number}") for number in range(5)]
+    store = AnswerStore(tmp_path / "answers")
+
+    def call(batch: list[int]) -> list[Reply]:
+        if batch == [2, 3, 4]:  # two replies arrive before the batch is done
+            asker.keep(slots[2], Reply("early"))
+            asker.keep(slots[3], Reply("later"))
+        return [Reply(f"answer {number}", cached=number == 1) for number in batch]
+
+    asker = Asker(store, [], memory=lambda: (None, 77))
+    asker.ask(slots, [[0, 1], [2, 3, 4]], call)
+    asker.conclude(Slot("task", 5, 0, ""), Reply("outcome of rounds"))
+
+    (kept,) = read_spent(tmp_path / "answers").values()
+    assert kept == asker.spent
+    works = {one.sample[0]: one.reply.work for one in kept}
+    assert works[1] is works[5] is None  # from a cache, and not asked
+    timed = [work for work in works.values() if work is not None]
+    assert [work.start for work in timed[1:]] == [work.end for work in timed[:-1]]
+    assert timed[0].start >= 0
+    assert all(abs(work.seconds - (work.end - work.start)) < 1e-5 for work in timed)  # each is alone in its interval
+    assert {work.rss for work in timed} == {77}

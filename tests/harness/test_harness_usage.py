@@ -1,0 +1,92 @@
+"""A run's manifest says what the run used: on any back-end, resumed, and with answers from a cache."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_backend import Backend, evaluate
+from lmms_eval.api.instance import GenerationResult, TokenCounts
+from runs import Run, baseline
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.results.answers import read_spent
+from medtasks.results.unfinished import score_unfinished
+
+TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
+FAILED = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500"
+
+
+def counted(document: dict[str, Any]) -> GenerationResult:
+    return GenerationResult(document["target"], TokenCounts(output_tokens=3))
+
+
+def usage(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.manifest["usage"]
+    return found
+
+
+def test_what_a_foreign_back_end_counts_is_in_the_manifest(tmp_path: Path) -> None:
+    found = usage(evaluate(Backend(counted), [TASK, OTHER], tmp_path))
+    sizes = {task: len(task_documents(task)) for task in (TASK, OTHER)}
+    assert {task: one["samples"] for task, one in found["tasks"].items()} == sizes
+    assert found["output_tokens"] == 3 * sum(sizes.values())
+    assert found["samples_per_second"] == pytest.approx(found["samples"] / found["seconds"], rel=0.01, abs=0.001)
+    assert 0 < found["time_to_first_answer"] <= found["seconds"]
+    unknown = {"prompt_tokens", "vision_tokens", "reused_tokens", "media_share", "peak_rss", "peak_device_memory"}
+    assert not unknown & found.keys()
+
+
+def test_nothing_is_counted_for_a_baseline_that_asks_no_model(tmp_path: Path) -> None:
+    assert usage(baseline("oracle", [TASK], tmp_path)) == {}
+
+
+def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:
+    lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
+    first = Backend(lambda doc: FAILED if doc["sample_id"] in lost else counted(doc))
+    part = usage(evaluate(first, [TASK], tmp_path))
+    count = len(task_documents(TASK))
+    assert (part["samples"], part["output_tokens"]) == (count - 2, 3 * (count - 2))
+    (kept,) = tmp_path.rglob("*_unfinished")
+    before = [one for process in read_spent(kept).values() for one in process]
+    assert len(before) == count
+    scored = score_unfinished(kept, created="now").manifest.usage
+    assert (scored.samples, scored.seconds) == (part["samples"], part["seconds"])
+
+    whole = usage(evaluate(Backend(counted), [TASK], tmp_path))
+    assert (whole["samples"], whole["output_tokens"]) == (count, 3 * count)
+    assert whole["seconds"] > sum(one.reply.work.seconds for one in before if one.reply.work) - 0.001
+    assert whole["time_to_first_answer"] <= part["time_to_first_answer"]
+    assert "energy_kwh" not in whole  # that of the first part is unknown
+
+
+def test_answers_from_the_harness_s_cache_are_counted_and_named(tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    evaluate(Backend(counted), [TASK], tmp_path / "one", use_cache=cache)
+    backend = Backend(counted)
+    again = evaluate(backend, [TASK], tmp_path / "two", use_cache=cache)
+    assert backend.asked == []
+    assert again.manifest["tasks"][TASK]["answered"] == len(task_documents(TASK))
+    found = {name: value for name, value in usage(again).items() if name not in ("tasks", "energy_kwh")}
+    assert found == {"samples": 0, "cached": len(task_documents(TASK))}
+
+
+def test_usage_changes_no_other_byte(tmp_path: Path) -> None:
+    one = evaluate(Backend(counted), [TASK], tmp_path / "one")
+    other = evaluate(Backend(lambda doc: doc["target"]), [TASK], tmp_path / "other")
+    assert one.files() == other.files()
+    manifests = [json.loads((run.folder / "manifest.json").read_text()) for run in (one, other)]
+    assert manifests[0]["usage"] != manifests[1]["usage"]
+    for manifest in manifests:
+        for name in ("usage", "created", "harness_stamp"):
+            del manifest[name]
+    assert manifests[0] == manifests[1]
+
+
+def test_energy_is_that_of_codecarbon(tmp_path: Path) -> None:
+    pytest.importorskip("codecarbon", reason="codecarbon is optional")
+    energy = usage(evaluate(Backend(counted), [TASK], tmp_path))["energy_kwh"]
+    assert 0 < energy < 1
+    assert not list(tmp_path.rglob("emissions*.csv"))
