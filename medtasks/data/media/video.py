@@ -61,8 +61,9 @@ def _container(path: Path) -> Any:
     import av
 
     check_regular(path)
-    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS, **_LARGEST}
-    return av.open(str(path.absolute()), metadata_errors="replace", options=options)
+    # as `options`, PyAV crashes on containers that show their streams late, such as MPEG-PS and FLV
+    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
+    return av.open(str(path.absolute()), metadata_errors="replace", container_options=options)
 
 
 @contextmanager
