@@ -252,7 +252,9 @@ def _read(point: EntryPoint) -> TaskPackage | LeftOut:
     owner = f"{distribution} {version}"
     module = point.value.partition(":")[0].partition("[")[0].strip()
     if not all(part.isidentifier() for part in module.split(".")):
-        return LeftOut(owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it.")
+        return LeftOut(
+            owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it."
+        )
     try:
         spec = _spec(module)
     except (ImportError, ValueError, AttributeError) as error:

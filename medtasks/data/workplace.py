@@ -57,7 +57,7 @@ class Workplace:
         with ExitStack() as stack:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.target))
+                stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
                 self._make()
             except OSError as error:
                 raise UsageError(
