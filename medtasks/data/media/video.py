@@ -68,9 +68,7 @@ def _container(path: Path) -> Any:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The container and its first video stream; FFmpeg's errors become a MediaError."""
-    import av
-
+    """The container and its first video stream; whatever FFmpeg and PyAV raise becomes a MediaError."""
     try:
         with _container(path) as container:
             if not container.streams.video:
@@ -84,7 +82,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                     "that are decoded; make them smaller."
                 )
             yield container, stream
-    except (av.FFmpegError, OSError) as error:
+    except MediaError:
+        raise
+    except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
         raise MediaError(f"{path}: not a whole video ({error}); fetch or copy the file again.") from error
 
 
@@ -183,18 +183,16 @@ class VideoReader:
             self._threads = "AUTO"
 
     def _seek(self, pts: int) -> Any:
-        import av
-
         try:
             if self._must_jump(pts):
                 self._jump(pts)
             return self._forward_to(pts)
-        except (av.FFmpegError, OSError) as error:
-            self.close()
-            raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
         except MediaError:
             self.close()
             raise
+        except Exception as error:  # as in `_opened`
+            self.close()
+            raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
 
     def _keyframe(self, pts: int) -> int | None:
         """The last keyframe that is not later than ``pts``."""
