@@ -153,7 +153,7 @@ def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) 
         path.write_bytes(damaged)
         with (
             VerdictStore(path) as store,
-            pytest.raises(DataError, match="store is damaged .*(UTF-8|digest)") as error,
+            pytest.raises(DataError, match=r"store is damaged .*(UTF-8|digest)") as error,
         ):
             store.get([f"k{number:03}" for number in range(50)])
         assert "prompt of" not in str(error.value)

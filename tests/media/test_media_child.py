@@ -92,7 +92,7 @@ def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(
 
 @contextmanager
 def crashes_while_reading(file: Path) -> Iterator[None]:
-    """Send SIGSEGV to each of our children that has ``file`` open: which files crash a decoder depends on its version."""
+    """Send SIGSEGV to our children that have ``file`` open: which files crash a decoder depends on its version."""
     done = threading.Event()
 
     def watch() -> None:

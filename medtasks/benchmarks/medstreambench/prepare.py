@@ -22,7 +22,7 @@ from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.media.child import Crashed, call_in_child
-from medtasks.data.prepare.job import Progress, distinct
+from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
@@ -212,6 +212,7 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
         for record in records
         if record.temporal_mode != "proactive"
     )
+    oddities.update(repeated(records))
     topics: dict[str, Counter[str]] = {
         "dataset": Counter(record.dataset for record in records),
         "task": Counter(record.source_task for record in records),

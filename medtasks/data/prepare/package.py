@@ -12,6 +12,7 @@ from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Record
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.schema import shown
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Benchmark
@@ -58,7 +59,7 @@ def prepare_package(
     twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
     if twice:
         raise DataError(
-            f"{source}: {len(twice)} sample ids occur more than once, {twice[0]!r} among them; make them unique."
+            f"{source}: {len(twice)} sample ids occur more than once, {shown(twice[0])} among them; make them unique."
         )
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
