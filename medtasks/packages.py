@@ -231,10 +231,10 @@ def _order(point: EntryPoint) -> tuple[float, str, str]:
 
 def _named(point: EntryPoint) -> tuple[str, str]:
     """Name and version of an entry point's distribution, whose metadata may lack them."""
-    name = version = None
+    found: dict[str, str] = {}
     with suppress(Exception):
-        name, version = (point.dist.metadata.get(key) if point.dist else None for key in ("Name", "Version"))
-    return name or point.name, version or "unknown"
+        found = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
+    return found.get("Name") or point.name, found.get("Version") or "unknown"
 
 
 def _installed(distribution: Distribution) -> float:

@@ -70,9 +70,10 @@ def serve() -> None:
             function, arguments = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        raised = result = None
         try:
-            answer = None, function(*arguments)
+            result = function(*arguments)
         except Exception as error:
-            answer = error, None
-        pickle.dump(answer, answers)
+            raised = error
+        pickle.dump((raised, result), answers)
         answers.flush()
