@@ -14,7 +14,7 @@ from medtasks.benchmarks.card_check import card_columns
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.find import one_run
-from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.folder import RunRecord, as_data_error, read_run, write_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Repeat, Sample
@@ -56,7 +56,13 @@ def strip_run(folder: Path, out: Path) -> Path:
         DataError: the run cannot be read.
         MedtasksError: a breakdown uses a field that is text, or the scores would change.
     """
-    manifest, samples = read_run(one_run(folder))
+    folder = one_run(folder)
+    with as_data_error(folder):
+        return _strip(folder, out)
+
+
+def _strip(folder: Path, out: Path) -> Path:
+    manifest, samples = read_run(folder)
     threshold = judged_threshold(manifest.judge)
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     names = _numbered({sample.cluster for task in withheld for sample in samples[task]})

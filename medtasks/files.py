@@ -55,6 +55,11 @@ def check_regular(path: Path) -> int:
     return status.st_size
 
 
+def file_state(status: os.stat_result) -> tuple[int, ...]:
+    """Differs for another file, or a changed one, even if name, size and modification time are the same."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+
+
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
     """The content of the regular file ``path``, of at most ``most`` bytes.
 
@@ -124,10 +129,11 @@ _TEMPORARY_NAME = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_TEMPORARY)}")
 
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """A new hidden directory next to ``target``, to be renamed to it; removed at the end if it still exists.
+    """A new directory, to be renamed to ``target``; removed at the end if it still exists.
 
-    It is locked while in use. A killed process leaves it behind unlocked, and the next call in the same parent
-    directory removes it (:func:`remove_abandoned`).
+    It is in a hidden directory next to ``target`` that only this user can open, because a killed process leaves it
+    behind and it may hold rows that must not be shared. The hidden directory is locked while in use, and the next call
+    in the same parent directory removes an unlocked one (:func:`remove_abandoned`).
 
     Raises:
         OSError: it cannot be created.
@@ -135,8 +141,9 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     remove_abandoned(target.parent)
     folder, lock = _make_beside(target)
     try:
-        folder.chmod(0o755)  # mkdtemp makes it private; results and caches may be shared
-        yield folder
+        made = folder / target.name
+        made.mkdir()
+        yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)

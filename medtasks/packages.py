@@ -19,11 +19,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
+from medtasks.errors import first_line
 from medtasks.guard import Guarded, guard_imports
 from medtasks.text import one_line
 
@@ -149,10 +150,10 @@ class TaskPackage:
 def _all_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     """The packages in use, ours first, and what is left out."""
     used = _our_packages()
-    left_out: list[LeftOut] = []
+    points, left_out = _entry_points()
     taken = {path.stem: OURS for package in used for path in package.task_files()}
     modules = {package.module: OURS for package in used}
-    for point in sorted(entry_points(group=GROUP), key=_order):
+    for point in sorted(points, key=_order):
         package = _read(point)
         if isinstance(package, LeftOut):
             left_out.append(package)
@@ -207,10 +208,33 @@ def _our_packages() -> list[TaskPackage]:
     ]
 
 
+def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
+    """The entry points of all distributions, and the distributions whose metadata cannot be read."""
+    with suppress(Exception):  # one distribution's unreadable file fails the call for all
+        return list(entry_points(group=GROUP)), []
+    points: list[EntryPoint] = []
+    left_out: list[LeftOut] = []
+    for distribution in distributions():
+        try:
+            points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
+            why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
+            left_out.append(LeftOut(owner.name, "", why, str(owner)))
+    return points, left_out
+
+
 def _order(point: EntryPoint) -> tuple[float, str, str]:
     """First come, first served: a new package must not disable an older one."""
-    name = point.dist.name.lower().replace("_", "-") if point.dist else ""
-    return (_installed(point.dist) if point.dist else 0.0, name, point.name)
+    return (_installed(point.dist) if point.dist else 0.0, _named(point)[0].lower().replace("_", "-"), point.name)
+
+
+def _named(point: EntryPoint) -> tuple[str, str]:
+    """Name and version of an entry point's distribution, whose metadata may lack them."""
+    found: dict[str, str] = {}
+    with suppress(Exception):
+        found = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
+    return found.get("Name") or point.name, found.get("Version") or "unknown"
 
 
 def _installed(distribution: Distribution) -> float:
@@ -224,17 +248,22 @@ def _installed(distribution: Distribution) -> float:
 
 def _read(point: EntryPoint) -> TaskPackage | LeftOut:
     """The package of an entry point, or why it cannot be used."""
-    distribution, version = (point.dist.name, point.dist.version) if point.dist else (point.name, "unknown")
+    distribution, version = _named(point)
     owner = f"{distribution} {version}"
+    module = point.value.partition(":")[0].partition("[")[0].strip()
+    if not all(part.isidentifier() for part in module.split(".")):
+        return LeftOut(
+            owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it."
+        )
     try:
-        spec = _spec(point.module)
+        spec = _spec(module)
     except (ImportError, ValueError, AttributeError) as error:
-        return LeftOut(owner, "", f"its module {point.module} cannot be found ({error}); check its entry point.")
+        return LeftOut(owner, "", f"its module {module} cannot be found ({error}); check its entry point.")
     if spec is None or spec.origin is None:
-        return LeftOut(owner, "", f"its module {point.module} does not exist; check its entry point.")
+        return LeftOut(owner, "", f"its module {module} does not exist; check its entry point.")
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
-    package = TaskPackage(distribution, version, point.module, *folders)
+    package = TaskPackage(distribution, version, module, *folders)
     if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
         return LeftOut(owner, "", f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
     return package

@@ -112,7 +112,7 @@ def _about_metric(metric: Any, package: TaskPackage, taken: Taken) -> Iterator[s
             value = getattr(metric, attribute)
         except AttributeError:
             yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or add it."
-        except Exception as error:  # another package's property may raise anything
+        except (Exception, SystemExit) as error:  # another package's property may raise anything
             yield f"its `{attribute}` fails ({first_line(error)}); fix it."
         else:
             if not isinstance(value, kind):

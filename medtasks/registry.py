@@ -49,7 +49,7 @@ def _loaded(package: TaskPackage) -> _Loaded:
     try:
         plugin, left_out = usable_parts(package, _read(package), taken)
         loaded = _Loaded(package, plugin, left_out)
-    except Exception as error:  # another package's code may raise anything, even when only inspected
+    except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
         place = raised_at(error.__cause__ or error) or ("", None)

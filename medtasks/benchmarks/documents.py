@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
 from medtasks.data.media import default_cache, default_frames
+from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
@@ -53,7 +54,7 @@ class Rows:
         Raises:
             NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
                 has the command.
-            MediaError: a file that a document needs is gone or has changed size since it was prepared.
+            MediaError: a file that a document needs is gone, or its size (or, in a sample of 16, its content) changed.
             NoRowsError: the prepared data have no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
@@ -233,6 +234,10 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[s
     return messages(doc, lmms_eval_specific_kwargs["template"])
 
 
+_SAMPLED, _SAMPLED_BYTES = 16, 64 * 2**20
+"""How many of a task's media files are compared by content before a run, and their maximum size."""
+
+
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
     if prepared.manifest.references_only:
         raise NotPreparedError(
@@ -240,7 +245,11 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
             f"models; prepare its media, too: {command}"
         )
     needed = {name for document in chosen for name in document["media"]}
-    missing: list[Path] = sorted(prepared.media_path(name) for name in prepared.missing_media() if name in needed)
+    # every size, and the content of some files; `medtasks validate` compares all
+    names = [name for name in prepared.missing_media() if name in needed]
+    small = [entry.path for entry in prepared.media() if entry.path in needed and entry.bytes <= _SAMPLED_BYTES]
+    names = names or prepared.changed_media({small[place] for place in thin(len(small), _SAMPLED)})
+    missing: list[Path] = sorted(map(prepared.media_path, names))
     if missing:
         rest = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MediaError(

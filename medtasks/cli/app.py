@@ -15,6 +15,7 @@ from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
+from medtasks.guard import raised_at
 
 app = typer.Typer(
     name="medtasks",
@@ -70,6 +71,9 @@ def main() -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             console.fail("stopped; finished work is kept: run the same command again to continue")
+        elif (place := raised_at(end)) is not None:  # its code 0 would pass for success
+            console.fail(f"{place[0]}, line {place[1]}: the package ended the program ({end!r}); fix or uninstall it.")
+            sys.exit(1)
         raise
 
 

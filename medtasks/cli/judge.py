@@ -66,6 +66,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
+    from medtasks.data.holding import held
     from medtasks.errors import UsageError
     from medtasks.harness.numbers import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
@@ -97,23 +98,24 @@ def judge(
         max_tokens=max_tokens,
     )
     results = one_run(results)
-    manifest, samples = read_run(results)
-    with bars(config) as progress:
-        run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
-    if export is not None:
-        _export(judged, config, export)
-    if judged.succeeded:
-        replace_run(results, run)
-        renewed = renew_numbers(results, run)
-        write(summary(run, results))
-        if renewed is not None:
-            write(f"  the harness's results file has the same scores: {renewed}")
-        write("\n".join(report_lines(judged, config)))
-        for name, facts in judged.facts.items():
-            if facts.agreement is not None:
-                # measures of raters without common units are only in the manifest
-                shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
-                table(COLUMNS, shown, title=f"\n{name}: agreement")
+    with held(results, "judged"):  # the scores are read first and replaced at the end
+        manifest, samples = read_run(results)
+        with bars(config) as progress:
+            run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
+        if export is not None:
+            _export(judged, config, export)
+        if judged.succeeded:
+            replace_run(results, run)
+            renewed = renew_numbers(results, run)
+            write(summary(run, results))
+            if renewed is not None:
+                write(f"  the harness's results file has the same scores: {renewed}")
+            write("\n".join(report_lines(judged, config)))
+            for name, facts in judged.facts.items():
+                if facts.agreement is not None:
+                    # measures of raters without common units are only in the manifest
+                    shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
+                    table(COLUMNS, shown, title=f"\n{name}: agreement")
     if judged.error is not None:
         raise judged.error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -162,6 +163,8 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
     from medtasks.validation.tasks import validate_tasks
 
     findings = validate_packages(chosen.packages)
+    if chosen.paths:
+        print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)
     if chosen.names or chosen.paths:
         with progress("checking tasks") as bar:
             prepared = chosen.benchmarks

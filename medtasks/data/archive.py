@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from medtasks.errors import DataError, UsageError
 from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular
+from medtasks.schema import shown
 
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20
@@ -87,7 +88,9 @@ def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
     parts = PurePosixPath(name).parts
     out = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or (parts and parts[0].endswith(":"))
     if out or stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{path}: member {name!r} points outside the archive's directory; do not use this archive.")
+        raise DataError(
+            f"{path}: member {shown(name)} points outside the archive's directory; do not use this archive."
+        )
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:

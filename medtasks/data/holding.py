@@ -16,17 +16,22 @@ from medtasks.errors import UsageError
 
 
 @contextmanager
-def held(target: Path) -> Iterator[None]:
+def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock ``target`` for the block, against every other process on this file system.
 
     It is a ``flock`` on a hidden file beside ``target``, which the system releases when a process is killed.
+
+    Args:
+        target: a directory, which need not exist.
+        doing: the work, for the message to others: ``prepared``.
+        otherwise: what they can do other than wait, if anything.
 
     Raises:
         UsageError: another process holds it; the message names process, host and time.
         OSError: the file beside ``target`` cannot be written.
     """
     path = target.with_name(f".{target.name}.lock")
-    stream = _locked(path, target)
+    stream = _locked(path, f"{target}: is being {doing} by", f"wait for it{otherwise}")
     try:
         stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}).encode())
         stream.flush()
@@ -36,7 +41,7 @@ def held(target: Path) -> Iterator[None]:
         stream.close()
 
 
-def _locked(path: Path, target: Path) -> IO[bytes]:
+def _locked(path: Path, found: str, fix: str) -> IO[bytes]:
     while True:
         stream = path.open("a+b")
         try:
@@ -44,9 +49,7 @@ def _locked(path: Path, target: Path) -> IO[bytes]:
         except BlockingIOError as error:
             holder = _holder(stream)
             stream.close()
-            raise UsageError(
-                f"{target}: is being prepared by {holder}; wait for it, or give another directory with --out."
-            ) from error
+            raise UsageError(f"{found} {holder}; {fix}.") from error
         except OSError:  # a file system without locks
             pass
         if path.exists() and os.path.samestat(path.stat(), os.fstat(stream.fileno())):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +17,7 @@ from medtasks.data.manifest import DataManifest, fingerprint
 from medtasks.data.media import MediaEntry, VideoFacts
 from medtasks.data.records import Record
 from medtasks.errors import DataError
+from medtasks.files import file_sha256
 from medtasks.registry import get_benchmark
 
 T = TypeVar("T", bound=BaseModel)
@@ -109,6 +112,16 @@ class Prepared:
         """Names of media files that are missing or changed size since verification, sorted."""
         return [entry.path for entry in self.media() if _size(self.media_path(entry.path)) != entry.bytes]
 
+    def changed_media(self, names: Collection[str] | None = None) -> list[str]:
+        """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
+
+        Reads the files, unlike :meth:`missing_media`, which does not notice another file of the same size.
+        """
+        entries = [entry for entry in self.media() if names is None or entry.path in names]
+        with ThreadPoolExecutor() as pool:
+            digests = pool.map(lambda entry: _digest(self.media_path(entry.path)), entries)
+            return [entry.path for entry, digest in zip(entries, digests, strict=True) if digest != entry.sha256]
+
 
 def replaced_folder(directory: Path) -> Path:
     """Where a prepared dataset is moved while a new one replaces it."""
@@ -145,6 +158,13 @@ def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         raise DataError(f"{path}, after line {len(items)}: cannot be read; prepare the benchmark again.") from error
     return tuple(items)
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return file_sha256(path)
+    except OSError:
+        return None
 
 
 def _size(path: Path) -> int | None:

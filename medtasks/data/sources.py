@@ -13,6 +13,19 @@ from typing import Any
 from medtasks.data.records import Where
 from medtasks.errors import DataError
 from medtasks.files import read_lines, read_regular
+from medtasks.schema import shown
+
+
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {shown(next(key for key in keys if keys.count(key) > 1))} is repeated")
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
+"""Python's own keeps the last value of a repeated key."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
         empty = False
         where = Where(path.name, number)
         try:
-            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            row = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8"))
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; "
@@ -64,26 +77,35 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
-    """Rows of a JSON file with one list of objects; ``file`` names it in messages.
+    """Rows of a JSON file with one list of objects, parsed one at a time; ``file`` names it in messages.
 
     Raises:
         DataError: the content is not UTF-8, not valid JSON, not a list, or an entry is not an object.
     """
-    try:
-        rows = json.loads(_decoded(data, file))
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}), expected a list of "
-            "objects; fetch it again."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}: not readable JSON ({error}); fetch it again.") from error
-    if not isinstance(rows, list) or not rows:
-        raise DataError(
-            f"{file}: found {type(rows).__name__}, expected a list with at least one object; fetch it again."
-        )
-    for number, row in enumerate(rows, start=1):
+    text = _decoded(data, file)
+    position = _after_blanks(text, 0)
+    found, number = text[position : position + 1], 0
+    position = _after_blanks(text, position + 1)
+    expected = "expected a list with at least one object"
+    if found != "[" or text[position : position + 1] == "]":
+        what = "an empty list" if found == "[" else shown(text[:20])
+        raise DataError(f"{file}: found {what}, {expected}; fetch it again.")
+    while found != "]":
+        number += 1
         where = Where(file, number, unit="row")
+        try:
+            row, position = _DECODER.raw_decode(text, position)
+            at = _after_blanks(text, position)
+            found, position = text[at : at + 1], _after_blanks(text, at + 1)
+            if found not in ("]", ",") or (found == "]" and position < len(text)):
+                raise json.JSONDecodeError("Expecting ',' or the end of the list", text, at)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}), {expected}; "
+                "fetch it again."
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where}: not readable JSON ({error}); fetch the file again.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the row.")
         yield SourceRow(where, row)
@@ -98,7 +120,6 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
         DataError: the content is empty, not UTF-8, or something in it is not a JSON object.
     """
     text = _decoded(data, file)
-    decoder = json.JSONDecoder()
     position, line = _after_blanks(text, 0), 1
     line += text.count("\n", 0, position)
     if position == len(text):
@@ -106,7 +127,7 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
     while position < len(text):
         where = Where(file, line)
         try:
-            row, end = decoder.raw_decode(text, position)
+            row, end = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise DataError(
                 f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "

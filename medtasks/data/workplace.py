@@ -22,6 +22,7 @@ from medtasks.data.prepared import Prepared, open_directory, replaced_folder
 from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.registry import get_benchmark
+from medtasks.schema import shown
 
 FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
 VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
@@ -57,7 +58,7 @@ class Workplace:
         with ExitStack() as stack:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.target))
+                stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
                 self._make()
             except OSError as error:
                 raise UsageError(
@@ -94,7 +95,7 @@ class Workplace:
             DataError: the id is not a file name, or already belongs to another picture.
         """
         if not is_file_name(img_id):
-            raise DataError(f"{where}: field `img_id` is {img_id!r}, expected a plain file name; fix the row.")
+            raise DataError(f"{where}: field `img_id` is {shown(img_id)}, expected a plain file name; fix the row.")
         suffix = next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
         name = f"{img_id}{suffix}"
         digest = hashlib.sha256(data).hexdigest()

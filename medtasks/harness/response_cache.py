@@ -29,7 +29,7 @@ def opened(create: Callable[..., Any]) -> Callable[..., Any]:
     def opening(cache_root: str, **about: Any) -> Any:
         try:
             cache = create(cache_root, **about)
-        except (OSError, sqlite3.Error) as error:
+        except _UNUSABLE as error:
             raise MedtasksError(
                 f"--use_cache {cache_root}: the response cache cannot be opened ({_reason(error)}); free space there, "
                 "name another directory, or leave the option out: replies are stored without it."
@@ -76,7 +76,7 @@ def _survive_a_full_disk(cache: Any, root: str) -> None:
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return method(*args, **kwargs)
-            except (OSError, sqlite3.Error) as error:
+            except _UNUSABLE as error:
                 if not reported:
                     reported.append(root)
                     print(
@@ -93,5 +93,10 @@ def _survive_a_full_disk(cache: Any, root: str) -> None:
         setattr(cache, name, contained(getattr(cache, name)))
 
 
+_UNUSABLE = (OSError, sqlite3.Error, UnicodeDecodeError)
+"""`UnicodeDecodeError`: raised by sqlite3 while it reports text that is not UTF-8."""
+
+
 def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or first_line(error))
+    # sqlite3 quotes the stored text that it cannot decode
+    return str(getattr(error, "strerror", None) or first_line(error).partition(" with text ")[0])

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.judge.endpoint import Endpoint, FailedAttempt
+from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
 from medtasks.judge.settings import JudgeSettings
@@ -19,7 +19,7 @@ OUTAGE = 50  # requests
 READING = 0.001  # seconds before an answer is returned, so that waiting requests are sent before it is parsed
 
 _OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
-_SHUT_OUT = frozenset({401, 403, 404})  # wrong key, address or model: fatal if nothing was answered before
+_SHUT_OUT = REDIRECTS | {401, 403, 404}  # wrong key, address or model: fatal if nothing was answered before
 
 
 @dataclass
@@ -94,7 +94,7 @@ class JudgeClient:
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
-        at the first 401, 403 or 404 if the endpoint never answered before.
+        at the first redirect, 401, 403 or 404 if the endpoint never answered before.
         """
         failures = 0
         while True:

@@ -103,7 +103,7 @@ def _inline(text: str) -> dict[str, Any]:
             )
         try:
             content[field.strip()] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError):  # for example an invalid date
+        except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
             content[field.strip()] = value
     if "model" in content:
         content["model"] = str(content["model"])
@@ -113,7 +113,7 @@ def _inline(text: str) -> dict[str, Any]:
 def _file(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "not valid YAML"
         raise UsageError(
             f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."

@@ -27,6 +27,7 @@ LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
 MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
@@ -71,7 +72,9 @@ class Endpoint:
             self._session = self._opened()
         body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False).encode()
         try:
-            async with self._session.post(self._address, data=body, proxy=self._proxy) as response:
+            # a redirect would send the prompts to an address that the user did not name
+            request = self._session.post(self._address, data=body, proxy=self._proxy, allow_redirects=False)
+            async with request as response:
                 text = (await _content(response)).decode("utf-8", "replace")
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
@@ -114,6 +117,9 @@ class Endpoint:
 
     def _refusal(self, response: ClientResponse, text: str) -> FailedAttempt:
         status, detail = response.status, _problem(text)
+        if status in REDIRECTS:
+            detail = f"redirects to {response.headers.get('Location', 'nowhere')}, which is not followed; name the "
+            detail += "address of the API as base_url"
         again = status in (408, 409, 429) or status >= 500
         wait = _retry_after(response.headers)
         if again and wait is not None and wait > LONGEST_WAIT:

@@ -161,9 +161,12 @@ class VerdictStore:
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-            if "malformed" in str(error):
-                raise self._damaged(error) from error
-            raise UsageError(f"{self.path}: the verdict store cannot be used ({error})") from error
+            reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
+            if "malformed" in reason or "decode" in reason:
+                raise self._damaged(reason) from None
+            raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
+        except UnicodeDecodeError:  # raised by sqlite3 while it reports text that is not UTF-8
+            raise self._damaged("a text is not UTF-8") from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from error
 

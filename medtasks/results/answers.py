@@ -202,7 +202,7 @@ def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
         return None
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None  # cut off by a crash
     names = ("task", "doc_id", "repeat", "prompt", "outcome")
     try:

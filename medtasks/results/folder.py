@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +14,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks import files
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.files import canonical_json, temporary_beside
+from medtasks.guard import raised_in
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
@@ -110,6 +113,26 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
     manifest = read_manifest(directory)
     files = sorted((directory / "samples").glob("*.jsonl"))
     return manifest, {file.stem: read_samples(file) for file in files}
+
+
+@contextmanager
+def as_data_error(directory: Path) -> Iterator[None]:
+    """Report whatever the content of ``directory`` makes fail in the block.
+
+    Anybody may have edited it: every file can follow its schema although they do not fit together, or not the task.
+
+    Raises:
+        DataError: the block raises something other than a `MedtasksError`; names the directory and the line of code.
+    """
+    try:
+        yield
+    except MedtasksError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
+            f"raised {raised_in(error)}); restore the directory."
+        ) from error
 
 
 def read_manifest(directory: Path) -> RunManifest:

@@ -12,7 +12,7 @@ from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
 from medtasks.metrics import get_metric
-from medtasks.results.folder import RunRecord, folder_digest, read_manifest, read_run
+from medtasks.results.folder import RunRecord, as_data_error, folder_digest, read_manifest, read_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
@@ -74,7 +74,8 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             changes=tuple(Change(*one) for one in content["changes"]),
             tables=RunTables({}, tables),
         )
-    again = rescore(*read_run(folder))
+    with as_data_error(folder):
+        again = rescore(*read_run(folder))
     if key is not None and not again.manifest.problems:
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},

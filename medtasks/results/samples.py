@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
-from medtasks.files import canonical_json
+from medtasks.files import canonical_json, check_regular
 from medtasks.schema import first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
@@ -178,6 +178,7 @@ def read_samples(path: Path) -> list[Sample]:
     """
     samples = []
     try:
+        check_regular(path)
         lines = path.read_bytes().split(b"\n")  # splitlines() would also split at separators within a response
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error

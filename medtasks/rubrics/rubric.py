@@ -96,10 +96,10 @@ def read_rubric(path: Path) -> Rubric:
     """
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     except ValidationError as error:
         raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     if rubric.name != path.stem:
         raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
     used = template_variables(rubric.template)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from medtasks.filters import filter_class
 from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import get_metric
-from medtasks.packages import TaskPackage
+from medtasks.packages import TaskPackage, task_packages
 from medtasks.registry import all_benchmarks, code_left_out, everything_left_out
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, suggestion
@@ -177,19 +179,30 @@ def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Findin
 
 
 def imported(name: str) -> Any:
-    """The object that the dotted ``name`` refers to.
+    """The object that the dotted ``name`` refers to, imported from an installed package.
+
+    A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
 
     Raises:
-        LookupError: it cannot be imported; the message has the reason.
+        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
     """
     module, _, attribute = name.rpartition(".")
     if not module or not attribute or name.startswith("."):
         raise LookupError("it is not a dotted name such as package.module.function")
+    package = name.partition(".")[0]
+    if not _is_installed(package):
+        raise LookupError(f"no installed package has a module {shown(package)}")
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
         reason = " ".join(first_line(error).split())[:300]
         raise LookupError(reason.rstrip(".")) from error
+
+
+@functools.cache
+def _is_installed(module: str) -> bool:
+    tasks = (package.module.partition(".")[0] for package in task_packages())
+    return module in ("lmms_eval", *tasks) or module in packages_distributions()
 
 
 def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:

@@ -27,7 +27,8 @@ _NUMBER = re.compile(r"\d[\d.]*")
 def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress | None = None) -> list[Finding]:
     """Findings about the prepared data of ``benchmark``; those that differ only in numbers are merged and counted.
 
-    With ``decode``, every document's images are decoded as an adapter would get them. Prompts, and documents that
+    With ``decode``, every file's checksum is compared, and every document's images are decoded as an adapter would get
+    them. Prompts, and documents that
     cannot be created at all, are checked by `validate_tasks`.
 
     Raises:
@@ -36,7 +37,7 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
         DataError: the manifest cannot be read.
     """
     prepared = open_prepared(benchmark)
-    findings = list(_records_and_media(prepared))
+    findings = list(_records_and_media(prepared, decode))
     if findings:
         return findings
     findings += _notes(prepared)
@@ -52,9 +53,9 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
     return [*findings, *_counted(about_documents)]
 
 
-def _records_and_media(prepared: Prepared) -> Iterator[Finding]:
+def _records_and_media(prepared: Prepared, decode: bool) -> Iterator[Finding]:
     try:
-        missing = prepared.missing_media()
+        missing = prepared.changed_media() if decode else prepared.missing_media()
         prepared.records()
     except MedtasksError as error:
         yield found("MT401", str(prepared.directory), str(error))

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.cache import cache_root
+from medtasks.files import temporary_beside
 from medtasks.judge.config import VARIABLE
 from medtasks.validation.behaviour import named_tasks
 from medtasks.validation.findings import Finding, found
@@ -39,10 +40,11 @@ def validate_processes(
     tasks = [name for name in named_tasks(names) if _is_prepared(name)]
     if not tasks:
         return []
-    with tempfile.TemporaryDirectory(prefix="medtasks-validate-") as folder:
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with temporary_beside(cache_root() / "validate") as folder:  # unlike in /tmp, removed after a kill as well
         runs: list[dict[str, bytes]] = []
         for number in (1, processes):
-            output = Path(folder) / str(number)
+            output = folder / str(number)
             files = _run(tasks, output, number, limit)
             if isinstance(files, str):
                 message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); fix the cause."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import pytest
 from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from release_rows import med_cmr_row, single_turn_row
 
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
+from medtasks.benchmarks.med_cmr.prepare import _records
+from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.records import Where
-from medtasks.data.sources import read_jsonl
+from medtasks.data.sources import SourceRow, read_json_list, read_json_stream, read_jsonl
 from medtasks.errors import DataError
 
 WHERE = Where("rows.jsonl", 7)
@@ -126,3 +131,71 @@ def test_a_mutated_row_is_a_record_or_a_refusal(row: dict[str, Any], parse: Any)
         assert str(error).startswith("rows.jsonl, line 7: ")  # noqa: PT017 - a refusal is as right as a record
     else:
         assert type(record).model_validate_json(record.model_dump_json()) == record
+
+
+def test_rows_that_only_repeat_an_earlier_one_are_counted(tmp_path: Path) -> None:
+    row = kvasir_row()
+    source = tmp_path / "test.jsonl"
+    source.write_text("".join(json.dumps(one) + "\n" for one in (row, row, kvasir_row(answer="Two."), row)))
+    manifest = prepare_kvasir(str(source), tmp_path / "out", references_only=True).manifest
+    assert manifest.counts.rows == 4
+    assert manifest.details["oddities"] == {"records that only repeat an earlier one": 2}
+
+
+REPEATED = '{"answer": "B", "answer": "C"}'
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: read_jsonl(path),
+        lambda path: read_json_stream(path.read_bytes(), path.name),
+        lambda path: read_json_list(b"[" + path.read_bytes() + b"]", path.name),
+    ],
+)
+def test_a_repeated_key_is_named(tmp_path: Path, read: Callable[[Path], Iterator[SourceRow]]) -> None:
+    (tmp_path / "rows").write_text(REPEATED)
+    with pytest.raises(DataError, match=r"rows, (line|row) 1: not readable JSON .the key 'answer' is repeated"):
+        list(read(tmp_path / "rows"))
+
+
+def test_rows_of_a_list_are_parsed_one_at_a_time() -> None:
+    rows = read_json_list(b'[{"a": 1}, {"a": 2}, {"a": oops', "rows.json")
+    assert [next(rows).row["a"], next(rows).row["a"]] == [1, 2]
+    with pytest.raises(DataError, match=r"rows\.json, line 1, column 28: not valid JSON"):
+        next(rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (single_turn_row(answer=float("nan")), "field `answer` is nan, expected a text"),
+        (single_turn_row(answer=[float("inf")]), "field `answer` is .inf., expected a text"),
+        (
+            single_turn_row(question="half \ud800"),
+            "field `question` is 'half .ud800', expected a text of valid Unicode",
+        ),
+        (
+            single_turn_row(evidence="half \ud800"),
+            "field `evidence` is 'half .ud800', expected a text of valid Unicode",
+        ),
+    ],
+)
+def test_an_odd_medstream_row_is_named(row: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        parse_medstream_row(row, Where("x.jsonl", 1))
+
+
+def test_an_id_beyond_64_bits_is_refused_when_it_is_read() -> None:  # tables of documents cannot store it
+    with pytest.raises(DataError, match=r"field `q_id` is 1000.*0000, expected a number below"):
+        parse_mi_cxr_row(mi_cxr_row(q_id=10**400), Where("rows.jsonl", 1))
+
+
+def test_messages_do_not_contain_whole_fields() -> None:
+    long = "x" * 1_000_000
+    with pytest.raises(DataError) as raised:
+        parse_medstream_row(single_turn_row(sample_id=long, task_mode=long), Where("x.jsonl", 1))
+    assert len(str(raised.value)) < 400
+    with pytest.raises(DataError, match="name no dimension") as raised:
+        _records({"mcq": iter([SourceRow(Where("a.json", 1), med_cmr_row(task=long))])})
+    assert len(str(raised.value)) < 600

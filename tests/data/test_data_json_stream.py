@@ -105,11 +105,17 @@ def test_a_byte_order_mark_is_no_part_of_the_first_row() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", r"rows\.json, line 1, column 1: not valid JSON"),
-        (b"{}", r"rows\.json: found dict, expected a list"),
-        (b"[]", r"rows\.json: found list, expected a list with at least one object"),
+        (b"", r"rows\.json: found '', expected a list"),
+        (b"{}", r"rows\.json: found '{}', expected a list"),
+        (b"null", r"rows\.json: found 'null', expected a list"),
+        (b" [ ] ", r"rows\.json: found an empty list, expected a list with at least one object"),
         (b"[{}, 3]", r"rows\.json, row 2: found int"),
-        (b"[" * 100_000, r"rows\.json: not readable JSON"),
+        (b"[{}", r"rows\.json, line 1, column 4: not valid JSON"),
+        (b"[{},]", r"rows\.json, line 1, column 5: not valid JSON"),
+        (b"[,{}]", r"rows\.json, line 1, column 2: not valid JSON"),
+        (b"[{} {}]", r"rows\.json, line 1, column 5: not valid JSON"),
+        (b"[{}]]", r"rows\.json, line 1, column 4: not valid JSON"),
+        (b"[" * 100_000, r"rows\.json, row 1: not readable JSON"),
         (b'["\xfe"]', r"rows\.json, line 1: byte 0xfe is not UTF-8"),
     ],
 )

@@ -11,6 +11,7 @@ from PIL import Image, ImageFile
 
 from medtasks.data.media import ImageCache, KnownMedia, MediaEntry, index_media, load_image
 from medtasks.errors import MediaError
+from medtasks.files import file_state
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
     picture(tmp_path / "a.jpg")
     status = (tmp_path / "a.jpg").stat()
     entry = MediaEntry(path="a.jpg", bytes=status.st_size, sha256="as before", width=1, height=1)
-    known = {"a.jpg": KnownMedia(entry=entry, mtime_ns=status.st_mtime_ns)}
+    known = {"a.jpg": KnownMedia(entry=entry, state=file_state(status))}
     entries, _ = index_media(tmp_path, ["a.jpg"], known=known)
     assert entries == [entry]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from data_sources import kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
 from PIL import Image
 
+from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MediaError, MedtasksError, NotPreparedError
+from medtasks.validation.prepared import validate_prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
 
@@ -165,6 +168,44 @@ def test_a_vanished_or_changed_picture_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "source" / "images" / "img1.jpg").unlink()
     (tmp_path / "source" / "images" / "img5.jpg").write_bytes(b"short")
     assert prepared.missing_media() == ["img1.jpg", "img5.jpg"]
+
+
+def test_another_picture_of_the_same_size_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
+    source = write_kvasir(tmp_path / "source", ROWS)
+    prepared = prepare_kvasir(str(source), tmp_path / "data" / "kvasir_vqa_x1")
+    assert prepared.changed_media() == []
+    picture = source / "images" / "img0.jpg"
+    data = bytearray(picture.read_bytes())
+    data[-3] ^= 1
+    picture.write_bytes(data)
+    assert prepared.missing_media() == []
+    assert prepared.changed_media() == ["img0.jpg"]
+    (found,) = validate_prepared("kvasir_vqa_x1")
+    assert (found.code, found.where) == ("MT402", str(picture))
+    with pytest.raises(MediaError, match=r"img0\.jpg: gone or changed since the data were prepared"):
+        task_documents("kvasir_vqa_x1_level1")
+
+
+def test_an_interrupted_preparation_of_another_source_does_not_vouch_for_this_one(tmp_path: Path) -> None:
+    first, second = (write_kvasir(tmp_path / name, ROWS) for name in ("first", "second"))
+    for path in sorted((first / "images").iterdir()):
+        other = second / "images" / path.name
+        data = bytearray(path.read_bytes())
+        data[-3] ^= 1
+        other.write_bytes(data)  # the same name, size and time, and other content
+        os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    expected = prepare_kvasir(str(second), tmp_path / "alone").manifest.fingerprint
+    verified = []
+
+    def killed(done: int, total: int) -> None:
+        verified.append(done)
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_kvasir(str(first), tmp_path / "out", progress=killed)
+    assert prepare_kvasir(str(second), tmp_path / "out").manifest.fingerprint == expected
 
 
 def test_unprepared_data_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -63,18 +64,31 @@ def test_damaged_bytes_are_an_image_or_a_refusal(kind: str, damage: dict[int, in
 NAMES = [f"sub/{number}.jpg" for number in range(4)]
 
 
-@pytest.mark.parametrize(("later", "refused"), [(0, []), (10**9, ["sub/3.jpg"])], ids=["same time", "later"])
-def test_a_known_file_is_read_again_when_it_was_modified(tmp_path: Path, later: int, refused: list[str]) -> None:
+def write_over(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def replace_by_another(path: Path, data: bytes) -> None:
+    other = path.with_suffix(".other")
+    other.write_bytes(data)
+    other.replace(path)
+
+
+@pytest.mark.parametrize("later", [0, 10**9], ids=["same time", "later"])
+@pytest.mark.parametrize("change", [write_over, replace_by_another])
+def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
+    tmp_path: Path, change: Callable[[Path, bytes], None], later: int
+) -> None:
     for name in NAMES:
         picture(tmp_path / name)
     known: dict[str, KnownMedia] = {}
     index_media(tmp_path, NAMES, done=lambda media: known.update({media.entry.path: media}))
     path = tmp_path / "sub/3.jpg"
     status = path.stat()
-    path.write_bytes(b"x" * status.st_size)
+    change(path, b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
     _, errors = index_media(tmp_path, NAMES, known=known)
-    assert sorted(errors) == refused
+    assert sorted(errors) == ["sub/3.jpg"]
 
 
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from medtasks.data.holding import held
-with held(Path(sys.argv[1])):
+with held(Path(sys.argv[1]), "prepared", ", or give another directory with --out"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -157,5 +157,5 @@ def test_a_target_is_free_after_a_failed_preparation(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with pytest.raises(MediaError):
         prepare_mi_cxr([write_mi_cxr(tmp_path / "source", [mi_cxr_row()])], tmp_path, target)
-    with held(target):
+    with held(target, "prepared"):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from aiohttp import web
 from faulty_judge import FaultyJudge
 from judged_run import content, judged, manifest_of, settings_of
 
+from medtasks.data.holding import held
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.stub import StubJudge, rule_based
 
@@ -141,3 +143,16 @@ def test_while_a_judge_answers_nobody_the_reason_is_printed(
     waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting to ask again: http 429" in line]
     assert len(waiting) == 1  # at once, then every 30 seconds
     assert waiting[0].startswith("medtasks: med_cmr_open, stub-judge: 0 of ")
+
+
+def test_a_second_judge_of_one_directory_waits_its_turn(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+    with StubJudge() as stub, held(folder, "judged"):
+        with pytest.raises(UsageError, match=rf"is being judged by process {os.getpid()} on .*; wait for it\.$"):
+            judged(folder, settings_of(stub), store=tmp_path / "v")
+        assert not stub.requests
+    assert content(folder) == before
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+    assert content(folder) != before
+    assert not list(folder.parent.glob(".*.lock"))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import shutil
 import ssl
 import subprocess
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
@@ -97,23 +101,42 @@ def test_a_request_that_is_given_up_leaves_nothing_for_the_next() -> None:
     assert asked.text("quick") == "quick"
 
 
-def test_a_redirect_is_followed_and_the_key_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    async def main() -> list[str]:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
+    async def main() -> tuple[Asked, int, int]:
         async with TinyEndpoint() as there:
             url = there.url + "/chat/completions"
 
             async def respond(_: Arrival) -> Http:
-                return problem(307, Location=url)
+                return problem(status, Location=url)
 
             async with TinyEndpoint(respond) as here:
-                asked = await ask(client_of(here, concurrency=2), questions(5))
-                assert {arrival.headers["authorization"] for arrival in here.arrivals} == {f"Bearer {KEY}"}
-                assert not any("authorization" in arrival.headers for arrival in there.arrivals)
-                return [asked.text(f"q{number}") for number in range(5)]
+                asked = await ask(client_of(here, concurrency=1), questions(5))
+                assert f"http {status}: redirects to {url}, which is not followed; name the" in asked.reason("q0")
+                return asked, len(here.arrivals), len(there.arrivals)
 
-    assert asyncio.run(main()) == [f"q{number}" for number in range(5)]
+    asked, here, there = asyncio.run(main())
+    assert (here, there) == (1, 0)
+    assert asked.reason("q4").startswith(f"outage: http {status}: redirects to")
+
+
+def test_a_compressed_answer_is_read_within_the_limit() -> None:
+    async def main() -> Asked:
+        async def respond(request: web.Request) -> web.Response:
+            question = (await request.json())["messages"][-1]["content"]
+            text = json.dumps({"choices": [{"message": {"content": "x" * (2**27 if question == "q1" else 3)}}]})
+            headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+            return web.Response(body=gzip.compress(text.encode(), 1), headers=headers)
+
+        application = web.Application()
+        application.router.add_post("/v1/chat/completions", respond)
+        async with TestServer(application) as server:
+            settings = JudgeSettings(base_url=str(server.make_url("/v1")), model="judge", retries=0)
+            return await ask(JudgeClient(settings), questions(3))
+
+    asked = asyncio.run(main())
+    assert (asked.text("q0"), asked.text("q2")) == ("xxx", "xxx")
+    assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,23 @@ def test_a_truncated_store_is_an_error(path: Path) -> None:
         store.get(f"k{number:03}" for number in range(50))
 
 
+@pytest.mark.parametrize("texts", ["prompt of k", "answer 7"])
+def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) -> None:
+    filled(path)
+    data = path.read_bytes()
+    for at in range(len(texts)):  # at some places sqlite3 fails on its own message
+        damaged = data.replace(texts.encode(), texts[:at].encode() + b"\xeb" + texts[at + 1 :].encode())
+        assert damaged != data
+        path.write_bytes(damaged)
+        with (
+            VerdictStore(path) as store,
+            pytest.raises(DataError, match=r"store is damaged .*(UTF-8|digest)") as error,
+        ):
+            store.get([f"k{number:03}" for number in range(50)])
+        assert "prompt of" not in str(error.value)
+        assert "answer 7" not in str(error.value)
+
+
 def test_damage_inside_a_text_is_an_error(path: Path) -> None:
     filled(path)
     content = path.read_bytes()

@@ -16,6 +16,7 @@ HERE = "# here"
 """Marks in a planted text the line that the finding must name."""
 
 PLUGIN = "PLUGIN = Plugin("
+READ = "yield Dots("
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,37 @@ def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, t
     assert sentence.startswith("medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (")
     file, line = marked(site)
     assert f"{file}, line {line}): {said}" in sentence
+
+
+EXITS = """
+class Exits(Plugin):
+    benchmarks = property(lambda self: exit(0))  # here
+
+
+PLUGIN = object.__new__(Exits)
+OTHER = Plugin("""
+
+
+def test_an_exit_after_its_import_does_not_end_the_command(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, EXITS)
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
+    assert "mi_cxr_tel_single" in {one["name"] for one in json.loads(done.stdout)}
+    (sentence,) = done.stderr.splitlines()
+    file, line = marked(site)
+    assert sentence == f"medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 ({file}, line {line})"
+
+
+def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", READ, f"exit(0)  {HERE}\n        {READ}")
+    (tmp_path / "source").mkdir()
+    command = ("-m", "medtasks", "prepare", "package", "otherlab_dots", "--source", str(tmp_path / "source"))
+    done = python(*command, PYTHONPATH=str(site), MEDTASKS_DATA=str(tmp_path / "data"))
+    file, line = marked(site)
+    assert done.returncode == 1
+    assert (
+        done.stderr == f"medtasks: {file}, line {line}: the package ended the program (SystemExit(0)); fix or "
+        "uninstall it.\n"
+    )
 
 
 def test_a_run_of_it_is_one_sentence_and_fails(python: Any, tmp_path: Path) -> None:

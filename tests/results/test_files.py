@@ -51,6 +51,7 @@ def write(target: Path) -> None:
 def test_what_a_killed_process_left_is_removed_by_the_next_one(start: Callable[[Path], None], tmp_path: Path) -> None:
     with working(tmp_path / "run_medtasks") as process:
         (left,) = hidden(tmp_path)
+        assert (tmp_path / left).stat().st_mode & 0o777 == 0o700  # it may hold rows that must not be shared
         start(tmp_path)
         assert hidden(tmp_path) == [left]  # it is at work
         process.send_signal(signal.SIGKILL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -104,6 +105,24 @@ def vlmevalkit_rows(documents: Sequence[dict[str, Any]]) -> list[list[Any]]:
         for number, one in enumerate(documents)
     ]
     return [names, *rows]
+
+
+def test_cells_beyond_the_header_cost_no_memory(tmp_path: Path) -> None:
+    """A cell in the last column makes every row 16,384 wide: kept whole, a small workbook takes gigabytes."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    sheet = book.worksheets[0]
+    for number, row in enumerate([["index", "question", "prediction"], *[[1, "Where?", "there"]] * 100], start=1):
+        sheet.append(row)
+        sheet.cell(number, 16_384, "x")
+    book.save(tmp_path / "wide.xlsx")
+    tracemalloc.start()
+    predictions = read_predictions(tmp_path / "wide.xlsx", "vlmevalkit")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [one.response for one in predictions] == ["there"] * 100
+    assert peak < 8 * 2**20
 
 
 def write_vlmevalkit(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:

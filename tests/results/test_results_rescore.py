@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from medtasks.leaderboard.strip import strip_run
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.harness import run_tasks
@@ -129,6 +132,45 @@ def test_a_folder_without_a_tasks_samples_is_refused(folder: Path) -> None:
     del samples["mi_cxr_icr"]
     with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: missing"):
         rescore(manifest, samples)
+
+
+EDITS: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
+    "no response": ("samples/mi_cxr_icr.jsonl", lambda line: line.update(responses=[])),
+    "more failures than responses": ("samples/mi_cxr_icr.jsonl", lambda line: line.update(failed=["x", "y"])),
+    "a list in the document": ("samples/mi_cxr_icr.jsonl", lambda line: line["document"].update(qtype=["x"])),
+    "an empty document": ("samples/mi_cxr_icr.jsonl", lambda line: line.update(document={})),
+    "a group of itself": ("manifest.json", lambda manifest: manifest.update(groups={"mi_cxr": ["mi_cxr"]})),
+    "an empty group": ("manifest.json", lambda manifest: manifest.update(groups={"mi_cxr": []})),
+    "no tasks": ("manifest.json", lambda manifest: manifest.update(tasks={})),
+}
+STRIPPED_TOO = ("a list in the document", "an empty document", "a group of itself", "an empty group")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    name, change = EDITS[edit]
+    first, *rest = (
+        (tmp_path / "run" / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
+    )
+    fields = json.loads(first)
+    change(fields)
+    (tmp_path / "run" / name).write_text("\n".join([json.dumps(fields), *rest]), encoding="utf-8")
+    with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*, line \d+\)\); restore"):
+        rescore_folder(tmp_path / "run", TableStore(None))
+    if edit in STRIPPED_TOO:
+        with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
+            strip_run(tmp_path / "run", tmp_path / "stripped")
+    assert not (tmp_path / "stripped").exists()
+
+
+def test_a_named_pipe_in_place_of_samples_is_not_opened(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    path = tmp_path / "run" / "samples" / "mi_cxr_icr.jsonl"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match=r"mi_cxr_icr\.jsonl: cannot be read .a named pipe"):
+        rescore_folder(tmp_path / "run", TableStore(None))
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -177,11 +177,3 @@ def _edit(path: Path, old: str, new: str) -> None:
 def _line(path: Path) -> tuple[str, int] | None:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return next(((str(path), number) for number, line in enumerate(lines, start=1) if HERE in line), None)
-
-
-class ForeignFilter:
-    """A filter that no package registered."""
-
-    def apply(self, responses: list[list[str]], documents: Documents) -> list[list[str]]:
-        del documents
-        return responses

@@ -223,7 +223,7 @@ NAMES = [
         "filter that nobody registered",
         "MT123",
         "!function medtasks.filters.OptionLetterFilter",
-        "!function seeded_bench.ForeignFilter  # here",
+        "!function lmms_eval.filters.extraction.RegexFilter  # here",
     ),
     _base("filter by an unknown name", "MT123", "!function medtasks.filters.OptionLetterFilter", "take_first  # here"),
     _base("unknown metric", "MT124", "metric: accuracy", "metric: acuracy  # here"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,6 +23,7 @@ from medtasks.data.sources import SourceRow, read_json_list
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
+from medtasks.schema import shown
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -106,30 +107,29 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _json_rows(data: bytes, name: str) -> list[SourceRow]:
-    return list(read_json_list(data, Path(name).name))
+def _json_rows(data: bytes, name: str) -> Iterator[SourceRow]:
+    return read_json_list(data, Path(name).name)
 
 
-def _records(rows: dict[Kind, list[SourceRow]]) -> list[MedCmrRecord]:
-    _refuse_unmapped(rows)
-    return distinct(parse_med_cmr_row(item.row, kind, item.where) for kind, items in rows.items() for item in items)
-
-
-def _refuse_unmapped(rows: dict[Kind, list[SourceRow]]) -> None:
-    """Report all unknown values at once, for whoever has to extend the table."""
+def _records(rows: dict[Kind, Iterator[SourceRow]]) -> list[MedCmrRecord]:
+    """The records; all unknown values of `task` are reported at once, for whoever has to extend the table."""
     unknown: dict[str, Where] = {}
-    for items in rows.values():
+    records: list[MedCmrRecord] = []
+    for kind, items in rows.items():
         for item in items:
             task = item.row.get("task")
             if isinstance(task, str) and task.strip() and dimension_of(task) is None:
-                unknown.setdefault(task, item.where)
+                unknown.setdefault(shown(task), item.where)
+            else:
+                records.append(parse_med_cmr_row(item.row, kind, item.where))
     if unknown:
-        named = ", ".join(f"{task!r} ({where})" for task, where in list(unknown.items())[:NAMED])
+        named = ", ".join(f"{task} ({where})" for task, where in list(unknown.items())[:NAMED])
         rest = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         raise DataError(
             f"field `task`: {len(unknown)} values name no dimension: {named}{rest}; expected one of "
             f"{', '.join(DIMENSIONS.values())}; fix the rows."
         )
+    return distinct(records)
 
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:

@@ -7,6 +7,7 @@ scored.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,8 @@ from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_me
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media import KnownVideo, MediaEntry
-from medtasks.data.prepare.job import Progress, distinct
+from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.sources import SourceRow, read_json_stream
@@ -166,14 +168,19 @@ def _frames(
     known = {video.entry.path: video for video in place.logged(VIDEOS_LOG, KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
+    crashed: dict[str, str] = {}
 
     def examine(path: str) -> tuple[dict[str, ChosenFrames], list[MediaEntry], KnownVideo | None]:
         name = find_medium(media, path)
         if name is None:
             return {record.sample_id: ChosenFrames("missing_media") for record in by_path[path]}, [], None
-        if by_path[path][0].medium == "video":
-            return choose_in_video(by_path[path], media, name, known.get(name))
-        return choose_in_images(by_path[path], media, name)
+        if by_path[path][0].medium == "images":
+            return choose_in_images(by_path[path], media, name)
+        try:
+            return call_in_child(choose_in_video, by_path[path], media, name, known.get(name))
+        except Crashed as error:
+            crashed[name] = str(error)
+            return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
@@ -187,6 +194,10 @@ def _frames(
                     progress(number, len(by_path))
     finally:
         pool.shutdown(cancel_futures=True)
+    for name, ended in sorted(crashed.items()):
+        print(
+            f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr
+        )
     return chosen, list({entry.path: entry for entry in entries}.values())
 
 
@@ -201,6 +212,7 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
         for record in records
         if record.temporal_mode != "proactive"
     )
+    oddities.update(repeated(records))
     topics: dict[str, Counter[str]] = {
         "dataset": Counter(record.dataset for record in records),
         "task": Counter(record.source_task for record in records),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -102,6 +103,7 @@ class MedStreamRecord(Record):
 
 
 Seconds = Annotated[float, Field(ge=0, lt=1e9)]
+Unicode = Annotated[str, expects("a text of valid Unicode", is_text)]
 
 
 def _ordered(window: tuple[float, float]) -> tuple[float, float]:
@@ -114,9 +116,9 @@ Window = Annotated[tuple[Seconds, Seconds], Field(strict=False), AfterValidator(
 
 
 def _texts(value: Any) -> Any:
-    """One answer or several, as distinct texts; numbers become their text. Anything else stays as it is."""
+    """One answer or several, as distinct texts; finite numbers become their text. Anything else stays as it is."""
     listed = value if isinstance(value, list) else [value]
-    texts = [str(item) if type(item) in (int, float) else item for item in listed]
+    texts = [str(item) if type(item) is int or (type(item) is float and isfinite(item)) else item for item in listed]
     return tuple(dict.fromkeys(text.strip() for text in texts)) if all(map(is_text, texts)) else value
 
 
@@ -164,12 +166,12 @@ class _Row(ReleaseRow):
     temporal_mode: Literal["retrospective", "present", "future", "proactive"]
     task_mode: Literal["single_turn", "streaming"]
     question_type: Literal["closed", "open"]
-    question: str
+    question: Unicode
     query_time: Seconds
     context_window_sec: Seconds | None = None
-    evidence: str = ""
-    label_source: str = ""
-    response_protocol: str = ""
+    evidence: Unicode = ""
+    label_source: Unicode = ""
+    response_protocol: Unicode = ""
     choices: Annotated[tuple[str, ...], expects("a list of strings", _are_texts), BeforeValidator(_choices)] = ()
     judge_rubric: Annotated[dict[str, str], BeforeValidator(_rubric)] = Field(default_factory=dict)
     expected_time: Seconds | None = _alias("expected_time", None)

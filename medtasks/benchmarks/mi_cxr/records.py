@@ -67,7 +67,7 @@ ImagePath = Annotated[
 
 
 class _Row(ReleaseRow):
-    q_id: Annotated[int, Field(ge=0, validation_alias=AliasChoices("q_id", "qid"))]
+    q_id: Annotated[int, Field(ge=0, lt=2**63, validation_alias=AliasChoices("q_id", "qid"))]
     qtype: Annotated[str, expects(f"one of {', '.join(QTYPES)}, or icr_variant…", _is_qtype)]
     group_type: Text
     question: Text

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from medtasks.cache import RecentlyUsed
 from medtasks.errors import MediaError
-from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
+from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,12 +51,12 @@ class MediaEntry(BaseModel):
 
 
 class KnownMedia(BaseModel):
-    """An entry with its file's modification time in nanoseconds; changed files are read again."""
+    """An entry with its file's state (:func:`medtasks.files.file_state`); other and changed files are read again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     entry: MediaEntry
-    mtime_ns: int
+    state: tuple[int, ...]
 
 
 _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
@@ -216,8 +216,7 @@ def index_media(
     Args:
         root: directory that ``paths`` are relative to.
         workers: threads; 0 for one per processor, at most 8.
-        known: entries of an earlier, interrupted pass; a file with the same size and modification time is not read
-            again.
+        known: entries of an earlier, interrupted pass; a file with the same state is not read again.
         done: called in this thread with each good entry, in path order; an error it raises ends the pass.
     """
     names = sorted(set(paths))
@@ -242,7 +241,7 @@ def index_media(
 def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:
     try:
         status = file.stat()
-        if known is not None and (known.entry.bytes, known.mtime_ns) == (status.st_size, status.st_mtime_ns):
+        if known is not None and known.state == file_state(status):
             return known
         data = _read(file)
         image = decode_image(data, str(file))
@@ -253,4 +252,4 @@ def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | Medi
         return MediaError(f"{file}: cannot be read ({reason}); restore the file.")
     digest = hashlib.sha256(data).hexdigest()
     entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-    return KnownMedia(entry=entry, mtime_ns=status.st_mtime_ns)
+    return KnownMedia(entry=entry, state=file_state(status))

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict
 from medtasks.data.media.images import MediaEntry, VideoFacts
 from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
-from medtasks.files import file_sha256
+from medtasks.files import file_sha256, file_state
 
 
 class KnownVideo(BaseModel):
-    """A video's entry, its file's modification time in nanoseconds, and its bad frames among those tried.
+    """A video's entry, its file's state (:func:`medtasks.files.file_state`), and its bad frames among those tried.
 
     ``wanted`` is a digest of the timestamps that were tried; the entry's size is that of the first good frame.
     """
@@ -23,7 +23,7 @@ class KnownVideo(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     entry: MediaEntry
-    mtime_ns: int
+    state: tuple[int, ...]
     wanted: str
     bad: tuple[int, ...]
 
@@ -42,8 +42,7 @@ def scan_video(
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     try:
         status = file.stat()
-        state = (status.st_size, status.st_mtime_ns, digest)
-        if known is not None and (known.entry.bytes, known.mtime_ns, known.wanted) == state:
+        if known is not None and (known.state, known.wanted) == (file_state(status), digest):
             return known
         checksum = file_sha256(file)
     except (OSError, ValueError) as error:
@@ -60,7 +59,7 @@ def scan_video(
             time_base=str(index.time_base), first=index.pts[0], frames=len(index.pts), keyframes=index.keyframes
         ),
     )
-    return KnownVideo(entry=entry, mtime_ns=status.st_mtime_ns, wanted=digest, bad=tuple(bad))
+    return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
 
 
 def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int, int], list[int]]:

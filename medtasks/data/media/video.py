@@ -61,15 +61,14 @@ def _container(path: Path) -> Any:
     import av
 
     check_regular(path)
-    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS, **_LARGEST}
-    return av.open(str(path.absolute()), metadata_errors="replace", options=options)
+    # as `options`, PyAV crashes on containers that show their streams late, such as MPEG-PS and FLV
+    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
+    return av.open(str(path.absolute()), metadata_errors="replace", container_options=options)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The container and its first video stream; FFmpeg's errors become a MediaError."""
-    import av
-
+    """The container and its first video stream; whatever FFmpeg and PyAV raise becomes a MediaError."""
     try:
         with _container(path) as container:
             if not container.streams.video:
@@ -83,7 +82,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                     "; make them smaller."
                 )
             yield container, stream
-    except (av.FFmpegError, OSError) as error:
+    except MediaError:
+        raise
+    except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
         raise MediaError(f"{path}: not a complete video ({error}); fetch or copy the file again.") from error
 
 
@@ -182,18 +183,16 @@ class VideoReader:
             self._threads = "AUTO"
 
     def _seek(self, pts: int) -> Any:
-        import av
-
         try:
             if self._must_jump(pts):
                 self._jump(pts)
             return self._forward_to(pts)
-        except (av.FFmpegError, OSError) as error:
-            self.close()
-            raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded ({error}).") from error
         except MediaError:
             self.close()
             raise
+        except Exception as error:  # as in `_opened`
+            self.close()
+            raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
 
     def _keyframe(self, pts: int) -> int | None:
         """The last keyframe that is not later than ``pts``."""

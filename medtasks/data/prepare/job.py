@@ -35,6 +35,18 @@ def distinct(records: Iterable[R]) -> list[R]:
     return found
 
 
+def repeated(records: Sequence[Record]) -> dict[str, int]:
+    """How many records repeat an earlier one except for the number of `distinct`, as an oddity; empty if none does."""
+    several = {record.sample_id.partition("#")[0] for record in records if "#" in record.sample_id}
+    contents = Counter(
+        record.model_dump_json(exclude={"sample_id"})
+        for record in records
+        if record.sample_id.partition("#")[0] in several
+    )
+    number = contents.total() - len(contents)
+    return {"records that only repeat an earlier one": number} if number else {}
+
+
 @dataclass
 class PrepareJob:
     """Turns records and the directory of their pictures into prepared data."""
@@ -76,6 +88,8 @@ class PrepareJob:
         if not kept:
             raise DataError(f"{self.source.name}: no row is left, because none has a picture; check --images.")
         used = {name for record in kept for name in record.media}
+        if twice := repeated(records):
+            self.details = {**self.details, "oddities": {**self.details.get("oddities", {}), **twice}}
         return self.place.complete(
             benchmark=self.benchmark,
             source=self.source,

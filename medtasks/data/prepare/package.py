@@ -12,6 +12,7 @@ from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.records import Record
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MedtasksError, UsageError
+from medtasks.schema import shown
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Benchmark
@@ -57,7 +58,9 @@ def prepare_package(
         ) from error
     twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
     if twice:
-        raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {twice[0]!r}; make them unique.")
+        raise DataError(
+            f"{source}: {len(twice)} sample ids are duplicated, such as {shown(twice[0])}; make them unique."
+        )
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
     with Workplace(out or data_root() / benchmark.name, references_only=references_only) as place:

@@ -25,7 +25,7 @@ class Where:
     unit: str = "line"
 
     def __str__(self) -> str:
-        named = f", record {self.record}" if self.record else ""
+        named = f", record {self.record[:80]}" if self.record else ""
         return f"{self.file}, {self.unit} {self.line}{named}"
 
 

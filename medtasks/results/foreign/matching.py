@@ -11,6 +11,7 @@ from typing import Any
 
 from medtasks.errors import DataError, UsageError
 from medtasks.results.foreign.prediction import Prediction
+from medtasks.schema import shown
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: 
         if len(several) != len(fitting):
             keys = several[0].keys
             raise DataError(
-                f"{several[0].where}: {len(several)} prediction(s) for img_id {keys['img_id']!r} and question "
-                f"{keys['question']!r}, expected {len(fitting)}, as that many samples share these keys "
+                f"{several[0].where}: {len(several)} prediction(s) for img_id {shown(keys['img_id'])} and question "
+                f"{shown(keys['question'])}, expected {len(fitting)}, as that many samples share these keys "
                 f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
             )
         for sample_id, one in zip(fitting, several, strict=True):
@@ -179,8 +180,8 @@ class _Index:
         for name, found, expected in checks:
             if found not in expected:
                 raise DataError(
-                    f"{one.where}: field `{name}` is {found!r}, expected {expected[0]!r} of document {number} "
-                    f"({document['sample_id']}); the line belongs to another task or to other data: give the correct "
+                    f"{one.where}: field `{name}` is {shown(found)}, expected {shown(expected[0])} of document "
+                    f"{number} ({document['sample_id']}); the line belongs to another task or to other data: give the correct "
                     "task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)

@@ -14,6 +14,8 @@ from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of
 
+_COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})
+
 
 def read_vlmevalkit(path: Path) -> list[Prediction]:
     """The predictions in an ``.xlsx``, ``.tsv`` or ``.csv`` file; the format is detected from its content.
@@ -53,7 +55,10 @@ def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
 
 
 def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
-    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
+    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows.
+
+    Only columns that are used are kept: a cell in column 16,384 makes its whole row as wide.
+    """
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     try:
@@ -64,7 +69,13 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
         names = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
-        cells = [(number, row) for number, row in enumerate(rows, start=2) if any(cell is not None for cell in row)]
+        known = _COLUMNS if "prediction" in names else names[:12]  # to be named in the message
+        used = {place: name for place, name in enumerate(names) if name in known}
+        cells = [
+            (number, {used[place]: str(cell) for place, cell in enumerate(row) if place in used and cell is not None})
+            for number, row in enumerate(rows, start=2)
+            if any(cell is not None for cell in row)
+        ]
     except DataError:
         raise
     except Exception as error:  # zipfile, XML or openpyxl may raise anything
@@ -72,5 +83,4 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
     if not cells:
         raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
     for number, row in cells:
-        texts = ("" if cell is None else str(cell) for cell in row)
-        yield Where(path.name, number, unit="row"), dict(zip(names, texts, strict=False))
+        yield Where(path.name, number, unit="row"), {**dict.fromkeys(used.values(), ""), **row}

@@ -1,0 +1,125 @@
+"""A crash of the video decoder costs the records of one video, not the preparation."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from release_rows import single_turn_row
+from time_coded import write_video
+
+from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.errors import MediaError
+
+
+def pid_and(value: int) -> tuple[int, int]:
+    return os.getpid(), value
+
+
+def refuse() -> None:
+    raise MediaError("a.mp4: not a video.")
+
+
+def test_calls_are_answered_by_other_processes_and_errors_arrive() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda value: call_in_child(pid_and, value), range(40)))
+    assert [value for _, value in answers] == list(range(40))
+    processes = {process for process, _ in answers}
+    assert os.getpid() not in processes
+    assert len(processes) <= 4  # they are used again
+    with pytest.raises(MediaError, match=r"a\.mp4: not a video"):
+        call_in_child(refuse)
+
+
+def test_a_crash_is_raised_and_the_next_call_is_answered() -> None:
+    with pytest.raises(Crashed, match="Segmentation fault"):
+        call_in_child(faulthandler._sigsegv)
+    with pytest.raises(Crashed, match="exit code 3"):
+        call_in_child(os._exit, 3)
+    assert call_in_child(abs, -1) == 1
+
+
+PARENT = """
+import time
+from medtasks.data.media.child import call_in_child
+import os
+print(call_in_child(os.getpid), flush=True)
+time.sleep(600)
+"""
+
+
+def test_no_child_outlives_a_parent_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    for _ in range(300):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    pytest.fail("the child is still there")
+
+
+def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    slow = write_video(tmp_path / "media" / "b.mp4", list(range(0, 400_000, 200)))
+    rows = [single_turn_row(sample_id="b", media_path="b.mp4", query_time=390.0, input_range=[386.0, 390.0])]
+    for name in ("a", "c"):
+        write_video(tmp_path / "media" / f"{name}.mp4", list(range(0, 20_000, 500)))
+        rows.append(single_turn_row(sample_id=name, media_path=f"{name}.mp4"))
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with crashes_while_reading(slow):
+        prepared = prepare_medstream(str(tmp_path / "records"), tmp_path / "media", tmp_path / "out", workers=1)
+    manifest = prepared.manifest
+    assert (manifest.counts.rows, manifest.excluded, manifest.excluded_samples) == (2, {"unreadable_media": 1}, ("b",))
+    assert f"medtasks: {slow}: crashes the video decoder (Segmentation fault)" in capfd.readouterr().err
+
+
+@contextmanager
+def crashes_while_reading(file: Path) -> Iterator[None]:
+    """Send SIGSEGV to our children that have ``file`` open: which files crash a decoder depends on its version."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.001):
+            listed = (task / "children" for task in Path("/proc/self/task").iterdir())
+            for pid in {pid for one in listed for pid in read(one).split()}:
+                if any(os.path.realpath(opened) == str(file) for opened in opened_by(pid)):
+                    os.kill(int(pid), signal.SIGSEGV)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()
+
+
+def read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def opened_by(pid: str) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return []
