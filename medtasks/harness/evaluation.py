@@ -40,6 +40,7 @@ from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from .backends import presentation, take_no_media
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
+from .peers import watched_peers
 from .requests import Requests
 from .response_cache import fit_to_data
 
@@ -88,9 +89,10 @@ class Evaluation:
         try:
             if self._rank == 0:
                 store.write_plan(self._plan())
-            results = evaluate(*self._call.args, **self._call.kwargs)
-            if live is not None:
-                live.finish(LONGEST_WAIT)
+            with watched_peers(store):
+                results = evaluate(*self._call.args, **self._call.kwargs)
+                if live is not None:
+                    live.finish(LONGEST_WAIT)
             model = model_facts(self._lm, self._settings["model_args"])
             answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
             # The harness never leaves the process group, whose thread aborts the process if it outlives the

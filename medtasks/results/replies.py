@@ -31,7 +31,7 @@ class Reply:
     """One reply of a back-end.
 
     ``failed`` is the reason why there is no response, else None. Token counts are None if the back-end does not report
-    them. ``finish`` is ``length`` if the response was cut off at the token limit.
+    them. ``finish`` is ``length`` if the response, or one of its rounds, was cut off at the token limit, else ``stop``.
     """
 
     text: str
