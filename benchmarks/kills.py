@@ -1,9 +1,10 @@
 """Kills at random moments: no answer is lost, and none that was on disk is asked for again.
 
-For each back-end the same command is started again until it finishes, and killed (SIGKILL) at moments drawn uniformly over
-the duration of a run that is not killed: start-up, asking, scoring and writing. Each attempt is a forked process in which
-lmms-eval is imported already. After each attempt, the requests sent to the model, or received by the HTTP server, are compared
-with the replies that were on disk before it. At the end the result directory is compared with that of the run not killed.
+For each back-end the same command is started again until it finishes, and killed (SIGKILL): three times out of four at
+a moment drawn uniformly over the time that asking for the missing replies takes, else over the duration of a whole run
+with start-up, scoring and writing. Each attempt is a forked process in which lmms-eval is imported already. After each
+attempt, the requests sent to the model, or received by the HTTP server, are compared with the replies that were on disk
+before it. At the end the result directory is compared with that of a run that was not killed.
 
     python benchmarks/kills.py --kills 50 --seed 0
 
@@ -24,7 +25,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -55,7 +56,7 @@ class Case:
 
     @property
     def log(self) -> Path:
-        """The keys of all requests that reached the model or the server, in their order."""
+        """Key and time of all requests that reached the model or the server, in their order."""
         return self.work / "asked"
 
     def run(self, output: Path) -> None:
@@ -76,7 +77,13 @@ class Case:
         return {_key(*one.slot.key[:4]) for one in answers if one.reply.failed is None}
 
     def asked(self) -> list[str]:
-        return self.log.read_text().split() if self.log.exists() else []
+        """The keys of all requests that reached the model or the server."""
+        return self.log.read_text().split()[::2] if self.log.exists() else []
+
+    def seconds_asking(self) -> float:
+        """From the first request to the last one."""
+        times = [float(moment) for moment in self.log.read_text().split()[1::2]]
+        return times[-1] - times[0]
 
 
 def _key(task: str, doc_id: int, repeat: int, prompt: str) -> str:
@@ -86,6 +93,7 @@ def _key(task: str, doc_id: int, repeat: int, prompt: str) -> str:
 def _log_requests(model: str, log: Path) -> None:
     """Make the back-end log each request before it answers."""
     from lmms_eval.models import MODEL_REGISTRY_V2
+
     from medtasks.files import short_hash
     from medtasks.harness.requests import REPEAT
 
@@ -105,11 +113,19 @@ def _log_requests(model: str, log: Path) -> None:
 
 def _append(log: Path, keys: list[str]) -> None:
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, "".join(f"{key}\n" for key in keys).encode())
+    os.write(handle, "".join(f"{key} {time.monotonic()}\n" for key in keys).encode())
     os.close(handle)
 
 
-def forked(work: Callable[[], None], log: Path, kill_after: float | None = None) -> tuple[bool, float]:
+@dataclass
+class Moment:
+    """When to kill: ``seconds`` after ``began`` is true for the first time."""
+
+    seconds: float
+    began: Callable[[], bool] = lambda: True
+
+
+def forked(work: Callable[[], None], log: Path, kill: Moment | None = None) -> tuple[bool, float]:
     """Whether ``work`` ended before it was killed, and its seconds.
 
     Raises:
@@ -131,11 +147,14 @@ def forked(work: Callable[[], None], log: Path, kill_after: float | None = None)
             sys.stdout.flush()
             os._exit(code)
     status = 0
+    counted: float | None = None
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             break
-        if kill_after is not None and time.monotonic() - began >= kill_after:
+        if kill is not None and counted is None and kill.began():
+            counted = time.monotonic()
+        if kill is not None and counted is not None and time.monotonic() - counted >= kill.seconds:
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             break
@@ -150,6 +169,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
     case.work.mkdir()
     whole = case.work / "whole"
     _, duration = forked(lambda: case.run(whole), case.work / "output")
+    asking = case.seconds_asking()
     expected = _files(whole)
     everything = set(case.asked())
     case.requests = len(everything)
@@ -157,8 +177,15 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
         output = case.work / f"killed-{case.finished}"
         case.log.unlink(missing_ok=True)
         stored: set[str] = set()
-        for moment in _moments(case, kills, duration, draw):
+        ended = False
+        while not ended:
             before = len(case.asked())
+            moment = None
+            if sum(case.kills.values()) < kills:
+                missing = 1 - len(stored) / len(everything)
+                moment = Moment(draw.uniform(0, duration))
+                if missing and draw.random() < 0.75:
+                    moment = Moment(draw.uniform(0, asking * missing), lambda seen=before: len(case.asked()) > seen)
             ended, _ = forked(lambda to=output: case.run(to), case.work / "output", moment)
             fresh = case.asked()[before:]
             case.again += len(stored & set(fresh))
@@ -169,20 +196,13 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
                 where = "writing" if written or now >= everything else "asking" if fresh else "starting"
                 case.kills["scoring, " * (where == "writing") + where] += 1
             stored = now
-            if ended or written:
-                break
+            ended = ended or bool(written)
         case.finished += 1
         asked = Counter(case.asked())
         case.lost += len(everything - set(asked))
         case.in_flight += asked.total() - len(asked)
         found = _files(output)
         case.differing += [name for name in {*expected, *found} if expected.get(name) != found.get(name)]
-
-
-def _moments(case: Case, kills: int, duration: float, draw: random.Random) -> Iterator[float | None]:
-    while sum(case.kills.values()) < kills:
-        yield draw.uniform(0, duration)
-    yield None
 
 
 def _files(output: Path) -> dict[str, Any]:
@@ -257,7 +277,7 @@ def main() -> int:
     os.environ.setdefault("MEDTASKS_CACHE", str(work / "cache"))
     server, address = serve(work / "async_openai" / "asked")
     try:
-        import lmms_eval.evaluator  # noqa: F401  # once for all attempts
+        import lmms_eval.evaluator  # once for all attempts
         import lmms_eval.models  # noqa: F401
         import transformers  # noqa: F401
         from medtasks.adapters.tiny import tiny_checkpoint

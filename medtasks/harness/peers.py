@@ -1,7 +1,7 @@
 """Several processes run one command: if one of them dies, the others stop at once and name it.
 
-A launcher such as torchrun stops the others by SIGTERM, silently. Without one they would go on to the end of their share,
-and then fail, or wait for hours, in a collective operation.
+A launcher such as torchrun stops the others by SIGTERM, silently. Without one they would go on to the end of their
+share, and then fail, or wait for hours, in a collective operation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ POLL = 1.0
 def watched_peers(store: AnswerStore) -> Iterator[None]:
     """End this process with one sentence and exit code 1 if another process of the command ends within the block.
 
-    Processes are seen by the locks of their stores. Those on nodes that do not share the directory, or its locks, are left to
-    the launcher. Every process has to enter the block, and none may leave it before all have done their work.
+    Processes are seen by the locks of their stores. Those on nodes that do not share the directory, or its locks, are
+    left to the launcher. Every process has to enter the block, and none may close its store before all have left it.
     """
     names = _names()
     seen = [rank for rank in range(len(names)) if rank != store.rank and store.is_used_by(rank)]
@@ -42,8 +42,8 @@ def watched_peers(store: AnswerStore) -> Iterator[None]:
         if store.rank == min({store.rank, *seen} - set(dead)):
             gone = " and ".join(names[rank] for rank in dead)
             print(
-                f"medtasks: {gone} ended before the run was finished, so the run stops; the same command continues from "
-                f"the replies so far ({store.folder}).",
+                f"medtasks: {gone} ended before the run was finished, so the run stops; the same command continues "
+                f"from the replies so far ({store.folder}).",
                 file=sys.stderr,
                 flush=True,
             )

@@ -265,15 +265,14 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot,
             try:
                 keep(slots[id(request)], reply)
             except OSError as error:
-                raise _NotStored from error
+                raise _NotStored(error) from error
         return text, place, counts
 
     setattr(lm, _FORWARD, keeping)
     try:
         yield
     except _NotStored as error:
-        assert error.__cause__ is not None
-        raise error.__cause__ from None
+        raise error.args[0] from None
     finally:
         delattr(lm, _FORWARD)  # restores the method of the class
 

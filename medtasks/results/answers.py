@@ -119,7 +119,7 @@ class AnswerStore:
         return False
 
     def withdraw(self) -> None:
-        """Leave a mark that this process is about to end because the run does, so that it is not taken for the cause."""
+        """Mark that this process ends because the run does, so that it is not taken for the cause."""
         self._lock.write(b"withdrawn")
         self._lock.flush()
 
