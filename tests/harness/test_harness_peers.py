@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from runs import Run
@@ -87,7 +86,7 @@ def test_the_others_notice_without_a_launcher(tmp_path: Path) -> None:
     assert SENTENCE.search(first.stderr), first.stderr[-3000:]
 
 
-def test_an_error_of_one_process_is_its_own_and_named_by_the_others(python: Any, tmp_path: Path) -> None:
+def test_an_error_of_one_process_is_its_own_and_named_by_the_others(tmp_path: Path) -> None:
     """A directory that only the second process cannot write: it says why, and the run ends."""
     output, log = tmp_path / "output", tmp_path / "asked"
     assert launched("kill", output, log).returncode != 0
