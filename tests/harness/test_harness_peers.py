@@ -84,16 +84,3 @@ def test_the_others_notice_without_a_launcher(tmp_path: Path) -> None:
     assert second.returncode == -9
     assert first.returncode == 1
     assert SENTENCE.search(first.stderr), first.stderr[-3000:]
-
-
-def test_an_error_of_one_process_is_its_own_and_named_by_the_others(tmp_path: Path) -> None:
-    """A directory that only the second process cannot write: it says why, and the run ends."""
-    output, log = tmp_path / "output", tmp_path / "asked"
-    assert launched("kill", output, log).returncode != 0
-    (kept,) = output.rglob("*_unfinished")
-    (replies,) = kept.glob("*.rank1.jsonl")
-    replies.unlink()
-    replies.mkdir()
-    broken = launched("live", output, log)
-    assert broken.returncode != 0
-    assert f"{replies}" in broken.stderr
