@@ -1,8 +1,7 @@
-"""Shared by the back-ends that run a checkpoint: arguments, batches, conversations, finish reasons."""
+"""Shared by the back-ends that run a checkpoint: arguments, batches, conversations."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,8 +46,7 @@ class GeneratingAdapter(MedtasksAdapter):
     """Answers batch by batch; greedy by default.
 
     A task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams, repetition_penalty, max_new_tokens (by
-    default 512), do_sample and until; others are reported as ignored. ``finish`` records per task and sample id how
-    each answer ended, one entry per repeat.
+    default 512), do_sample and until; others are reported as ignored.
     """
 
     name: str
@@ -65,21 +63,17 @@ class GeneratingAdapter(MedtasksAdapter):
         self._facts: dict[str, Any] = {}
         self._planned: list[Batch] = []
         self._ignored: set[str] = set()
-        self.finish: dict[str, dict[str, list[str]]] = defaultdict(dict)
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable: checkpoint, versions, limits, and finish reasons so far.
+        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits.
 
-        ``finish`` counts this replica's answers; ``length`` are those cut off at ``max_new_tokens``. ``usage`` counts
-        this replica's work; replicas' counts may be summed.
+        ``usage`` counts this replica's work; replicas' counts may be summed.
         """
-        finish = Counter(end for task in self.finish.values() for ends in task.values() for end in ends)
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
         return {
             "model": self.name,
             **self._facts,
             **{name: getattr(self._given, name) for name in settings},
-            "finish": {kind: finish[kind] for kind in ("stop", "length")},
             "ignored_generation_settings": sorted(self._ignored),
             "usage": self.usage(),
         }
@@ -110,7 +104,6 @@ class GeneratingAdapter(MedtasksAdapter):
             for settings, batch in batches:
                 self._report_ignored(settings.ignored)
                 for request, answer in zip(batch, self._answer((settings, batch)), strict=True):
-                    self.finish[request.task].setdefault(request.sample_id, []).append(answer.finish or "stop")
                     answers[request.position] = answer
                 bar.update(len(batch))
         return answers

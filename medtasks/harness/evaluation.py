@@ -41,6 +41,7 @@ from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from .backends import presentation, take_no_media
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
+from .peers import watched_peers
 from .requests import Requests
 from .response_cache import fit_to_data
 from .usage import OwnPart, earlier_work, gathered_usage, measured_energy, memory_of
@@ -92,10 +93,10 @@ class Evaluation:
         try:
             if self._rank == 0:
                 store.write_plan(self._plan())
-            with measured_energy(memory is not None) as energy:
+            with watched_peers(store), measured_energy(memory is not None) as energy:
                 results = evaluate(*self._call.args, **self._call.kwargs)
-            if live is not None:
-                live.finish(LONGEST_WAIT)
+                if live is not None:
+                    live.finish(LONGEST_WAIT)
             model = model_facts(self._lm, self._settings["model_args"])
             work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})

@@ -86,7 +86,7 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
 
 
 def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The back-end's description, with the counts of all replicas summed."""
+    """The back-end's description, with the usage of all replicas summed."""
     import torch
 
     own = described(lm, model_args)
@@ -95,8 +95,8 @@ def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
     if processes > 1 and torch.distributed.is_initialized():
         replicas = [None] * processes
         torch.distributed.all_gather_object(replicas, own)
-    totals = {name: _total(replica.get(name, {}) for replica in replicas) for name in ("finish", "usage")}
-    return {**own, **{name: total for name, total in totals.items() if total}, "processes": processes}
+    usage = _total(replica.get("usage", {}) for replica in replicas)
+    return {**own, **({"usage": usage} if usage else {}), "processes": processes}
 
 
 def _total(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:

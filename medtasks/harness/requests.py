@@ -248,6 +248,10 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     return [numbers[begin : begin + step] for numbers in batches.values() for begin in range(0, len(numbers), step)]
 
 
+class _NotStored(BaseException):
+    """A reply cannot be stored; after any `Exception`, the back-end would send the request again."""
+
+
 @contextlib.contextmanager
 def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot, Reply], None]) -> Iterator[None]:
     """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived."""
@@ -262,12 +266,17 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot,
         text, place, counts = await forward(request, position)
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None and id(request) in slots:
-            keep(slots[id(request)], reply)
+            try:
+                keep(slots[id(request)], reply)
+            except OSError as error:
+                raise _NotStored(error) from error
         return text, place, counts
 
     setattr(lm, _FORWARD, keeping)
     try:
         yield
+    except _NotStored as error:
+        raise error.args[0] from None
     finally:
         delattr(lm, _FORWARD)  # restores the method of the class
 
@@ -312,7 +321,7 @@ def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: 
             (outputs or texts)[-1],
             input_tokens=_total(reply.input_tokens for reply in replies),
             output_tokens=_total(reply.output_tokens for reply in replies),
-            finish=replies[-1].finish,
+            finish="length" if any(reply.finish == "length" for reply in replies) else replies[-1].finish,
         )
     return _instance(request, arguments)
 

@@ -7,11 +7,11 @@ contains the replies to process N. Repeating an interrupted command reuses these
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.files import canonical_json, replaced, short_hash
+from medtasks.files import canonical_json, replaced, short_hash, temporary_beside
 from medtasks.results.manifest import RunManifest
 from medtasks.results.replies import Reply, Work
 from medtasks.results.usage import Spent
@@ -90,10 +90,10 @@ class AnswerStore:
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
-        self._rank = rank
+        self.rank = rank
         self._files: dict[str, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / f"rank{rank}.lock").open("ab")
+        self._lock = self._lock_of(rank).open("ab")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -104,6 +104,28 @@ class AnswerStore:
             ) from error
         except OSError:  # a file system without locks
             pass
+        self._lock.truncate(0)
+
+    def is_used_by(self, rank: int) -> bool | None:
+        """Whether process ``rank`` is using the directory or has withdrawn; None if that cannot be seen from here."""
+        try:
+            with self._lock_of(rank).open("rb") as lock:
+                if lock.read(1):
+                    return True
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        return False
+
+    def withdraw(self) -> None:
+        """Mark that this process ends because the run does, so that it is not taken for the cause."""
+        self._lock.write(b"withdrawn")
+        self._lock.flush()
+
+    def _lock_of(self, rank: int) -> Path:
+        return self.folder / f"rank{rank}.lock"
 
     def write_plan(self, plan: Plan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
@@ -130,7 +152,7 @@ class AnswerStore:
 
     def _file(self, task: str) -> IO[bytes]:
         if task not in self._files:
-            path = self.folder / f"{task}.rank{self._rank}.jsonl"
+            path = self.folder / f"{task}.rank{self.rank}.jsonl"
             torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
             self._files[task] = path.open("ab")
             if torn:  # the process was killed while writing a line
@@ -145,13 +167,15 @@ class AnswerStore:
     def close(self) -> None:
         """Close the files and release the lock."""
         for file in (*self._files.values(), self._lock):
-            file.close()
+            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
+                file.close()
         self._files = {}
 
     def remove(self) -> None:
-        """Close the store and delete its directory, once the replies are in the result directory."""
+        """Close the store and delete its directory at once, when the replies are in the result directory."""
         self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError), temporary_beside(self.folder) as removed:
+            self.folder.rename(removed / self.folder.name)
 
 
 def read_answers(folder: Path) -> list[Answer]:

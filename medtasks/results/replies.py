@@ -48,9 +48,9 @@ class Work:
 class Reply:
     """One reply of a back-end.
 
-    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response was cut off
-    at the token limit. Counts of tokens and ``media_seconds`` (`medtasks.results.usage`) are None if the back-end does
-    not report them. ``cached`` marks a response from the harness's cache; ``work`` is None unless a model was asked.
+    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
+    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens and ``media_seconds``
+    (`medtasks.results.usage`) are None if the back-end does not report them. ``cached`` marks a response from the harness's cache; ``work`` is None unless a model was asked.
     """
 
     text: str

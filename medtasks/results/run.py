@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,6 +77,7 @@ def collect_run(
     problems: list[str] = []
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
+    model = {**model, **_finish(tasks)}
     tasks = _without_blank_run(tasks)
     for task in tasks:
         name = task.spec.name
@@ -118,6 +120,13 @@ def collect_run(
         problems=tuple(problems),
         unscored=tuple(task.spec.name for task in tasks if task.spec.name not in samples),
     )
+
+
+def _finish(tasks: Sequence[AskedTask]) -> dict[str, dict[str, int]]:
+    """How many responses ended by themselves and at the token limit; empty if the back-end does not report it."""
+    found = Counter(reply.finish for task in tasks for one in task.documents for reply in one.replies)
+    counts = {kind: found[kind] for kind in ("stop", "length")}
+    return {"finish": counts} if any(counts.values()) else {}
 
 
 def _without_blank_run(tasks: Sequence[AskedTask]) -> Sequence[AskedTask]:

@@ -91,7 +91,6 @@ def test_padding_requests_are_answered_without_looking(bench: Bench, vlm: Create
     model = vlm()
 
     assert texts(model.generate_until([request])) == [""]
-    assert model.describe()["finish"] == {"stop": 0, "length": 0}
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
@@ -104,18 +103,16 @@ def test_an_answer_ends_before_its_first_stop_string(bench: Bench, vlm: Create, 
 
     assert stop in free[0]
     assert texts(cut) == [text.split(stop)[0] for text in free]
-    assert model.finish["cut"]["s00"] == ["stop"]
+    assert cut[0].finish == "stop"
 
 
-def test_answers_cut_off_by_the_limit_are_counted(bench: Bench, vlm: Create) -> None:
+def test_answers_cut_off_by_the_limit_are_marked(bench: Bench, vlm: Create) -> None:
     requests = bench.task("short", questions(5), max_new_tokens=200)
     model = vlm(max_new_tokens=2, batch_size=5)
     results = model.generate_until(requests)
-    ended = [model.finish["short"][doc["sample_id"]] for doc in questions(5)]
 
-    assert max(result.token_counts.output_tokens for result in results) == 2
-    assert model.describe()["finish"] == {"stop": ended.count(["stop"]), "length": ended.count(["length"])}
-    assert ["length"] in ended
+    assert {result.finish for result in results if result.token_counts.output_tokens < 2} <= {"stop"}
+    assert "length" in [result.finish for result in results]
 
 
 def test_the_adapter_limit_wins_over_the_task_and_the_task_over_the_default(bench: Bench, vlm: Create) -> None:

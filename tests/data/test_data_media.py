@@ -67,7 +67,7 @@ def test_an_image_is_decoded_once_while_it_is_held(tmp_path: Path) -> None:
 
 
 def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:
-    cache = ImageCache(max_bytes=2 * 32 * 24 * 3)
+    cache = ImageCache(max_bytes=2 * 32 * 24 * 4)
     for name in ("a", "b", "c", "c", "b", "a"):
         if not (tmp_path / name).exists():
             picture(tmp_path / f"{name}.jpg")

@@ -16,6 +16,7 @@ import pytest
 from failing_server import FailingServer, completion, error
 from foreign_backend import Backend, evaluate
 from lmms_eval.api.instance import GenerationResult, TokenCounts
+from medtasks.adapters._base import Response
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
@@ -128,6 +129,15 @@ def test_the_same_command_asks_only_for_what_failed(tmp_path: Path) -> None:
     again = evaluate(third, [TASK], tmp_path)
     assert len(third.asked) == len(task_documents(TASK))  # a finished run is not reused
     assert again.files() == run.files()
+
+
+def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) -> None:
+    lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
+    cut = Backend(lambda doc: MARKER if doc["sample_id"] in lost else Response(target(doc), finish="length"))
+    count = len(task_documents(TASK))
+    assert evaluate(cut, [TASK], tmp_path).manifest["model"]["finish"] == {"length": count - 2, "stop": 0}
+    resumed = evaluate(Backend(lambda doc: Response(target(doc), finish="stop")), [TASK], tmp_path)
+    assert resumed.manifest["model"]["finish"] == {"length": count - 2, "stop": 2}
 
 
 def test_the_harness_s_cache_keeps_no_failure(tmp_path: Path) -> None:
@@ -379,6 +389,67 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
         command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "fine"))
         fine = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
     assert fine.returncode == 0, fine.stderr[-2000:]
+
+
+_LIMITED = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, resource.RLIM_INFINITY))
+runpy.run_module("lmms_eval", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any, tmp_path: Path) -> None:
+    """No file may pass 1 MiB, so the replies of 300 kB each fill theirs; the back-end retries after any error."""
+    task, flying = "kvasir_vqa_x1_level1", 2
+    documents = len(task_documents(task))
+    with FailingServer(lambda _: completion("A" * 300_000)) as server:
+        arguments = f"model_version=m,max_retries=5,retry_backoff_s=0,num_cpus={flying},base_url={server.url}"
+        command = ("--model", "async_openai", "--model_args", arguments, "--tasks", task, "--output_path")
+        full = python("-c", _LIMITED, *command, str(tmp_path), OPENAI_API_KEY="x")
+        assert full.returncode == 1
+        (kept,) = unfinished(tmp_path)
+        assert f"medtasks: OSError: [Errno 27] File too large (the replies so far are in {kept}" in full.stderr
+        stored = len(read_answers(kept))
+        assert 0 < stored < documents
+        assert len(server.asked) <= stored + 2 * flying
+        before = len(server.asked)
+        again = python("-m", "lmms_eval", *command, str(tmp_path), OPENAI_API_KEY="x")
+        assert again.returncode == 0, again.stderr[-2000:]
+        assert len(server.asked) - before == documents - stored
+    (folder,) = tmp_path.rglob("*_medtasks")
+    assert Run(folder).scores[task]["items"] == documents
+
+
+_FULL_AFTERWARDS = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from foreign_backend import Backend, evaluate
+
+def answer(document):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+    return "A"
+
+evaluate(Backend(answer), [sys.argv[4]], Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python: Any, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    full = python("-c", _FULL_AFTERWARDS, str(Path(__file__).parent), str(output), "8000", TASK)
+    assert full.returncode == 1
+    (kept,) = unfinished(output)
+    assert f"OSError: [Errno 27] File too large (the replies so far are in {kept}" in full.stderr
+    assert not list(output.rglob("*_medtasks"))
+    assert len(read_answers(kept)) == len(task_documents(TASK))
+
+    backend = Backend(target)
+    run = evaluate(backend, [TASK], output)
+    assert not backend.asked
+    assert run.scores[TASK]["metrics"]["accuracy"]["answered"] == len(task_documents(TASK))
+    assert not unfinished(output)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Three thousand streaming rounds: memory stays flat, and a killed run goes on without asking anything again."""
+"""Killed runs go on without asking anything again; over three thousand streaming rounds, memory stays flat."""
 
 from __future__ import annotations
 
@@ -57,6 +57,18 @@ def item(number: int) -> dict[str, Any]:
             for turn, time in enumerate(times)
         ],
     )
+
+
+KILLS = str(Path(__file__).parents[2] / "benchmarks" / "kills.py")
+
+
+@pytest.mark.parametrize("model", ["medtasks_vlm", "qwen2_5_vl"])
+def test_kills_at_random_moments_lose_nothing_and_ask_nothing_again(python: Any, model: str) -> None:
+    if model == "qwen2_5_vl":
+        pytest.importorskip("decord", reason='pip install "medtasks[qwen]"')
+    done = python(KILLS, "--kills", "3", "--only", model)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert done.stdout.startswith("3 kills, seed 0\n")
 
 
 def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_path: Path, data: Path) -> None:

@@ -84,7 +84,7 @@ def test_the_store_decodes_a_shared_frame_once(folder: Path) -> None:
 def test_the_store_stays_within_its_bound(folder: Path) -> None:
     path = write_video(folder / "bound.mp4", CONSTANT)
     index = read_index(path)
-    frame = 96 * 64 * 3
+    frame = 96 * 64 * 4
     store = FrameStore(max_bytes=5 * frame)
     for start in range(0, 60, 7):
         wanted = index.pts[start : start + 9]

@@ -181,6 +181,24 @@ def test_a_metric_or_filter_that_fails_is_named_with_its_line(python: Any, tmp_p
     assert (found["file"], found["line"]) == marked(site)
 
 
+def test_a_metric_that_fails_in_a_run_costs_no_inference(python: Any, tmp_path: Path) -> None:
+    planted = "import numpy as np\n"
+    broken = write_site(tmp_path / "broken", planted, f"raise ValueError('a bad day')  {HERE}\n        {planted}")
+    arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "otherlab_dots")
+    done = python("-m", "lmms_eval", *arguments, "--output_path", str(tmp_path / "out"), PYTHONPATH=str(broken))
+    assert done.returncode == 1
+    (kept,) = (tmp_path / "out").rglob("*_unfinished")
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("medtasks: otherlab_dots: its answers could not be scored (ValueError: a bad day")
+    assert str(kept) in last
+
+    fixed = write_site(tmp_path / "fixed")
+    scored = python("-m", "medtasks", "score", str(kept), "--out", str(tmp_path / "scored"), PYTHONPATH=str(fixed))
+    assert scored.returncode == 0, scored.stderr
+    scores = json.loads((tmp_path / "scored" / "scores.json").read_text())["tasks"]["otherlab_dots"]["metrics"]
+    assert {score["answered"] for score in scores.values()} == {6}
+
+
 def test_a_group_of_a_task_that_there_is_not(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", tasks__dots__groups__otherlab_all=GROUP)
     (found,) = (one for one in validated(python, site, "--quick") if one["severity"] == "error")

@@ -189,8 +189,8 @@ class ImageCache:
 
 
 def pixel_bytes(image: Image) -> int:
-    """Bytes of an RGB image."""
-    return image.width * image.height * 3
+    """Bytes of an RGB image in memory; Pillow pads each pixel to four."""
+    return image.width * image.height * 4
 
 
 _DEFAULT = ImageCache()

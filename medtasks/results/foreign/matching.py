@@ -181,8 +181,8 @@ class _Index:
             if found not in expected:
                 raise DataError(
                     f"{one.where}: field `{name}` is {shown(found)}, expected {shown(expected[0])} of document "
-                    f"{number} ({document['sample_id']}); the line belongs to another task or to other data: give the correct "
-                    "task, or prepare the data that the predictions were made on."
+                    f"{number} ({document['sample_id']}); the line belongs to another task or to other data: give the "
+                    "correct task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
 

@@ -1,0 +1,125 @@
+"""S7: peak memory of a run by number of documents, Kvasir-shaped, with pictures.
+
+The back-end decodes the pictures of each batch and answers with a fixed sentence, so that no model's memory hides the
+growth. For each size a process of its own prints the peak when the first batch arrives, after the last one, before
+scoring, and at the end. 24 questions share one of the 720 × 576 pictures, as in the release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+STAGES = ("first batch", "last batch", "before scoring", "end")
+
+
+def peak() -> int:
+    """Peak resident memory of this process so far, in MiB."""
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024
+
+
+def run(output: Path) -> dict[str, int]:
+    """Peak memory of one run by stage."""
+    import lmms_eval.models  # noqa: F401  # our hook comes with it
+    from lmms_eval import evaluator
+    from lmms_eval.loggers import EvaluationTracker
+    from lmms_eval.tasks import TaskManager
+    from medtasks.adapters._base import MedtasksAdapter, Response
+    from medtasks.adapters._requests import plan_batches, read_requests
+
+    from medtasks.harness import evaluation
+    from medtasks.task_files import task_directory
+
+    peaks: dict[str, int] = {}
+
+    class Looking(MedtasksAdapter):
+        def __init__(self) -> None:
+            super().__init__()
+            self.join_replicas("cpu")
+
+        def describe(self) -> dict[str, Any]:
+            return {"model": "looking"}
+
+        def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+            batches = plan_batches(read_requests(requests, self.task_dict), 32)
+            return [[request.position for request in batch] for _, batch in batches]
+
+        def generate_until(self, requests: list[Any]) -> list[Any]:
+            for request in read_requests(requests, self.task_dict):
+                (turn,) = request.messages(self.task_dict)
+                assert any(part["type"] == "image" for part in turn["content"])
+            peaks.setdefault(STAGES[0], peak())
+            peaks[STAGES[1]] = peak()
+            return [Response("One polyp is seen.") for _ in requests]
+
+    def collected(*arguments: Any) -> Any:
+        peaks[STAGES[2]] = peak()
+        return collect_run(*arguments)
+
+    collect_run, evaluation.collect_run = evaluation.collect_run, collected
+    TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)  # the hook wraps the evaluator
+    evaluator.simple_evaluate(
+        model=Looking(),
+        tasks=["kvasir_vqa_x1"],
+        log_samples=False,
+        bootstrap_iters=0,
+        evaluation_tracker=EvaluationTracker(output_path=str(output)),
+        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        verbosity="WARNING",
+        datetime_str="now",
+    )
+    return {**peaks, STAGES[3]: peak()}
+
+
+def prepared(folder: Path, size: int) -> Path:
+    """Prepared data of ``size`` documents."""
+    from prepare_paths import PER_IMAGE, VARIETY, jsonl, kvasir_rows, linked, picture
+
+    from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+
+    rows = list(kvasir_rows())
+    step = len(rows) // size
+    chosen = [row for number, row in enumerate(rows) if number // PER_IMAGE % step == 0][:size]
+    ids = dict.fromkeys(row["img_id"] for row in chosen)
+    stock = [picture(number, 720, 576, "JPEG") for number in range(VARIETY)]
+    linked(folder / "images", (f"{name}.jpg" for name in ids), stock)
+    jsonl(folder / "test.jsonl", iter(chosen))
+    prepare_kvasir(str(folder), folder / "data" / "kvasir_vqa_x1")
+    return folder / "data"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 8_000, 16_022])
+    parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.run is not None:
+        print(json.dumps(run(given.run)))
+        return
+    print(f"{platform.machine()}, Python {platform.python_version()}; peak memory in MiB at each stage\n")
+    print(f"| documents | {' | '.join(STAGES)} |\n|---:|{'---:|' * len(STAGES)}")
+    for size in given.sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            data = prepared(Path(folder), size)
+            done = subprocess.run(
+                [sys.executable, __file__, "--run", f"{folder}/output"],
+                env={**os.environ, "MEDTASKS_DATA": str(data), "MEDTASKS_CACHE": f"{folder}/cache"},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+        peaks = json.loads(done.stdout.splitlines()[-1])
+        print(f"| {size:,} | {' | '.join(f'{peaks[stage]:,}' for stage in STAGES)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
