@@ -84,9 +84,9 @@ SHAPES = {
         Work("MedStream", groups=8, questions=12, pictures=4, tokens=256, answer=16, growth=4),
     ],
     "engine": [
-        Work("Kvasir", groups=16, questions=8, pictures=1, tokens=256, answer=4),
-        Work("MI-CXR", groups=16, questions=4, pictures=5, tokens=64, answer=4),
-        Work("MedStream", groups=8, questions=5, pictures=2, tokens=36, answer=4, growth=3),
+        Work("Kvasir", groups=12, questions=6, pictures=1, tokens=256, answer=4),
+        Work("MI-CXR", groups=12, questions=4, pictures=5, tokens=64, answer=4),
+        Work("MedStream", groups=8, questions=4, pictures=2, tokens=36, answer=4, growth=3),
     ],
     "smoke": [
         Work("Kvasir", groups=2, questions=3, pictures=1, tokens=16, answer=3),
