@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
 MOST_PICTURES = 64
 """Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
-PARALLEL = ("tensor", "pipeline", "data")
+PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = {
     "prefix_cache_queries": "vllm:prefix_cache_queries",
@@ -39,8 +40,9 @@ COUNTERS = {
 class VLLMArguments(GeneratingArguments):
     """Arguments of ``medtasks_vllm``.
 
-    All others are passed to ``vllm.LLM``: ``tensor_parallel_size``, ``data_parallel_size``, ``quantization``,
-    ``max_model_len``, ``gpu_memory_utilization``, ``dtype``, ``revision``, ``limit_mm_per_prompt``, …
+    All others are passed to ``vllm.LLM``: ``tensor_parallel_size``, ``pipeline_parallel_size``, ``quantization``,
+    ``max_model_len``, ``gpu_memory_utilization``, ``dtype``, ``revision``, ``max_lora_rank``, … A dictionary is written
+    as JSON: ``limit_mm_per_prompt={"image": 128}``.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -71,9 +73,15 @@ class MedtasksVLLM(GeneratingAdapter):
         if self.world_size > 1:
             raise UsageError(
                 f"{self.world_size} processes were launched, but vLLM uses all GPUs from one; start it without a "
-                "launcher and set tensor_parallel_size or data_parallel_size."
+                "launcher and set tensor_parallel_size."
             )
-        self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **(given.model_extra or {})}
+        engine = {name: _decoded(name, value) for name, value in (given.model_extra or {}).items()}
+        if engine.get("data_parallel_size", 1) != 1:
+            raise UsageError(
+                f"data_parallel_size is {engine['data_parallel_size']}, but vLLM's offline API runs one replica; set "
+                "tensor_parallel_size, or start vllm serve --data-parallel-size and use --model async_openai."
+            )
+        self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **engine}
         self._lora = given.lora
         self._model = self._load(given.pretrained)
         self._facts = self._checkpoint_facts(given.pretrained)
@@ -204,6 +212,16 @@ class MedtasksVLLM(GeneratingAdapter):
             "engine": dict(sorted(self._engine.items())),
             "vllm": vllm.__version__,
         }
+
+
+def _decoded(name: str, value: Any) -> Any:
+    """``value``, or the dictionary that it spells as JSON: the harness's parser leaves such arguments as text."""
+    if not (isinstance(value, str) and value.startswith("{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise UsageError(f"{name} is {value!r}, which is not valid JSON ({error}).") from error
 
 
 def _for_vllm(conversation: Conversation) -> list[dict[str, Any]]:

@@ -9,7 +9,9 @@ The harness's back-ends load bfloat16 whatever the device, so they are given the
 `huggingface` of lmms-eval 0.7.3 does not run with this transformers as it is: it loads the model without its language
 head, and passes the processor an argument that was renamed. Here it has the whole model, and the argument is left out.
 
-`--shape gpu` is work for an accelerator: a checkpoint of the size of Qwen2.5-VL-3B, in bfloat16.
+`--shape gpu` is work for an accelerator: a checkpoint of the size of Qwen2.5-VL-3B, in bfloat16. `--shape engine` is
+more groups of smaller pictures, for `medtasks_vllm` in media order and shuffled, if vLLM is installed: order only
+matters where the caches hold less than the run shows, so the KV cache has room for 2,560 tokens.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import importlib
 import json
 import os
 import platform
+import random
 import resource
 import subprocess
 import sys
@@ -30,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # hooks and the process's CPU time need the engine in here
 
 TOKEN = 28 * 28  # pixels that become one token
 CONTENDERS = {
@@ -38,8 +42,18 @@ CONTENDERS = {
     "`qwen2_5_vl_chat` (harness)": ("qwen2_5_vl", 1),
     "`medtasks_vlm`, `share_prefix=false`": ("plain", 0),
     "`medtasks_vlm`": ("ours", 0),
+    "`medtasks_vllm`, shuffled": ("vllm_shuffled", 512),
+    "`medtasks_vllm`": ("vllm", 512),
 }
 """Who answers, and how many requests at once; 0 stands for those that share their media."""
+ENGINE = {
+    "enforce_eager": True,
+    "block_size": 32,
+    "max_model_len": 2048,
+    "max_num_seqs": 4,
+    "kv_cache_memory_bytes": 20 << 20,
+}
+"""vLLM's settings on a CPU. A token of the checkpoint takes 8 KiB of the KV cache."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,11 @@ SHAPES = {
         Work("MI-CXR", groups=20, questions=6, pictures=5, tokens=400, answer=8),
         Work("MedStream", groups=8, questions=12, pictures=4, tokens=256, answer=16, growth=4),
     ],
+    "engine": [
+        Work("Kvasir", groups=12, questions=6, pictures=1, tokens=256, answer=4),
+        Work("MI-CXR", groups=12, questions=4, pictures=5, tokens=64, answer=4),
+        Work("MedStream", groups=8, questions=4, pictures=2, tokens=36, answer=4, growth=3),
+    ],
     "smoke": [
         Work("Kvasir", groups=2, questions=3, pictures=1, tokens=16, answer=3),
         Work("MI-CXR", groups=1, questions=2, pictures=5, tokens=9, answer=2),
@@ -81,12 +100,14 @@ def checkpoint(directory: Path, shape: str) -> Path:
     """A random-weight Qwen2.5-VL of 42 M parameters, or of the size of the 3B one."""
     from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
 
+    middle = TinyConfig(
+        vocab_size=8192, hidden_size=512, intermediate_size=1536, layers=8, heads=8, kv_heads=2,
+        vision_hidden_size=320, vision_intermediate_size=896, vision_depth=6, vision_heads=5,
+        max_pixels=400 * TOKEN, end_gain=0.0,
+    )  # fmt: skip
     shapes = {
-        "cpu": TinyConfig(
-            vocab_size=8192, hidden_size=512, intermediate_size=1536, layers=8, heads=8, kv_heads=2,
-            vision_hidden_size=320, vision_intermediate_size=896, vision_depth=6, vision_heads=5,
-            max_pixels=400 * TOKEN, end_gain=0.0,
-        ),
+        "cpu": middle,
+        "engine": middle,
         "gpu": TinyConfig(
             vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, layers=36, heads=16, kv_heads=2,
             vision_hidden_size=1280, vision_intermediate_size=3420, vision_depth=32, vision_heads=16,
@@ -140,15 +161,17 @@ def requests(name: str, answer: int, rows: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
-def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any, Any]:
-    """The back-end and its torch model."""
+def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any, Counts | EngineCounts]:
+    """The back-end, and what its model is run on."""
     import torch
 
+    if kind in ("vllm", "vllm_shuffled"):
+        return load_engine(path, batch, device, dtype, shuffled=kind == "vllm_shuffled")
     if kind in ("ours", "plain"):
         from medtasks.adapters.vlm import MedtasksVLM
 
         ours = MedtasksVLM(pretrained=path, device=device, dtype=dtype, batch_size=batch, share_prefix=kind == "ours")
-        return ours, ours._answering._model
+        return ours, Counts(ours._answering._model)
     from transformers import AutoModelForImageTextToText
 
     name, extra = {
@@ -160,7 +183,23 @@ def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any
     precision = getattr(torch, dtype)
     peer._model = AutoModelForImageTextToText.from_pretrained(path, dtype=precision, device_map=device).eval()
     peer.processor = WithoutEmpty(peer.processor)
-    return peer, peer._model
+    return peer, Counts(peer._model)
+
+
+def load_engine(path: str, batch: int, device: str, dtype: str, *, shuffled: bool) -> tuple[Any, EngineCounts]:
+    """``medtasks_vllm``; with ``shuffled``, requests reach vLLM in random order."""
+    from medtasks.adapters.vllm import MedtasksVLLM
+
+    class Shuffled(MedtasksVLLM):
+        def _batches(self, read: Any) -> Any:
+            batches = super()._batches(read)
+            for _, asked in batches:
+                random.Random(0).shuffle(asked)
+            return batches
+
+    settings = ENGINE if device == "cpu" else {"max_model_len": 16384}
+    model = (Shuffled if shuffled else MedtasksVLLM)(pretrained=path, dtype=dtype, batch_size=batch, **settings)
+    return model, EngineCounts(model._model)
 
 
 class WithoutEmpty:
@@ -192,18 +231,50 @@ class Counts:
         rows, tokens, _ = kwargs["inputs_embeds"].shape
         self.tokens += rows * tokens
 
+    def reset(self) -> None:
+        """Start at zero."""
+        self.pictures = self.tokens = 0
+
+    def prefill(self, generated: int) -> int:
+        """Prompt tokens among those read; ``generated`` is the number of the others."""
+        return self.tokens - generated
+
+
+class EngineCounts:
+    """The same for a model that vLLM runs; prompt tokens are by vLLM's own counters."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._before = 0
+        self.pictures = 0
+        engine.apply_model(lambda model: model.visual.register_forward_pre_hook(self._sees, with_kwargs=True))
+
+    def _sees(self, module: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
+        self.pictures += len(kwargs["grid_thw"])
+
+    def _computed(self) -> int:
+        found = {metric.name: getattr(metric, "value", 0) for metric in self._engine.get_metrics()}
+        return int(found["vllm:prefix_cache_queries"] - found["vllm:prefix_cache_hits"])
+
+    def reset(self) -> None:
+        """Start at zero."""
+        self.pictures, self._before = 0, self._computed()
+
+    def prefill(self, generated: int) -> int:  # noqa: ARG002
+        """Prompt tokens that were not found in the prefix cache."""
+        return self._computed() - self._before
+
 
 def contend(kind: str, work: Work, path: str, batch: int, device: str, dtype: str) -> dict[str, Any]:
     """Answer the work, and what that took."""
     import torch
 
     rows = list(documents(work))
-    model, inner = load(kind, path, batch, device, dtype)
-    counts = Counts(inner)
+    model, counts = load(kind, path, batch, device, dtype)
     other = {**rows[0], "media": ["other"]}
     model.task_dict = {"other": {"test": [other]}, work.name: {"test": rows}}
     model.generate_until(requests("other", 2, [other]))
-    counts.pictures = counts.tokens = 0
+    counts.reset()
     asked = requests(work.name, work.answer, rows)
     began, used = time.perf_counter(), time.process_time()
     results = model.generate_until(asked)
@@ -213,7 +284,7 @@ def contend(kind: str, work: Work, path: str, batch: int, device: str, dtype: st
         "seconds": seconds,
         "cpu": cpu,
         "pictures": counts.pictures,
-        "prefill": counts.tokens - len(rows) * (work.answer - 1),  # the last of an answer's tokens is never read
+        "prefill": counts.prefill(len(rows) * (work.answer - 1)),  # the last of an answer's tokens is never read
         "peak": on_gpu or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "tokens": [one.token_counts.output_tokens for one in results],
         "texts": [one.text for one in results],

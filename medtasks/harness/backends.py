@@ -3,13 +3,14 @@
 Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
 
 Chat back-ends get one user turn, media first, then the text. Simple back-ends get media and text separately and
-choose the order; some of either kind add a system prompt. Both change scores, so both are in the protocol hash and
-in the model's identity.
+choose the order; some of either kind add a system prompt. Chat back-ends that call a server send pictures as PNG, or
+as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores, so it is in the protocol hash and in the model's identity.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from typing import Any
 
@@ -44,6 +45,8 @@ def presentation(lm: Any) -> dict[str, str]:
         if hasattr(lm, "image_first"):
             order = _MEDIA_FIRST if lm.image_first else _TEXT_FIRST
         found = {"interface": "simple", "order": order}
+    elif hasattr(lm, "client") and (encoding := os.environ.get("LMMS_IMAGE_ENCODE_FORMAT", "PNG").upper()) != "PNG":
+        found["pictures"] = f"{encoding}, quality {os.environ.get('LMMS_IMAGE_JPEG_QUALITY', '85')}"
     system = getattr(lm, "system_prompt", None)
     kind = "simple" if lm.is_simple else "chat"
     if isinstance(system, str) and system and f"{kind}.{name}" not in _UNUSED_SYSTEM_PROMPT:

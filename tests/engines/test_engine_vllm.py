@@ -2,60 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from engine_runs import Ended, run
 
 pytest.importorskip("vllm", reason="vLLM is installed by .ci/engines")
+pytestmark = pytest.mark.slow
 
-TASKS = "kvasir_vqa_x1_level1,mi_cxr_tel_single,med_cmr_mcq_msi,medstreambench_future_streaming"
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """vLLM's attention on CPU wants heads of 64 or more."""
-    from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
-
-    shape = TinyConfig(hidden_size=128, heads=2, kv_heads=1, max_pixels=196 * 28 * 28, min_pixels=196 * 28 * 28)
-    return build_tiny_vlm(tmp_path_factory.mktemp("checkpoint"), config=shape)
-
-
-def run(checkpoint: Path, output: Path, model: str = "medtasks_vllm") -> dict[str, Any]:
-    """The harness in a process of its own; its manifest."""
-    given: dict[str, object] = {"pretrained": checkpoint, "dtype": "float32", "max_new_tokens": 16}
-    if model == "medtasks_vllm":
-        given |= {"enforce_eager": True, "max_model_len": 16384, "block_size": 32}
-    command = [
-        sys.executable, "-m", "lmms_eval", "--model", model, "--tasks", TASKS, "--output_path", str(output),
-        "--model_args", ",".join(f"{name}={value}" for name, value in given.items()),
-    ]  # fmt: skip
-    environment = {**os.environ, "MEDTASKS_DATA": "mini", "VLLM_CPU_KVCACHE_SPACE": "2"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr[-4000:]
-    (manifest,) = output.rglob("*_medtasks/manifest.json")
-    found: dict[str, Any] = json.loads(manifest.read_text())
-    return found
+ENGINE = {
+    "dtype": "float32",
+    "enforce_eager": True,
+    "max_model_len": 16384,
+    "block_size": 32,
+    "limit_mm_per_prompt": '{"image": 16}',
+}
 
 
 @pytest.fixture(scope="module")
-def manifest(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of one run with vLLM."""
-    return run(checkpoint, tmp_path_factory.mktemp("run"))
+def by_vllm(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    ended = run("medtasks_vllm", {"pretrained": checkpoint, **ENGINE}, tmp_path_factory.mktemp("vllm"))
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return ended
 
 
-def test_every_request_of_four_benchmarks_is_answered(manifest: dict[str, Any]) -> None:
+def test_every_request_of_four_benchmarks_is_answered(by_vllm: Ended) -> None:
+    manifest = by_vllm.manifest
     assert not manifest["problems"]
     assert not any(facts["failed"] for facts in manifest["tasks"].values())
     assert manifest["model"]["architecture"] == "Qwen2_5_VLForConditionalGeneration"
+    assert manifest["model"]["engine"]["limit_mm_per_prompt"] == {"image": 16}
 
 
-def test_the_caches_know_pictures_and_prefixes_of_the_request_before(manifest: dict[str, Any]) -> None:
-    usage, counters = manifest["usage"], manifest["usage"]["counters"]
+def test_the_caches_know_pictures_and_prefixes_of_the_request_before(by_vllm: Ended) -> None:
+    usage = by_vllm.manifest["usage"]
+    counters = usage["counters"]
     assert counters["mm_cache_hits"] > 0
     assert 0 < counters["prefix_cache_hits"] < counters["prefix_cache_queries"]
     assert 0 < usage["reused_tokens"] <= counters["prefix_cache_hits"]
@@ -64,20 +45,38 @@ def test_the_caches_know_pictures_and_prefixes_of_the_request_before(manifest: d
     assert "peak_rss" not in usage  # the engine has a process of its own
 
 
-def test_answers_agree_with_those_of_transformers(checkpoint: Path, tmp_path: Path) -> None:
+def test_answers_agree_with_those_of_transformers(by_vllm: Ended, by_transformers: Ended) -> None:
     """Same prompts and weights; where two tokens are nearly tied, engines may choose differently."""
-    run(checkpoint, tmp_path / "vllm")
-    run(checkpoint, tmp_path / "vlm", model="medtasks_vlm")
-    ours, theirs = (responses(tmp_path / name) for name in ("vllm", "vlm"))
+    assert by_vllm.prompt_tokens() == by_transformers.prompt_tokens()
+    ours, theirs = by_vllm.responses(), by_transformers.responses()
     assert ours.keys() == theirs.keys()
     assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
 
 
-def responses(output: Path) -> dict[tuple[str, str], str]:
-    """Responses of a run by task and sample id."""
+def test_a_lora_adapter_changes_answers_as_in_transformers(
+    checkpoint: Path, by_transformers: Ended, tmp_path: Path
+) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForImageTextToText
+
+    base = AutoModelForImageTextToText.from_pretrained(checkpoint)
+    adapted = get_peft_model(base, LoraConfig(r=8, target_modules=["q_proj", "v_proj"]))
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            if "lora_B" in name:
+                weight.fill_(0.2)
+    adapted.save_pretrained(tmp_path / "adapter")
+
+    task = "kvasir_vqa_x1_level1"
     found = {}
-    for path in output.rglob("*_medtasks/samples/*.jsonl"):
-        for line in path.read_text().splitlines():
-            row = json.loads(line)
-            found[path.stem, row["sample_id"]] = "\n".join(row["responses"])
-    return found
+    for model, given in (
+        ("medtasks_vllm", {"lora": tmp_path / "adapter", **ENGINE}),
+        ("medtasks_vlm", {"peft": tmp_path / "adapter", "dtype": "float32"}),
+    ):
+        ended = run(model, {"pretrained": checkpoint, **given}, tmp_path / model, task)
+        assert ended.returncode == 0, ended.stderr[-4000:]
+        found[model] = ended.responses()
+    ours, theirs, without = found["medtasks_vllm"], found["medtasks_vlm"], by_transformers.responses()
+    assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
+    assert sum(ours[key] != without[key] for key in ours) > 0.8 * len(ours)

@@ -78,3 +78,14 @@ def test_what_is_known_of_the_harness_s_back_ends(
 ) -> None:
     kind = type("Lm", (), {"__module__": module, "is_simple": simple, **attributes})
     assert presentation(kind()) == expected
+
+
+def test_pictures_that_a_server_gets_as_jpeg_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    served, local = (
+        type("Lm", (), {"__module__": f"lmms_eval.models.chat.{name}", "is_simple": False, **attributes})()
+        for name, attributes in (("async_openai", {"client": object()}), ("huggingface", {}))
+    )
+    assert presentation(served) == {}
+    monkeypatch.setenv("LMMS_IMAGE_ENCODE_FORMAT", "jpeg")
+    assert presentation(served) == {"pictures": "JPEG, quality 85"}
+    assert presentation(local) == {}

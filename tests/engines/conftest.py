@@ -1,0 +1,25 @@
+"""The checkpoint that all engines serve, and its answers by transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_runs import Ended, run
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """vLLM's attention on CPU wants heads of 64 or more."""
+    from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
+
+    shape = TinyConfig(hidden_size=128, heads=2, kv_heads=1, max_pixels=196 * 28 * 28, min_pixels=196 * 28 * 28)
+    return build_tiny_vlm(tmp_path_factory.mktemp("checkpoint"), config=shape)
+
+
+@pytest.fixture(scope="session")
+def by_transformers(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A run of ``medtasks_vlm``."""
+    ended = run("medtasks_vlm", {"pretrained": checkpoint, "dtype": "float32"}, tmp_path_factory.mktemp("transformers"))
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return ended
