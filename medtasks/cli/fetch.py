@@ -42,6 +42,7 @@ def fetch(
             downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True)
         except (ValueError, OSError) as error:
             raise MedtasksError(
-                f"{package.value}: cannot be fetched ({first_line(error)}); check the network, or give a mirror by --index."
+                f"{package.value}: cannot be fetched ({first_line(error)}); check the network, or name a mirror with "
+                "--index."
             ) from error
         write(f"{package.value}: in {Path(downloader.download_dir)}")

@@ -18,7 +18,10 @@ from typer.testing import CliRunner
 from medtasks.cli.app import app
 from medtasks.errors import MedtasksError
 
-FILES = {"wordnet": ("corpora", "wordnet/data.noun"), "punkt_tab": ("tokenizers", "punkt_tab/english/sent_starters.txt")}
+FILES = {
+    "wordnet": ("corpora", "wordnet/data.noun"),
+    "punkt_tab": ("tokenizers", "punkt_tab/english/sent_starters.txt"),
+}
 
 
 @pytest.fixture
@@ -76,6 +79,6 @@ def test_one_package_is_enough(data: Path, index: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")
 def test_without_a_server_it_fails_with_one_sentence(data: Path) -> None:
-    with pytest.raises(MedtasksError, match="wordnet: cannot be fetched .*; check the network, or give a mirror"):
+    with pytest.raises(MedtasksError, match=r"wordnet: cannot be fetched .*; check the network, or name a mirror"):
         CliRunner().invoke(app, ["fetch", "wordnet", "--index", "http://127.0.0.1:9/index.xml"], catch_exceptions=False)
     assert not list(data.iterdir())
