@@ -95,16 +95,15 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
         parts = [
-            f"n={scores.items:<5}{rounds}",
             *(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items()),
             *filter(None, (covered, *_without_answer(scores))),
         ]
-        line = f"  {name:<{width}}"
+        line, gap = f"  {name:<{width}}  n={scores.items:<5}{rounds}", " "
         for part in parts:
-            if len(line) + 2 + len(part) > WIDTH and line.strip():
+            if len(line) + len(gap) + len(part) > WIDTH and line.strip():
                 lines.append(line)
-                line = " " * (2 + width)
-            line += f"  {part}"
+                line, gap = " " * (2 + width), "  "
+            line, gap = line + gap + part, "  "
         lines.append(line)
     return lines
 
