@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
+from medtasks.cli import compare, console, demo, doctor, fetch, judge, leaderboard, new, prepare, score, tasks, validate
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
@@ -53,6 +53,7 @@ app.add_typer(leaderboard.app, name="leaderboard")
 app.command("new")(new.new)
 app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)
+app.command("fetch")(fetch.fetch)
 app.command("demo")(demo.demo)
 
 

@@ -174,9 +174,9 @@ def _metrics() -> list[Check]:
     meteor = get_metric("meteor")
     reason = meteor.unavailable()
     if reason is not None:
-        return [Check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")]
+        return [Check("METEOR", "missing", reason, "medtasks fetch wordnet")]
     if sentence_splitter() == "none":
-        splitter = Check("METEOR's sentences", "optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
+        splitter = Check("METEOR's sentences", "optional", NO_SPLITTER, "medtasks fetch punkt")
     else:
         splitter = Check("METEOR's sentences", "ok", f"split by NLTK's {sentence_splitter()}")
     return [Check("METEOR", "ok", meteor.signature), splitter]

@@ -23,7 +23,7 @@ from medtasks.metrics.base import MetricUnavailableError
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
-FIX = "run `python -m nltk.downloader wordnet`, or `apt-get install wordnet-base`"
+FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))

@@ -58,31 +58,108 @@ def _covered_items(score: MetricScore, digits: int) -> str:
     return f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
 
 
+WIDTH = 100
+"""Columns of the screen that a summary of saved results must fit."""
+LINES = 40
+"""Its lines."""
+
+
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:
-    """Scores with intervals by task and group, extraction failures, metrics not computed, and saved files."""
-    lines = ["", "medtasks: scores with 95 % cluster-bootstrap intervals"]
+    """Scores with intervals by task and group, extraction failures, metrics not computed, and saved files.
+
+    If the results are saved in ``directory``, this is one screen: groups go before their members, and what does not fit
+    is counted. The path comes last.
+    """
+    notes = _all_notes(run)
+    if directory is None:
+        saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
+        shown = list({**run.groups, **run.tasks})
+    else:
+        saved = f"  samples, scores and manifest: {directory}"
+        notes = _fitting(notes, LINES // 2)
+        shown = _shown(run, LINES - 4 - sum(map(_height, [*notes, saved])))
+    lines = ["", "medtasks: scores with 95 % cluster-bootstrap intervals", *_score_lines(run, shown)]
+    hidden = len(run.groups) + len(run.tasks) - len(shown)
+    if hidden:
+        lines.append(f"  and {hidden} more tasks and groups: scores.json in the directory below")
+    return "\n".join([*lines, *notes, saved])
+
+
+def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
+    """The scores of some tasks and groups, wrapped between metrics."""
     entries = {**run.groups, **run.tasks}
-    width = max(len(name) for name in entries)
-    for name, scores in entries.items():
-        shown = "  ".join(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items())
+    width = max(map(len, names), default=0)
+    lines = []
+    for name in names:
+        scores = entries[name]
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
-        lines.append(f"  {name:<{width}}  n={scores.items:<5}{rounds} {shown}{covered}{_without_answer(scores)}")
+        parts = [
+            *(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items()),
+            *filter(None, (covered, *_without_answer(scores))),
+        ]
+        line, gap = f"  {name:<{width}}  n={scores.items:<5}{rounds}", " "
+        for part in parts:
+            if len(line) + len(gap) + len(part) > WIDTH and line.strip():
+                lines.append(line)
+                line, gap = " " * (2 + width), "  "
+            line, gap = line + gap + part, "  "
+        lines.append(line)
+    return lines
+
+
+def _shown(run: RunRecord, room: int) -> list[str]:
+    """All tasks and groups if they fit ``room`` lines; else the outermost ones, as many as fit."""
+    names = list({**run.groups, **run.tasks})
+    inner = {
+        name
+        for group, leaves in run.manifest.groups.items()
+        for name in names
+        if name != group and set(run.manifest.groups.get(name, (name,))) < set(leaves)
+    }
+    for chosen in (names, [name for name in names if name not in inner]):
+        if len(_score_lines(run, chosen)) <= room:
+            return chosen
+    while len(_score_lines(run, chosen)) > room:
+        chosen = chosen[:-1]
+    return chosen
+
+
+def _fitting(notes: Sequence[str], room: int) -> list[str]:
+    """The first of ``notes`` that fit ``room`` lines, and how many do not."""
+    kept: list[str] = []
+    for note in notes:
+        if sum(map(_height, [*kept, note])) > room:
+            return [*kept, f"  and {len(notes) - len(kept)} more notes: manifest.json and scores.json"]
+        kept.append(note)
+    return kept
+
+
+def _height(line: str) -> int:
+    return max(1, -(-len(line) // WIDTH))
+
+
+def _all_notes(run: RunRecord) -> list[str]:
+    """What limits the scores: metrics not computed, problems, few clusters, excluded rows, miniature data."""
+    entries = {**run.groups, **run.tasks}
     reasons = {
         f"{metric}: not computed, because {score.reason}"
         for scores in entries.values()
         for metric, score in scores.metrics.items()
         if score.value is None and score.bounds is None and score.samples
     }
+    lines = [f"  {problem}" for problem in run.manifest.problems]
+    mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
+    if mini:
+        lines.append(f"  Miniature data ({', '.join(mini)}): a demonstration, not a benchmark result.")
+    if any(task.blind for task in run.manifest.tasks.values()):
+        lines.append("  Blind run: prompts without their images or frames.")
     lines += [f"  {reason}" for reason in sorted(reasons)]
-    lines += [f"  {problem}" for problem in run.manifest.problems]
     lines += [f"  {note}" for note in _notes(entries.values())]
     few = [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]
     if few:
         named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
         lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({named})")
-    if any(task.blind for task in run.manifest.tasks.values()):
-        lines.append("  Blind run: prompts without their images or frames.")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
     if incomplete:
         lines.append(f"  {incomplete} streaming items are not scored: not all of their rounds were asked (--limit)")
@@ -91,14 +168,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
         lines += [f"  excluded when prepared: {count:,} records ({why})" for why, count in facts.excluded.items()]
-    mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
-    if mini:
-        lines.append(f"  Miniature data ({', '.join(mini)}): a demonstration, not a benchmark result.")
-    if directory is not None:
-        lines.append(f"  samples, scores and manifest: {directory}")
-    else:
-        lines.append(f"  nothing was saved: give {keep} to keep samples, scores and manifest")
-    return "\n".join(lines)
+    return lines
 
 
 def _notes(entries: Iterable[Scores]) -> list[str]:
@@ -129,14 +199,15 @@ def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
     if not records:
         return ""
     prepared = sum(entry.prepared for entry in entries)
-    return f"  coverage {prepared:,} of {records:,} records"
+    return f"coverage {prepared:,} of {records:,} records"
 
 
-def _without_answer(scores: Scores) -> str:
-    """How many requests failed, and how many responses contain no answer, by status."""
+def _without_answer(scores: Scores) -> tuple[str, str]:
+    """How many requests failed, and how many responses contain no answer, by status; empty where none did."""
     shown = {FAILED, "ok", "unanswerable"}
     unread = [f"{status} {count}" for status, count in scores.status.items() if status not in shown]
     failed = scores.status.get(FAILED, 0)
-    return (f"  ({failed:,} failed)" if failed else "") + (
-        f"  (no answer extracted: {', '.join(unread)})" if unread else ""
+    return (
+        f"({failed:,} failed)" if failed else "",
+        f"(no answer extracted: {', '.join(unread)})" if unread else "",
     )

@@ -57,7 +57,7 @@ def test_lexnames_lists_the_45_files_with_their_categories() -> None:
 def test_absence_names_the_commands_that_fix_it() -> None:
     reason = wordnet.unavailable()
     assert reason is not None
-    assert "python -m nltk.downloader wordnet" in reason
+    assert "medtasks fetch wordnet" in reason
     assert "apt-get install wordnet-base" in reason
     assert Meteor().signature.endswith("wordnet:absent")
 

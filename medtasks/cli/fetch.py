@@ -1,0 +1,48 @@
+"""``medtasks fetch``: the data that METEOR reads, from NLTK's server or a mirror of it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import write
+from medtasks.errors import MedtasksError, first_line
+
+
+class Package(str, Enum):
+    """What can be fetched."""
+
+    wordnet = "wordnet"
+    punkt = "punkt"
+
+
+NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
+
+
+def fetch(
+    packages: Annotated[
+        list[Package] | None,
+        typer.Argument(
+            help="wordnet (METEOR's synonyms), punkt (its sentence splitter); default: both.", show_default=False
+        ),
+    ] = None,
+    index: Annotated[
+        str | None, typer.Option("--index", help="Address of a mirror's index.xml (default: NLTK's server).")
+    ] = None,
+) -> None:
+    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
+    from nltk.downloader import Downloader
+
+    downloader = Downloader(index)
+    for package in dict.fromkeys(packages or Package):
+        try:
+            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True)
+        except (ValueError, OSError) as error:
+            raise MedtasksError(
+                f"{package.value}: cannot be fetched ({first_line(error)}); check the network, or name a mirror with "
+                "--index."
+            ) from error
+        write(f"{package.value}: in {Path(downloader.download_dir)}")

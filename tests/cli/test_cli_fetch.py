@@ -1,0 +1,84 @@
+"""``medtasks fetch`` through NLTK's downloader, from a local server in place of NLTK's."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import nltk
+import pytest
+from typer.testing import CliRunner
+
+from medtasks.cli.app import app
+from medtasks.errors import MedtasksError
+
+FILES = {
+    "wordnet": ("corpora", "wordnet/data.noun"),
+    "punkt_tab": ("tokenizers", "punkt_tab/english/sent_starters.txt"),
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """NLTK's only data directory; the local server's address would be refused as an internal one."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "data")])
+    monkeypatch.setattr(nltk.pathsec, "ENFORCE", False)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """The address of an index with the two packages."""
+    served = tmp_path / "served"
+    served.mkdir()
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(served))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        address = f"http://127.0.0.1:{server.server_port}"
+        entries = []
+        for name, (folder, member) in FILES.items():
+            stream = io.BytesIO()
+            with zipfile.ZipFile(stream, "w") as archive:
+                archive.writestr(member, "invented")
+            (served / f"{name}.zip").write_bytes(stream.getvalue())
+            digest = hashlib.sha256(stream.getvalue()).hexdigest()
+            entries.append(
+                f'<package id="{name}" name="{name}" subdir="{folder}" url="{address}/{name}.zip" unzip="1" '
+                f'size="{len(stream.getvalue())}" unzipped_size="8" sha256_checksum="{digest}" '
+                f'checksum="{hashlib.md5(stream.getvalue()).hexdigest()}"/>'
+            )
+        (served / "index.xml").write_text(
+            f"<nltk_data><packages>{''.join(entries)}</packages><collections/></nltk_data>"
+        )
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"{address}/index.xml"
+        server.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")
+@pytest.mark.parametrize("asked", [["wordnet", "punkt"], []])
+def test_both_packages_are_fetched(data: Path, index: str, asked: list[str]) -> None:
+    done = CliRunner().invoke(app, ["fetch", *asked, "--index", index], catch_exceptions=False)
+    assert done.stdout.splitlines() == [f"wordnet: in {data}", f"punkt: in {data}"]
+    for folder, member in FILES.values():
+        assert (data / folder / member).read_text() == "invented"
+
+
+@pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")
+def test_one_package_is_enough(data: Path, index: str) -> None:
+    CliRunner().invoke(app, ["fetch", "punkt", "--index", index], catch_exceptions=False)
+    assert (data / "tokenizers").is_dir()
+    assert not (data / "corpora").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")
+def test_without_a_server_it_fails_with_one_sentence(data: Path) -> None:
+    with pytest.raises(MedtasksError, match=r"wordnet: cannot be fetched .*; check the network, or name a mirror"):
+        CliRunner().invoke(app, ["fetch", "wordnet", "--index", "http://127.0.0.1:9/index.xml"], catch_exceptions=False)
+    assert not list(data.iterdir())

@@ -1,0 +1,71 @@
+"""The summary after a run: one screen if the results are saved, everything if they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from test_results_scoring import FOUR, MI_CXR
+
+from medtasks.results.folder import RunRecord
+from medtasks.results.manifest import RunManifest
+from medtasks.results.scoring import score_samples
+from medtasks.results.summary import summary
+from medtasks.spec import leaf_tasks, load_specs
+
+GROUPS = sorted(name for name, spec in load_specs().items() if spec.kind == "group")
+SCORES = score_samples(FOUR, MI_CXR)
+
+
+def finished(groups: Iterable[str], problems: int = 0) -> RunRecord:
+    """A run of these groups and all within them, with the same scores everywhere."""
+    members = {name: leaf_tasks(name) for name in groups}
+    leaves = dict.fromkeys(leaf for inner in members.values() for leaf in inner)
+    manifest = RunManifest(
+        created="now",
+        processes=1,
+        versions={},
+        model={},
+        settings={},
+        tasks={},
+        groups=members,
+        data={},
+        problems=tuple(f"problem {number}: {'a long sentence ' * 9}" for number in range(problems)),
+    )
+    return RunRecord(manifest, {}, dict.fromkeys(leaves, SCORES), dict.fromkeys(members, SCORES))
+
+
+def screen_lines(text: str) -> int:
+    return sum(max(1, -(-len(line) // 100)) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_fits_one_screen_and_the_path_comes_last(group: str, tmp_path: Path) -> None:
+    text = summary(finished([group], problems=50), tmp_path)
+    assert screen_lines(text) <= 40
+    assert text.splitlines()[-1] == f"  samples, scores and manifest: {tmp_path}"
+    assert f"  {group}" in text
+
+
+def test_all_groups_at_once_fit_one_screen_and_the_rest_is_counted(tmp_path: Path) -> None:
+    run = finished(GROUPS, problems=50)
+    text = summary(run, tmp_path)
+    assert screen_lines(text) <= 40
+    shown = sum(" n=4 " in line for line in text.splitlines())
+    assert f"  and {len(run.groups) + len(run.tasks) - shown} more tasks and groups: scores.json" in text
+    assert "more notes: manifest.json and scores.json" in text
+
+
+def test_nothing_is_left_out_of_results_that_are_not_saved() -> None:
+    run = finished(GROUPS, problems=50)
+    text = summary(run, None)
+    assert sum(" n=4 " in line for line in text.splitlines()) == len(run.groups) + len(run.tasks)
+    assert all(f"problem {number}:" in text for number in range(50))
+
+
+def test_few_scores_are_shown_in_full(tmp_path: Path) -> None:
+    run = finished(["mi_cxr"])
+    text = summary(run, tmp_path)
+    assert all(f"  {name} " in text for name in (*run.groups, *run.tasks))
+    assert "more tasks" not in text
