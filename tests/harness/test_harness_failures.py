@@ -421,6 +421,37 @@ def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any,
     assert Run(folder).scores[task]["items"] == documents
 
 
+_FULL_AFTERWARDS = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from foreign_backend import Backend, evaluate
+
+def answer(document):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+    return "A"
+
+evaluate(Backend(answer), [sys.argv[4]], Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python: Any, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    full = python("-c", _FULL_AFTERWARDS, str(Path(__file__).parent), str(output), "8000", TASK)
+    assert full.returncode == 1
+    (kept,) = unfinished(output)
+    assert f"OSError: [Errno 27] File too large (the replies so far are in {kept}" in full.stderr
+    assert not list(output.rglob("*_medtasks"))
+    assert len(read_answers(kept)) == len(task_documents(TASK))
+
+    backend = Backend(target)
+    run = evaluate(backend, [TASK], output)
+    assert not backend.asked
+    assert run.manifest["tasks"][TASK]["answered"] == len(task_documents(TASK))
+    assert not unfinished(output)
+
+
 @pytest.mark.slow
 def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(python: Any, tmp_path: Path) -> None:
     """Replies of ``async_openai`` are kept one by one, as the server gives them."""
