@@ -448,7 +448,7 @@ def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python:
     backend = Backend(target)
     run = evaluate(backend, [TASK], output)
     assert not backend.asked
-    assert run.scores[TASK]["metrics"]["accuracy"]["answered"] == len(task_documents(TASK))
+    assert run.manifest["tasks"][TASK]["answered"] == len(task_documents(TASK))
     assert not unfinished(output)
 
 

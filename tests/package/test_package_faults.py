@@ -196,7 +196,7 @@ def test_a_metric_that_fails_in_a_run_costs_no_inference(python: Any, tmp_path: 
     scored = python("-m", "medtasks", "score", str(kept), "--out", str(tmp_path / "scored"), PYTHONPATH=str(fixed))
     assert scored.returncode == 0, scored.stderr
     scores = json.loads((tmp_path / "scored" / "scores.json").read_text())["tasks"]["otherlab_dots"]["metrics"]
-    assert {score["answered"] for score in scores.values()} == {6}
+    assert {score["samples"] for score in scores.values()} == {6}
 
 
 def test_a_group_of_a_task_that_there_is_not(python: Any, tmp_path: Path) -> None:
