@@ -30,7 +30,12 @@ def finding(ranking: Ranking, models: Mapping[str, ModelFacts], cells: Mapping[s
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
-    sentences = [_top(equals, behind, ranking, models), _chance(ranking.column, order, models, cells)]
+    few = (
+        f"With only {ranking.clusters} clusters, even large differences may not be significant."
+        if ranking.warning
+        else ""
+    )
+    sentences = [_top(equals, behind, ranking, models), few, _chance(ranking.column, order, models, cells)]
     return " ".join(filter(None, sentences))
 
 

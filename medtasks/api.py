@@ -10,7 +10,6 @@ from __future__ import annotations
 from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.base import (
     Benchmark,
-    Demo,
     Document,
     Item,
     Joined,
@@ -43,7 +42,6 @@ __all__ = [
     "CardTable",
     "Column",
     "DataError",
-    "Demo",
     "Document",
     "FilterInfo",
     "Item",

@@ -140,16 +140,6 @@ class PrepareCommand:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Demo:
-    """How ``medtasks demo`` shows a benchmark: it runs the group of the benchmark's name and ``tasks``, and prints
-    ``metrics`` of the group and one logged sample of the task ``sample``."""
-
-    metrics: tuple[str, ...]
-    tasks: tuple[str, ...] = ()
-    sample: str = ""
-
-
 def _no_documents(record: Any) -> list[Document]:
     raise MedtasksError(
         f"the benchmark does not define how a {type(record).__name__} becomes documents; set `documents`."
@@ -217,7 +207,6 @@ class Benchmark:
     timeline: Callable[[SampleView], Turn] | None = None
     sampled_frames: bool = False
     levels: tuple[str, ...] = ()
-    demo: Demo | None = None
 
     @property
     def chance(self) -> float | None:

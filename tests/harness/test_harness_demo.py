@@ -45,11 +45,21 @@ def run(demo: Demo) -> Run:
     return demo.run("tiny_vlm")
 
 
-def test_it_shows_intervals_and_a_sample(demo: Demo) -> None:
-    assert "1.000 [1.000, 1.000]" in demo.printed
-    assert "One line of the sample log" in demo.printed
+def test_it_fits_a_screen_and_says_what_to_do_next(demo: Demo) -> None:
+    lines = demo.printed.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    assert "MI-CXR: Overall" in demo.printed
+    assert "100.0 [100.0–100.0]" in demo.printed
     assert "a demonstration, not a benchmark result" in demo.printed
+    assert "medtasks prepare" in demo.printed
     assert len(list(demo.folder.rglob("manifest.json"))) == 4
+
+
+def test_all_of_its_runs_follow_the_task_files(demo: Demo) -> None:
+    assert "no run follows" not in (demo.folder / "leaderboard" / "index.html").read_text(encoding="utf-8")
+    for path in (demo.folder / "leaderboard").glob("benchmark-*.html"):
+        assert "task files" not in path.read_text(encoding="utf-8").casefold(), path.name
 
 
 @pytest.mark.parametrize("task", leaf_names())

@@ -71,3 +71,11 @@ def test_models_that_are_not_above_chance_are_named_and_baselines_are_not() -> N
     said = finding(one, models, cells(a=0.3, b=0.2, c=0.1, d=0.1))
     assert said.endswith(" Bea and Cid are not above chance (20.0 %).")
     assert "not above chance" not in finding(one, models, cells(a=0.3, b=0.3, c=0.3, d=0.1))
+
+
+def test_few_clusters_are_named() -> None:
+    one = ranking({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(update={"warning": "few", "clusters": 5})
+    said = finding(one, MODELS, cells(a=0.9, b=0.0))
+    assert (
+        said == "Ada and Bea cannot be told apart. With only 5 clusters, even large differences may not be significant."
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, PrepareCommand
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.command import run
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
@@ -44,10 +44,6 @@ BENCHMARK = Benchmark(
     published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
     figures=Path(__file__).with_name("published.yaml"),
     levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
-    demo=Demo(
-        metrics=("judged_accuracy", "exact_match", "rougeL", "meteor", "chrf", "bleu"),
-        tasks=("kvasir_vqa_x1_transformed", "kvasir_vqa_x1_medico2025"),
-    ),
 )
 
 TRANSFORMED = replace(
@@ -59,7 +55,6 @@ TRANSFORMED = replace(
     command=None,
     figures=None,
     levels=(),
-    demo=None,
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), cards=(KVASIR_VQA_X1,))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
@@ -54,7 +54,6 @@ BENCHMARK = Benchmark(
         "open": 3999,
     },
     figures=Path(__file__).with_name("published.yaml"),
-    demo=Demo(metrics=("accuracy", "accuracy_dimension_mean", "open_total")),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN,), cards=(MED_CMR,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
 from medtasks.benchmarks.medstreambench.documents import future, future_streaming, present, proactive, retrospective
@@ -76,7 +76,6 @@ BENCHMARK = Benchmark(
     kinds=_kinds,
     published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
     figures=Path(__file__).with_name("published.yaml"),
-    demo=Demo(metrics=("content", "content_closed", "content_open", "responsiveness", "stability", "overall")),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(),), cards=(MEDSTREAMBENCH,))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, Demo
+from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
@@ -19,9 +19,6 @@ from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
 from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
-
-_PROMPTED = ("cot", "1shot", "sampled", "stagewise", "report")
-_VARIANT = ("icr_variant", "icr_variant_cot", "icr_variant_1shot", "icr_variant_sampled", "stagewise_icr_variant")
 
 BENCHMARK = Benchmark(
     name="mi_cxr",
@@ -48,11 +45,6 @@ BENCHMARK = Benchmark(
     published={"rows": 5311, "icr_variant": 400},
     apart="icr_variant",
     figures=Path(__file__).with_name("published.yaml"),
-    demo=Demo(
-        metrics=("accuracy",),
-        tasks=tuple(f"mi_cxr_{name}" for name in (*_PROMPTED, *_VARIANT)),
-        sample="mi_cxr_tel_single",
-    ),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(),), cards=(MI_CXR,))
