@@ -61,11 +61,13 @@ def test_a_lora_adapter_changes_answers_as_in_transformers(
     from transformers import AutoModelForImageTextToText
 
     base = AutoModelForImageTextToText.from_pretrained(checkpoint)
-    adapted = get_peft_model(base, LoraConfig(r=8, target_modules=["q_proj", "v_proj"]))
+    adapted = get_peft_model(base, LoraConfig(r=8, target_modules=["q_proj", "v_proj", "o_proj"]))
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, weight in adapted.named_parameters():
-            if "lora_B" in name:
-                weight.fill_(0.2)
+            if "lora_" in name:
+                spread = 1.0 if "lora_B" in name else weight.shape[1] ** -0.5
+                weight.normal_(0.0, spread, generator=generator)
     adapted.save_pretrained(tmp_path / "adapter")
 
     task = "kvasir_vqa_x1_level1"
@@ -79,4 +81,4 @@ def test_a_lora_adapter_changes_answers_as_in_transformers(
         found[model] = ended.responses()
     ours, theirs, without = found["medtasks_vllm"], found["medtasks_vlm"], by_transformers.responses()
     assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
-    assert sum(ours[key] != without[key] for key in ours) > 0.8 * len(ours)
+    assert sum(ours[key] != without[key] for key in ours) > 0.5 * len(ours)
