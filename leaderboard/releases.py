@@ -92,7 +92,7 @@ class Releases:
         here = os.environ.get("MEDTASKS_DATA", "")
         others: list[MedtasksError] = []
         for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
-            with _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
+            with data_source(source, cap):
                 try:
                     return _documents(task, release.fingerprint, source, cap)
                 except MedtasksError as error:
@@ -113,8 +113,10 @@ def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> lis
 
 
 @contextlib.contextmanager
-def _environment(**wanted: str) -> Iterator[None]:
-    """Set the variables on which documents depend, and restore them afterwards."""
+def data_source(source: str | None, cap: int | None) -> Iterator[None]:
+    """Within the block, documents are those of ``source`` (as in ``MEDTASKS_DATA``; None changes nothing), with at most
+    ``cap`` frames. It changes the process's environment, so only one thread may be in such a block."""
+    wanted = {"MEDTASKS_MAX_FRAMES": str(cap or ""), **({} if source is None else {"MEDTASKS_DATA": source})}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -62,7 +62,7 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board, figures: Mapping[tuple[str, str], FigureFiles], downloads: Sequence[str]
+    board: Board, figures: Mapping[tuple[str, str], FigureFiles], downloads: Sequence[str], served: bool = False
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
@@ -70,8 +70,9 @@ def pages_of(
         board: the board to show.
         figures: the drawn figures, by benchmark and plot.
         downloads: paths of other files of the site that the overview links to.
+        served: whether `medtasks view` serves the pages, which then has more of them.
     """
-    environment = _environment(board)
+    environment = page_environment(board, served)
 
     def page(name: str, template: str, **views: object) -> tuple[str, str]:
         return name, environment.get_template(template).render(page=name, **views)
@@ -118,9 +119,10 @@ def pages_of(
     )
 
 
-def _environment(board: Board) -> Environment:
+def page_environment(board: Board, served: bool = False, further: Sequence[Path] = ()) -> Environment:
+    """The templates of the site, and of the directories ``further``, with what every page shows."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "pages"),
+        loader=FileSystemLoader([Path(__file__).parent / "pages", *further]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -131,10 +133,12 @@ def _environment(board: Board) -> Environment:
     environment.globals.update(
         board=board,
         policy=POLICY,
+        served=served,
         navigation=[
             ("index.html", "Overview"),
             *((f"benchmark-{name}.html", title) for name, title in titles.items()),
             *([("compare.html", "Compare")] if len(board.models) > 1 else []),
+            *([("samples.html", "Samples"), ("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate
+from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, new, prepare, score, tasks, validate, view
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
@@ -46,6 +46,7 @@ app.add_typer(prepare.app, name="prepare")
 app.command("score")(score.score)
 app.command("compare")(compare.compare)
 app.command("judge")(judge.judge)
+app.command("view")(view.view)
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("new")(new.new)
 app.command("validate")(validate.validate)

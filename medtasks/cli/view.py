@@ -1,0 +1,36 @@
+"""``medtasks view``: the board, its samples with their media, and runs under way, in a browser on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import progress, write
+
+
+def view(
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
+    ],
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
+) -> None:
+    """Show results in a browser: the board, every sample with its pictures, and runs under way."""
+    from medtasks.leaderboard.view.server import View, serve
+
+    with progress("reading results") as bar:
+        shown = View(results, bar)
+
+    def ready(address: str) -> None:
+        write(f"{address} (only from this computer; Ctrl+C ends it)")
+        if browser:
+            webbrowser.open(address)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(shown, port, ready))
