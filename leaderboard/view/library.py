@@ -85,7 +85,7 @@ class Library:
         for run in self.tasks.get(task, ()):
             if key in ("", run.key):
                 return run
-        raise UsageError(f"{task or 'no task'}: no run {key} has samples of it here; choose another.")
+        raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
     def index(self, run: Run, task: str) -> SampleIndex:
         """The index of the samples of ``task`` in ``run``.

@@ -1,4 +1,4 @@
-/* Keys of the sample page, filters that submit on change, and the live page's polling. All work without it but the last. */
+/* Keys of the sample page, filters that submit on change, and the live page's polling. */
 (() => {
   "use strict";
   // keys follow links that say which keys they have
@@ -27,19 +27,24 @@
   const place = document.getElementById("live");
   if (place) {
     const status = document.getElementById("live-status");
-    let last = place.innerHTML;
+    const parts = (root) => new Map(Array.from(root.querySelectorAll("[data-live]"), (one) => [one.dataset.live, one]));
+    const show = (text) => {
+      const fresh = new DOMParser().parseFromString(text, "text/html").body; // escaped by the server; scripts do not run
+      const [old, made] = [parts(place), parts(fresh)];
+      if (Array.from(old.keys()).join() !== Array.from(made.keys()).join() || old.size === 0) {
+        place.replaceChildren(...fresh.childNodes);
+        return;
+      }
+      // what has focus, is open or is scrolled stays: only contents change
+      for (const [name, element] of made) {
+        if (old.get(name).innerHTML !== element.innerHTML) old.get(name).replaceChildren(...element.childNodes);
+      }
+    };
     const poll = async () => {
       try {
         const answer = await fetch("live-part.html", { cache: "no-store" });
         if (!answer.ok) throw new Error(String(answer.status));
-        const text = await answer.text();
-        const inside = place.contains(document.activeElement) || !document.getSelection().isCollapsed;
-        if (text !== last && !inside) {
-          const open = new Set(Array.from(place.querySelectorAll("details[open]"), (one) => one.id));
-          place.innerHTML = text; // escaped by the server, and no script in it can run
-          for (const one of place.querySelectorAll("details")) one.open = open.has(one.id);
-          last = text;
-        }
+        show(await answer.text());
         status.textContent = "";
       } catch {
         status.textContent = "The server does not answer; has medtasks view been stopped?";
