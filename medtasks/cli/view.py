@@ -19,7 +19,7 @@ def view(
         typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
     ],
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:
     """Show results in a browser: the board, every sample with its pictures, and runs under way."""
     from medtasks.leaderboard.view.server import View, serve
@@ -29,7 +29,7 @@ def view(
 
     def ready(address: str) -> None:
         write(f"{address} (only from this computer; Ctrl+C ends it)")
-        if browser:
+        if not no_browser:
             webbrowser.open(address)
 
     with contextlib.suppress(KeyboardInterrupt):
