@@ -76,14 +76,14 @@ class Library:
         found = {task: tuple(run for run in self.runs if task in run.manifest.tasks) for task in specs}
         return {task: runs for task, runs in found.items() if runs and specs[task].kind == "task"}
 
-    def run(self, key: str, task: str) -> Run:
-        """The run ``key``, or by default the first with samples of ``task``.
+    def run(self, key: str, task: str, model: str = "") -> Run:
+        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``.
 
         Raises:
             UsageError: there is none.
         """
         for run in self.tasks.get(task, ()):
-            if key in ("", run.key):
+            if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 

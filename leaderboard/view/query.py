@@ -36,12 +36,13 @@ _BREAKDOWN = "by."
 class Query:
     """The filters in an address; empty ones select everything.
 
-    ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option differs. ``groups`` are keys by
-    breakdown.
+    ``model`` is the slug of a model whose newest run is meant if there is no ``run``. ``disagree`` is one of
+    `DISAGREEMENTS`, or the key of a run whose outcome or option differs. ``groups`` are keys by breakdown.
     """
 
     task: str
     run: str = ""
+    model: str = ""
     metric: str = ""
     status: str = ""
     outcome: str = ""
@@ -54,7 +55,7 @@ class Query:
     @classmethod
     def parsed(cls, given: Mapping[str, str]) -> Query:
         """The query of an address's parameters; others are ignored."""
-        names = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "words")
+        names = ("task", "run", "model", "metric", "status", "outcome", "disagree", "verdict", "words")
         groups = {name.removeprefix(_BREAKDOWN): key for name, key in given.items() if name.startswith(_BREAKDOWN)}
         sort = given.get("sort", "id")
         return cls(
@@ -73,11 +74,6 @@ class Query:
         groups = {f"{_BREAKDOWN}{name}": key for name, key in self.groups.items()}
         given = {name: value for name, value in {**own, **groups, **more}.items() if value != ""}
         return f"{page}?{urlencode(given, errors='surrogatepass')}"
-
-    def key(self) -> tuple[object, ...]:
-        """Identifies the query in a cache."""
-        fields = (self.task, self.run, self.metric, self.status, self.outcome, self.disagree, self.verdict, self.words)
-        return (*fields, self.sort, tuple(sorted(self.groups.items())))
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ def select(library: Library, query: Query) -> Selection:
         UsageError: no run has samples of the task.
         DataError: a file of samples cannot be read.
     """
-    run = library.run(query.run, query.task)
+    run = library.run(query.run, query.task, query.model)
     query = replace(query, run=run.key)
     index = library.index(run, query.task)
     metric = query.metric if query.metric in index.metrics else _main_metric(query.task, index)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +47,9 @@ _TYPES = {
 """Media types of files; all others are downloads."""
 _ASSETS = {f"assets/{path.name}": path for path in (Path(__file__).parent / "assets").iterdir()}
 
+_PAUSE = 2.0
+"""Seconds between two looks for results that came or went."""
+
 Answer = tuple[bytes, str]
 """Content and its media type."""
 
@@ -75,6 +80,7 @@ class View:
         self._live = Live(paths)
         self._reading = threading.Lock()
         self._following = threading.Lock()
+        self._next = 0.0
         self._shown = self._read(progress)
 
     @property
@@ -82,24 +88,29 @@ class View:
         """The page to open: the board, or the run under way if there is no result yet."""
         return "index.html" if self._shown.library.board.runs else "live.html"
 
-    def add_figures(self) -> None:
-        """Draw the figures of the board, which takes longer than everything else."""
+    def finish(self) -> None:
+        """Index the samples, and draw the figures of the board: what pages can do without for a while."""
         with self._reading:
             shown = self._shown
+            for task, runs in shown.library.tasks.items():
+                for run in runs:
+                    with contextlib.suppress(MedtasksError):  # its page reports it
+                        shown.library.index(run, task)
             if shown.library.board.benchmarks:
                 self._shown = _Shown(with_figures(shown.library), shown.environment, shown.state)
 
     def refresh(self) -> None:
         """Read the results again if some came or went."""
-        if not self._reading.acquire(blocking=False):
-            return  # they are being read
+        if time.monotonic() < self._next or not self._reading.acquire(blocking=False):
+            return  # they have just been looked at, or are being read
         try:
+            self._next = time.monotonic() + _PAUSE
             if state(self._paths) == self._shown.state:
                 return
             self._shown = self._read(None)
         finally:
             self._reading.release()
-        self.add_figures()
+        self.finish()
 
     def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
         """The page or file called ``name``; None if there is none.
@@ -109,9 +120,9 @@ class View:
         """
         shown = self._shown
         library, environment = shown.library, shown.environment
-        if name == "samples.html":
+        if name == "samples.html" and "id" not in given:
             return _page(list_page(library, environment, given))
-        if name == "sample.html":
+        if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
             return _page(sample_page(library, environment, given, self._media))
         if name in ("live.html", "live-part.html"):
             with self._following:
@@ -220,7 +231,7 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
     try:
         await web.SockSite(runner, listening).start()
         ready(f"http://{HOST}:{bound}/{token}/")
-        await asyncio.to_thread(view.add_figures)
+        await asyncio.to_thread(view.finish)
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
