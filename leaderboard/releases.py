@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from medtasks.spec import load_spec
 from .digest import Digest
 from .documents import TaskDocuments, View, hashes_of, read_document_files, split
 from .redaction import shown
+
+CHANGING = threading.RLock()
+"""Held while documents are read, which changes the environment of the whole process."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Releases:
         here = os.environ.get("MEDTASKS_DATA", "")
         others: list[MedtasksError] = []
         for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
-            with data_source(source, cap):
+            with CHANGING, _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
                 try:
                     return _documents(task, release.fingerprint, source, cap)
                 except MedtasksError as error:
@@ -113,10 +117,8 @@ def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> lis
 
 
 @contextlib.contextmanager
-def data_source(source: str | None, cap: int | None) -> Iterator[None]:
-    """Within the block, documents are those of ``source`` (as in ``MEDTASKS_DATA``; None changes nothing), with at most
-    ``cap`` frames. It changes the process's environment, so only one thread may be in such a block."""
-    wanted = {"MEDTASKS_MAX_FRAMES": str(cap or ""), **({} if source is None else {"MEDTASKS_DATA": source})}
+def _environment(**wanted: str) -> Iterator[None]:
+    """Set the variables on which documents depend, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from medtasks.benchmarks.base import Document
 from medtasks.data.media import default_cache, default_frames
+from medtasks.data.mini import prepare_mini
+from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError, first_line
 from medtasks.registry import get_benchmark
@@ -17,7 +19,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
 
-from ..releases import Release, Releases, data_source
+from ..releases import CHANGING, Release, Releases
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -77,8 +79,9 @@ class Media:
 
     def _image(self, document: Document, number: int, manifest: RunManifest) -> Image:
         benchmark = document["benchmark"]
-        with self._lock, data_source("mini" if manifest.data[benchmark].mini else None, None):
-            prepared = open_prepared(benchmark)
+        mini = manifest.data[benchmark].mini
+        with CHANGING:
+            prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
         shown = document.get("frames") or document["media"]
         if not 0 <= number < len(shown):
             raise MediaError(f"{document['sample_id']}: has no picture {number}.")
