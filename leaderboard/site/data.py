@@ -48,6 +48,7 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
         "best": _best(board),
+        "units": {column.metric: column.unit for column in _columns(board)},
         "benchmarks": [
             {
                 "name": one.name,
@@ -66,9 +67,13 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _columns(board: Board) -> list[BoardColumn]:
+    return [column for one in board.benchmarks for table in one.tables for column in table.columns]
+
+
 def _best(board: Board) -> dict[str, str]:
     """By metric, which values are best (``low`` or ``zero``); metrics for which more is better are left out."""
-    columns = [column for one in board.benchmarks for table in one.tables for column in table.columns]
+    columns = _columns(board)
     found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
     return dict(sorted(found.items()))
 
@@ -77,7 +82,7 @@ def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
     view = column_view(column, subs.get(column.key, ""))
     unit = ", ".join(filter(None, (view.unit, view.hint)))
     best = "" if column.signed else "low" if view.first == "up" else "high"
-    return {"key": view.key, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
+    return {"key": view.key, "metric": column.metric, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:

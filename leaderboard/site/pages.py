@@ -62,7 +62,12 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board, figures: Mapping[tuple[str, str], FigureFiles], downloads: Sequence[str], served: bool = False
+    board: Board,
+    figures: Mapping[tuple[str, str], FigureFiles],
+    downloads: Sequence[str],
+    *,
+    samples: bool = False,
+    served: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
@@ -70,9 +75,10 @@ def pages_of(
         board: the board to show.
         figures: the drawn figures, by benchmark and plot.
         downloads: paths of other files of the site that the overview links to.
-        served: whether `medtasks view` serves the pages, which then has more of them.
+        samples: whether the site has the data of samples.
+        served: whether `medtasks view` serves the pages; it has its own pages of samples.
     """
-    environment = page_environment(board, served)
+    environment = page_environment(board, samples=samples, served=served)
 
     def page(name: str, template: str, **views: object) -> tuple[str, str]:
         return name, environment.get_template(template).render(page=name, **views)
@@ -109,6 +115,8 @@ def pages_of(
         runs.sort(key=lambda run: (run.created, run.key), reverse=True)
         yield page(f"model-{model.slug}.html", "model.html.j2", model=model, results=parts, runs=runs)
     yield page("compare.html", "compare.html.j2", models=models)
+    if samples and not served:
+        yield page("samples.html", "samples.html.j2")
     sets = _protocol_sets(board)
     yield page(
         "protocol.html",
@@ -119,7 +127,9 @@ def pages_of(
     )
 
 
-def page_environment(board: Board, served: bool = False, further: Sequence[Path] = ()) -> Environment:
+def page_environment(
+    board: Board, *, samples: bool = True, served: bool = False, further: Sequence[Path] = ()
+) -> Environment:
     """The templates of the site, and of the directories ``further``, with what every page shows."""
     environment = Environment(
         loader=FileSystemLoader([Path(__file__).parent / "pages", *further]),
@@ -138,7 +148,8 @@ def page_environment(board: Board, served: bool = False, further: Sequence[Path]
             ("index.html", "Overview"),
             *((f"benchmark-{name}.html", title) for name, title in titles.items()),
             *([("compare.html", "Compare")] if len(board.models) > 1 else []),
-            *([("samples.html", "Samples"), ("live.html", "Live run")] if served else []),
+            *([("samples.html", "Samples")] if samples or served else []),
+            *([("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",

@@ -84,7 +84,7 @@ def _write(
         downloads = sorted(
             path.relative_to(site).as_posix() for path in (site / "exports").rglob("*") if path.is_file()
         )
-    for name, text in pages_of(board, drawn, downloads, served):
+    for name, text in pages_of(board, drawn, downloads, samples=bool(samples), served=served):
         # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
         (site / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
     write_data(board, site, samples)

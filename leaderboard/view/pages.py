@@ -72,7 +72,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
     shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
     index, runs = selection.index, library.tasks[query.task]
     plain = Query(query.task, query.run)
-    return environment.get_template("samples.html.j2").render(
+    return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
