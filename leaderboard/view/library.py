@@ -133,7 +133,7 @@ def with_figures(library: Library) -> Library:
 
 def _written(board: Board, *, figures: bool) -> tempfile.TemporaryDirectory[str]:
     """The site, in a directory that exists as long as it is used."""
-    site = tempfile.TemporaryDirectory(prefix="medtasks-view-")
+    site = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
     draw = functools.partial(draw_all, formats=("svg",)) if figures else None
     write_site(board, Path(site.name) / "site", figures=draw, exports=write_exports, served=True)
     return site

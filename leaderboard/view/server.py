@@ -99,10 +99,15 @@ class View:
             if shown.library.board.benchmarks:
                 self._shown = _Shown(with_figures(shown.library), shown.environment, shown.state)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look for results that came or went."""
+        return time.monotonic() >= self._next
+
     def refresh(self) -> None:
         """Read the results again if some came or went."""
-        if time.monotonic() < self._next or not self._reading.acquire(blocking=False):
-            return  # they have just been looked at, or are being read
+        if not self._reading.acquire(blocking=False):
+            return  # they are being read
         try:
             self._next = time.monotonic() + _PAUSE
             if state(self._paths) == self._shown.state:
@@ -179,7 +184,8 @@ def application(view: View, token: str, port: int) -> web.Application:
         name = request.path.removeprefix(f"/{token}").removeprefix("/")
         if not name:
             return web.Response(status=302, headers={"Location": f"/{token}/{view.first_page}"})
-        asyncio.get_running_loop().run_in_executor(None, view.refresh)
+        if view.is_due:
+            in_background(view.refresh)
         status = 200
         try:
             found = await asyncio.to_thread(view.answer, name, request.query)
@@ -204,6 +210,11 @@ def application(view: View, token: str, port: int) -> web.Application:
     made.router.add_route("*", "/{path:.*}", handle)
     made.on_response_prepare.append(finish)
     return made
+
+
+def in_background(work: Callable[[], object]) -> None:
+    """Start ``work`` in a thread that does not keep the process from ending."""
+    threading.Thread(target=work, daemon=True).start()
 
 
 async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
@@ -231,7 +242,7 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
     try:
         await web.SockSite(runner, listening).start()
         ready(f"http://{HOST}:{bound}/{token}/")
-        await asyncio.to_thread(view.finish)
+        in_background(view.finish)
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

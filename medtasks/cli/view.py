@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def view(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:
     """Show results in a browser: the board, every sample with its pictures, and runs under way."""
-    from medtasks.leaderboard.view.server import View, serve
+    from medtasks.leaderboard.view.server import View, in_background, serve
 
     with progress("reading results") as bar:
         shown = View(results, bar)
@@ -30,7 +31,7 @@ def view(
     def ready(address: str) -> None:
         write(f"{address} (only from this computer; Ctrl+C ends it)")
         if not no_browser:
-            webbrowser.open(address)
+            in_background(partial(webbrowser.open, address))
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(shown, port, ready))

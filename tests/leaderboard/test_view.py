@@ -5,7 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
+import socket
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
@@ -138,6 +143,27 @@ def test_it_listens_on_this_computer_alone(server: Server) -> None:
     assert server.host.startswith("127.0.0.1:")
 
 
+def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path) -> None:
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    command = [sys.executable, "-m", "medtasks", "view", str(tmp_path), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[0]
+    with urllib.request.urlopen(f"{address}samples.html") as answer:
+        assert CHOICE in answer.read().decode()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = str(other.getsockname()[1])
+        done = subprocess.run([*command, "--port", taken], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "give another" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 # the board
 
 
@@ -147,7 +173,7 @@ def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, t
     static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
     own = re.compile(r'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>', re.DOTALL)
     for name, path in static.items():
-        if not path.is_file() or name == "site.json":
+        if not path.is_file() or name in ("site.json", "samples.html"):  # a mark, and a page that has more here
             continue
         served = server.ask(quote(name))
         assert served.status == 200, name

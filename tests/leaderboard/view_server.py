@@ -96,6 +96,8 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
+        with view._reading:  # it may still draw, and matplotlib draws in one thread at a time
+            pass
 
 
 class RunUnderWay:
