@@ -107,8 +107,8 @@ def title_of(task: str) -> str:
     return get_benchmark(load_spec(task).metadata.benchmark).title
 
 
-def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> Library:
-    """The board, the runs and the site of ``paths``, which may have no finished run yet.
+def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int], None] | None = None) -> Library:
+    """The board, the runs and the site of ``paths``, which may have no finished run yet; the site is below ``root``.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
 
@@ -122,18 +122,19 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     rules = code_hash(Path(__file__).parent.parent)
     read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
     scripts = dict(data_scripts(board, samples_of(board, paths)))
-    site = _written(board, figures=False)
+    site = _written(board, root, figures=False)
     return Library(board, tuple(_runs(board, paths)), scripts, site, functools.lru_cache(_HELD)(read))
 
 
 def with_figures(library: Library) -> Library:
     """The library with the figures of its board, which take longer than everything else."""
-    return replace(library, site=_written(library.board, figures=True))
+    root = str(Path(library.site.name).parent)
+    return replace(library, site=_written(library.board, root, figures=True))
 
 
-def _written(board: Board, *, figures: bool) -> tempfile.TemporaryDirectory[str]:
+def _written(board: Board, root: str, *, figures: bool) -> tempfile.TemporaryDirectory[str]:
     """The site, in a directory that exists as long as it is used."""
-    site = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
+    site = tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True)
     draw = functools.partial(draw_all, formats=("svg",)) if figures else None
     write_site(board, Path(site.name) / "site", figures=draw, exports=write_exports, served=True)
     return site

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -81,6 +82,7 @@ class View:
         self._reading = threading.Lock()
         self._following = threading.Lock()
         self._next = 0.0
+        self._root = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
         self._shown = self._read(progress)
 
     @property
@@ -98,6 +100,10 @@ class View:
                         shown.library.index(run, task)
             if shown.library.board.benchmarks:
                 self._shown = _Shown(with_figures(shown.library), shown.environment, shown.state)
+
+    def close(self) -> None:
+        """Remove the pages' files."""
+        self._root.cleanup()
 
     @property
     def is_due(self) -> bool:
@@ -148,7 +154,7 @@ class View:
 
     def _read(self, progress: Callable[[int, int], None] | None) -> _Shown:
         before = state(self._paths)
-        library = read_library(self._paths, progress)
+        library = read_library(self._paths, self._root.name, progress)
         return _Shown(library, view_environment(library.board), before)
 
 

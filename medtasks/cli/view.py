@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 import webbrowser
 from functools import partial
 from pathlib import Path
@@ -35,3 +37,6 @@ def view(
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(shown, port, ready))
+    shown.close()
+    sys.stdout.flush()
+    os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import signal
 import socket
@@ -145,8 +146,10 @@ def test_it_listens_on_this_computer_alone(server: Server) -> None:
 
 def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path) -> None:
     write_run_of(tmp_path, GUESS, [CHOICE])
+    (tmp_path / "files").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "files")}
     command = [sys.executable, "-m", "medtasks", "view", str(tmp_path), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     address = process.stdout.readline().split()[0]
     with urllib.request.urlopen(f"{address}samples.html") as answer:
@@ -154,6 +157,7 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
+    assert [*(tmp_path / "files").iterdir()] == []
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

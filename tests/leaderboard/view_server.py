@@ -81,7 +81,7 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
         try:
             loop.run_until_complete(task)
         except asyncio.CancelledError:
-            pass
+            view.close()
         finally:
             ready.set()
             loop.run_until_complete(loop.shutdown_default_executor())
@@ -97,7 +97,7 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
         with view._reading:  # it may still draw, and matplotlib draws in one thread at a time
-            pass
+            view.close()
 
 
 class RunUnderWay:
