@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import Card
@@ -26,12 +26,15 @@ from ..build import build_board
 from ..collect import collect, find_runs
 from ..digest_cache import state_of
 from ..exports import write_exports
-from ..figures import draw_all
+from ..figures import FigureFiles, draw_all
 from ..numbers import shown_name
 from ..releases import Releases
 from ..site import samples_of, write_site
 from ..site.data import data_scripts
 from .index import SampleIndex, read_index
+
+if TYPE_CHECKING:
+    from ..site.write import Figures
 
 TITLE = "medtasks results"
 _HELD = 48
@@ -122,20 +125,36 @@ def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int]
     rules = code_hash(Path(__file__).parent.parent)
     read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
     scripts = dict(data_scripts(board, samples_of(board, paths)))
-    site = _written(board, root, figures=False)
+    site = _written(board, root)
     return Library(board, tuple(_runs(board, paths)), scripts, site, functools.lru_cache(_HELD)(read))
 
 
-def with_figures(library: Library) -> Library:
-    """The library with the figures of its board, which take longer than everything else."""
-    root = str(Path(library.site.name).parent)
-    return replace(library, site=_written(library.board, root, figures=True))
+class EndedError(Exception):
+    """Figures are no longer wanted."""
 
 
-def _written(board: Board, root: str, *, figures: bool) -> tempfile.TemporaryDirectory[str]:
+def with_figures(library: Library, ended: Callable[[], bool]) -> Library:
+    """The library with the figures of its board, which take longer than everything else.
+
+    Raises:
+        EndedError: ``ended``, which is asked before each figure, said so.
+    """
+
+    def draw(board: Board, directory: Path) -> dict[tuple[str, str], FigureFiles]:
+        found: dict[tuple[str, str], FigureFiles] = {}
+        for benchmark, plot in [(one, plot) for one in board.benchmarks for plot in one.plots]:
+            if ended():
+                raise EndedError
+            alone = board.model_copy(update={"benchmarks": (benchmark.model_copy(update={"plots": (plot,)}),)})
+            found |= draw_all(alone, directory, ("svg",))
+        return found
+
+    return replace(library, site=_written(library.board, str(Path(library.site.name).parent), draw))
+
+
+def _written(board: Board, root: str, draw: Figures | None = None) -> tempfile.TemporaryDirectory[str]:
     """The site, in a directory that exists as long as it is used."""
     site = tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True)
-    draw = functools.partial(draw_all, formats=("svg",)) if figures else None
     write_site(board, Path(site.name) / "site", figures=draw, exports=write_exports, served=True)
     return site
 

@@ -19,7 +19,7 @@ from jinja2 import Environment
 from medtasks.errors import MedtasksError, UsageError, first_line
 
 from ..site.text import data_script
-from .library import Library, read_library, state, with_figures
+from .library import EndedError, Library, read_library, state, with_figures
 from .live import Live
 from .media import Media
 from .pages import list_page, live_page, message_page, picture, sample_page, view_environment
@@ -48,6 +48,8 @@ _TYPES = {
 """Media types of files; all others are downloads."""
 _ASSETS = {f"assets/{path.name}": path for path in (Path(__file__).parent / "assets").iterdir()}
 
+_LONGEST_WAIT = 10.0
+"""Seconds that the end waits for what is being read or drawn."""
 _PAUSE = 2.0
 """Seconds between two looks for results that came or went."""
 
@@ -82,6 +84,7 @@ class View:
         self._reading = threading.Lock()
         self._following = threading.Lock()
         self._next = 0.0
+        self._ended = threading.Event()
         self._root = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
         self._shown = self._read(progress)
 
@@ -92,18 +95,23 @@ class View:
 
     def finish(self) -> None:
         """Index the samples, and draw the figures of the board: what pages can do without for a while."""
-        with self._reading:
+        with self._reading, contextlib.suppress(EndedError):
             shown = self._shown
             for task, runs in shown.library.tasks.items():
                 for run in runs:
-                    with contextlib.suppress(MedtasksError):  # its page reports it
-                        shown.library.index(run, task)
-            if shown.library.board.benchmarks:
-                self._shown = _Shown(with_figures(shown.library), shown.environment, shown.state)
+                    if not self._ended.is_set():
+                        with contextlib.suppress(MedtasksError):  # its page reports it
+                            shown.library.index(run, task)
+            library = with_figures(shown.library, self._ended.is_set)
+            self._shown = _Shown(library, shown.environment, shown.state)
 
     def close(self) -> None:
-        """Remove the pages' files."""
+        """Stop drawing, and remove the pages' files."""
+        self._ended.set()
+        free = self._reading.acquire(timeout=_LONGEST_WAIT)
         self._root.cleanup()
+        if free:
+            self._reading.release()
 
     @property
     def is_due(self) -> bool:
@@ -116,7 +124,7 @@ class View:
             return  # they are being read
         try:
             self._next = time.monotonic() + _PAUSE
-            if state(self._paths) == self._shown.state:
+            if self._ended.is_set() or state(self._paths) == self._shown.state:
                 return
             self._shown = self._read(None)
         finally:

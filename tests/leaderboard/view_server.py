@@ -96,8 +96,7 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
-        with view._reading:  # it may still draw, and matplotlib draws in one thread at a time
-            view.close()
+        view.close()  # it may still draw, and matplotlib draws in one thread at a time
 
 
 class RunUnderWay:
