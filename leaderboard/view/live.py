@@ -21,13 +21,13 @@ from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import MetricScore, Scores
-from medtasks.results.summary import headline
 from medtasks.spec import load_spec
 
 from ..columns import unit_of
 from ..models import model_name
 from ..numbers import UNIT_LABELS, interval, number
 from ..releases import Release, Releases
+from .library import card_of
 
 LATEST = 20
 """Answers shown, the last ones."""
@@ -155,7 +155,7 @@ class _Followed:
             model=model_name(plan.manifest),
             created=plan.manifest.created,
             tasks=(
-                *(LiveTask(name, items=one.items, scores=_scores(one)) for name, one in pooled.items()),
+                *(LiveTask(name, items=one.items, scores=_scores(name, one)) for name, one in pooled.items()),
                 *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
             ),
             latest=tuple(self._latest(answers)),
@@ -201,7 +201,7 @@ class _Followed:
                 sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
             ),
             items=0 if scores is None else scores.items,
-            scores=() if scores is None else _scores(scores),
+            scores=() if scores is None else _scores(task, scores),
         )
 
     def _abstention(self, sample: Sample) -> str:
@@ -220,8 +220,12 @@ class _Followed:
         return [self._samples[key][1] for key in newest if key in self._samples][:LATEST]
 
 
-def _scores(scores: Scores) -> tuple[LiveScore, ...]:
-    return tuple(_score(name, score) for name, score in headline(scores).items())
+def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
+    """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
+    ranked = {column.metric for column in card_of(name).headline}
+    metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
+    chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
+    return tuple(_score(metric, score) for metric, score in chosen.items())
 
 
 def _score(name: str, score: MetricScore) -> LiveScore:

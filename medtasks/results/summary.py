@@ -64,7 +64,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     entries = {**run.groups, **run.tasks}
     width = max(len(name) for name in entries)
     for name, scores in entries.items():
-        shown = "  ".join(f"{metric} {format_score(score)}" for metric, score in headline(scores).items())
+        shown = "  ".join(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items())
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
         lines.append(f"  {name:<{width}}  n={scores.items:<5}{rounds} {shown}{covered}{_without_answer(scores)}")
@@ -108,7 +108,7 @@ def _notes(entries: Iterable[Scores]) -> list[str]:
     return [text for note in notes if note is not None and (text := note()) is not None]
 
 
-def headline(scores: Scores) -> dict[str, MetricScore]:
+def _headline(scores: Scores) -> dict[str, MetricScore]:
     """The main ones of our metrics, and all metrics of other packages and of rubrics."""
     theirs = [name for name in scores.metrics if not is_ours(name)]
     shown = {name: scores.metrics[name] for name in (*_HEADLINE, *theirs) if name in scores.metrics}
