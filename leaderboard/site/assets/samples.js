@@ -159,7 +159,7 @@
     const wrong = order.slice(place + 1).find((each) => ["wrong", "partly"].includes(outcome(answers, each, metric)));
     for (const [name, to] of [["previous", order[place - 1]], ["next", order[place + 1]], ["wrong", wrong]]) {
       const anchor = find(name);
-      anchor.toggleAttribute("aria-disabled", !to);
+      anchor.setAttribute("aria-disabled", String(!to));
       if (to) anchor.href = address({ id: to[0] });
       else anchor.removeAttribute("href");
       anchor.onclick = (event) => {
