@@ -155,8 +155,8 @@ class _Followed:
             model=model_name(plan.manifest),
             created=plan.manifest.created,
             tasks=(
-                *(LiveTask(name, items=one.items, scores=_scores(name, one)) for name, one in pooled.items()),
                 *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
+                *(LiveTask(name, items=one.items, scores=_scores(name, one)) for name, one in pooled.items()),
             ),
             latest=tuple(self._latest(answers)),
             problem=problem,
