@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from medtasks.spec import load_spec
 from .digest import Digest
 from .documents import TaskDocuments, View, hashes_of, read_document_files, split
 from .redaction import shown
+
+CHANGING = threading.RLock()
+"""Held while documents are read, which changes the environment of the whole process."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Releases:
         here = os.environ.get("MEDTASKS_DATA", "")
         others: list[MedtasksError] = []
         for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
-            with _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
+            with CHANGING, _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
                 try:
                     return _documents(task, release.fingerprint, source, cap)
                 except MedtasksError as error:

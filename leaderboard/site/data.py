@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,37 @@ from .text import data_script
 
 def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
     """Write ``data/*.js`` below ``site``; scripts load them when they are needed."""
-    folder = site / "data"
-    folder.mkdir()
-    tasks = _write_samples(folder, samples) if samples is not None else {}
-    _write(folder / "index.js", "index", _index(board, tasks))
+    for key, value in data_scripts(board, samples or {}):
+        path = site / "data" / f"{key}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(data_script(key, value()), encoding="utf-8")
+
+
+def data_scripts(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    by_task: dict[tuple[str, str], list[SampleKey]] = {}
+    for key in sorted(samples):
+        by_task.setdefault((key.benchmark, key.task), []).append(key)
+    for (benchmark, task), keys in sorted(by_task.items()):
+        place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
+        made = _TaskSamples(samples, keys)
+        for key in keys:
+            yield f"{place}/by-{key.model}", partial(made.answers, key)
+        yield f"{place}/questions", made.questions
+        tasks.setdefault(benchmark, []).append({"task": task, "place": place, "models": [key.model for key in keys]})
+    yield "index", partial(_index, board, tasks)
     apart = not_comparable(board)
     for slug in sorted(board.models):
         reasons = {one.benchmark.name: list(one.reasons) for one in apart if one.model.slug == slug and not one.blind}
-        _write(folder / f"model-{slug}.js", f"model-{slug}", {**_model(board, slug), "apart": reasons})
-
-
-def _write(path: Path, key: str, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(data_script(key, value), encoding="utf-8")
+        yield f"model-{slug}", partial(_model, board, slug, reasons)
 
 
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
         "best": _best(board),
+        "units": {column.metric: column.unit for column in _columns(board)},
         "benchmarks": [
             {
                 "name": one.name,
@@ -54,9 +67,13 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _columns(board: Board) -> list[BoardColumn]:
+    return [column for one in board.benchmarks for table in one.tables for column in table.columns]
+
+
 def _best(board: Board) -> dict[str, str]:
     """By metric, which values are best (``low`` or ``zero``); metrics for which more is better are left out."""
-    columns = [column for one in board.benchmarks for table in one.tables for column in table.columns]
+    columns = _columns(board)
     found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
     return dict(sorted(found.items()))
 
@@ -65,12 +82,12 @@ def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
     view = column_view(column, subs.get(column.key, ""))
     unit = ", ".join(filter(None, (view.unit, view.hint)))
     best = "" if column.signed else "low" if view.first == "up" else "high"
-    return {"key": view.key, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
+    return {"key": view.key, "metric": column.metric, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
 
 
-def _model(board: Board, slug: str) -> dict[str, Any]:
+def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Scores of runs with media (`_cell`), comparable ones first, signatures by their numbers, and the pairs in which
-    the model comes first."""
+    the model comes first; ``apart`` says by benchmark why it is not comparable."""
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
     for table in (table for benchmark in board.benchmarks for table in benchmark.tables):
@@ -84,7 +101,7 @@ def _model(board: Board, slug: str) -> dict[str, Any]:
         for benchmark in board.benchmarks
         for ranking in benchmark.rankings
     }
-    return {"cells": cells, "signatures": list(signatures), "pairs": pairs}
+    return {"cells": cells, "signatures": list(signatures), "pairs": pairs, "apart": apart}
 
 
 def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
@@ -108,23 +125,28 @@ def _p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _write_samples(folder: Path, samples: SampleText) -> dict[str, list[dict[str, Any]]]:
-    """Write the samples; return by benchmark the tasks with samples, the place of their files, and the models."""
-    by_task: dict[tuple[str, str], list[SampleKey]] = {}
-    for key in sorted(samples):
-        by_task.setdefault((key.benchmark, key.task), []).append(key)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for (benchmark, task), keys in sorted(by_task.items()):
-        place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
-        questions: dict[str, tuple[str | None, str | None]] = {}
-        for key in keys:
-            rows = samples[key]()
-            questions.update({row.sample_id: (row.question, row.target) for row in rows if row.question is not None})
-            _write(folder / f"{place}/by-{key.model}.js", f"{place}/by-{key.model}", _answers(rows))
-        _write(folder / f"{place}/questions.js", f"{place}/questions", [[one, *questions[one]] for one in questions])
-        models = [key.model for key in keys]
-        found.setdefault(benchmark, []).append({"task": task, "place": place, "models": models})
-    return found
+class _TaskSamples:
+    """The samples of one task, read once for each model: its answers, and the questions of all."""
+
+    def __init__(self, samples: SampleText, keys: Sequence[SampleKey]) -> None:
+        self._samples = samples
+        self._keys = keys
+        self._questions: dict[SampleKey, dict[str, tuple[str | None, str | None]]] = {}
+
+    def answers(self, key: SampleKey) -> dict[str, Any]:
+        """What the model of ``key`` answered."""
+        rows = self._samples[key]()
+        self._questions[key] = {row.sample_id: (row.question, row.target) for row in rows if row.question is not None}
+        return _answers(rows)
+
+    def questions(self) -> list[list[str | None]]:
+        """Ids, questions and references of all samples that any model answered."""
+        found: dict[str, tuple[str | None, str | None]] = {}
+        for key in self._keys:
+            if key not in self._questions:
+                self.answers(key)
+            found.update(self._questions[key])
+        return [[name, *found[name]] for name in found]
 
 
 def _answers(rows: Sequence[SampleRow]) -> dict[str, Any]:

@@ -66,7 +66,12 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board, figures: Mapping[tuple[str, str], FigureFiles], downloads: Sequence[str]
+    board: Board,
+    figures: Mapping[tuple[str, str], FigureFiles],
+    downloads: Sequence[str],
+    *,
+    samples: bool = False,
+    served: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
@@ -74,8 +79,10 @@ def pages_of(
         board: the board to show.
         figures: the drawn figures, by benchmark and plot.
         downloads: paths of other files of the site that the overview links to.
+        samples: whether the site has the data of samples.
+        served: whether `medtasks view` serves the pages; it has its own pages of samples.
     """
-    environment = _environment(board)
+    environment = page_environment(board, samples=samples, served=served)
 
     def page(name: str, template: str, **views: object) -> tuple[str, str]:
         return name, environment.get_template(template).render(page=name, **views)
@@ -124,6 +131,8 @@ def pages_of(
             usage=usage_table(used),
         )
     yield page("compare.html", "compare.html.j2", models=models)
+    if samples and not served:
+        yield page("samples.html", "samples.html.j2")
     sets = _protocol_sets(board)
     yield page(
         "protocol.html",
@@ -134,9 +143,12 @@ def pages_of(
     )
 
 
-def _environment(board: Board) -> Environment:
+def page_environment(
+    board: Board, *, samples: bool = True, served: bool = False, further: Sequence[Path] = ()
+) -> Environment:
+    """The templates of the site, and of the directories ``further``, with what every page shows."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "pages"),
+        loader=FileSystemLoader([Path(__file__).parent / "pages", *further]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -147,10 +159,13 @@ def _environment(board: Board) -> Environment:
     environment.globals.update(
         board=board,
         policy=POLICY,
+        served=served,
         navigation=[
             ("index.html", "Overview"),
             *((f"benchmark-{name}.html", title) for name, title in titles.items()),
             *([("compare.html", "Compare")] if len(board.models) > 1 else []),
+            *([("samples.html", "Samples")] if samples or served else []),
+            *([("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",

@@ -35,6 +35,7 @@ def write_site(
     samples: SampleText | None = None,
     figures: Figures | None = None,
     exports: Exports | None = None,
+    served: bool = False,
 ) -> None:
     """Write the pages of ``board`` to ``directory``; open its ``index.html``.
 
@@ -47,6 +48,7 @@ def write_site(
         samples: texts for the comparison page; without them it compares scores only.
         figures: draws the plots below the directory it is given (`medtasks.leaderboard.figures.draw_all`).
         exports: writes other files below the directory it is given; the overview links to all of them.
+        served: whether `medtasks view` serves the site, and adds pages of its own.
 
     Raises:
         UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
@@ -58,7 +60,7 @@ def write_site(
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
-        _write(board, partial, samples, figures, exports)
+        _write(board, partial, samples, figures, exports, served)
         if not directory.exists():
             partial.rename(directory)
             return
@@ -68,7 +70,12 @@ def write_site(
 
 
 def _write(
-    board: Board, site: Path, samples: SampleText | None, figures: Figures | None, exports: Exports | None
+    board: Board,
+    site: Path,
+    samples: SampleText | None,
+    figures: Figures | None,
+    exports: Exports | None,
+    served: bool,
 ) -> None:
     drawn = figures(board, site / "figures") if figures else {}
     downloads: list[str] = []
@@ -77,7 +84,7 @@ def _write(
         downloads = sorted(
             path.relative_to(site).as_posix() for path in (site / "exports").rglob("*") if path.is_file()
         )
-    for name, text in pages_of(board, drawn, downloads):
+    for name, text in pages_of(board, drawn, downloads, samples=bool(samples), served=served):
         # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
         (site / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
     write_data(board, site, samples)

@@ -11,7 +11,22 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.cli import compare, console, demo, doctor, fetch, judge, leaderboard, new, prepare, score, tasks, validate
+from medtasks.cli import (
+    compare,
+    console,
+    demo,
+    doctor,
+    export,
+    fetch,
+    judge,
+    leaderboard,
+    new,
+    prepare,
+    score,
+    tasks,
+    validate,
+    view,
+)
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
@@ -49,7 +64,9 @@ app.add_typer(prepare.app, name="prepare")
 app.command("score")(score.score)
 app.command("compare")(compare.compare)
 app.command("judge")(judge.judge)
+app.command("view")(view.view)
 app.add_typer(leaderboard.app, name="leaderboard")
+app.add_typer(export.app, name="export")
 app.command("new")(new.new)
 app.command("validate")(validate.validate)
 app.command("doctor")(doctor.doctor)

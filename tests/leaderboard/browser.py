@@ -38,12 +38,12 @@ def chromium() -> Iterator[Any]:
 
 
 class Reader:
-    """Opens pages of a site, and keeps every request and every message of the console."""
+    """Opens pages of a site (a directory, or an address), and keeps every request and every message of the console."""
 
-    def __init__(self, browser: Any, site: Path, width: int = 1280, dark: bool = False) -> None:
+    def __init__(self, browser: Any, site: Path | str, width: int = 1280, dark: bool = False) -> None:
         scheme = "dark" if dark else "light"
         self._context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self._site = site.absolute().as_uri()
+        self.site = site.rstrip("/") if isinstance(site, str) else site.absolute().as_uri()
         self.page = self._context.new_page()
         self.requests: list[str] = []
         self.messages: list[str] = []
@@ -55,12 +55,12 @@ class Reader:
     def open(self, name: str) -> Any:
         """The page ``name``, which may have a fragment, loaded anew."""
         self.page.goto("about:blank")
-        self.page.goto(f"{self._site}/{name}")
+        self.page.goto(f"{self.site}/{name}")
         return self.page
 
     def strangers(self) -> list[str]:
         """Requests that left the site."""
-        return [url for url in self.requests if not url.startswith(self._site) and url != "about:blank"]
+        return [url for url in self.requests if not url.startswith(self.site) and url != "about:blank"]
 
     def close(self) -> None:
         self._context.close()

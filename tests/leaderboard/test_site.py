@@ -89,7 +89,7 @@ def pages(directory: Path) -> dict[str, Page]:
 
 def test_there_is_a_page_for_everything(site: Path) -> None:
     shown = board()
-    expected = {"index.html", "compare.html", "protocol.html"}
+    expected = {"index.html", "compare.html", "protocol.html", "samples.html"}
     expected |= {f"benchmark-{one.name}.html" for one in shown.benchmarks} | {
         f"model-{slug}.html" for slug in shown.models
     }

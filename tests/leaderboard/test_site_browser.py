@@ -253,6 +253,45 @@ def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader)
     assert "Response" not in page.locator("#rows").inner_text()
 
 
+def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
+    samples = {one.sample_id: one for one in sample_text()[SampleKey("pond_vqa", "pond_vqa_level1", "aurora-8b")]()}
+    page = reader.open("samples.html?task=pond_vqa_level1&model=aurora-8b")
+    found = page.locator(".list tbody th")
+    found.first.wait_for()
+    page.locator("[name=metric]").select_option("rougeL")
+    assert page.locator("#found").inner_text() == "60 of 60 samples"
+    assert found.count() == 50
+    page.get_by_role("button", name="Next page").click()
+    assert found.count() == 10
+    wrong = sorted(name for name, one in samples.items() if (one.scores["rougeL"] or 0) < 0.5)
+    page.locator("[name=outcome]").select_option("wrong")
+    page.wait_for_function(f"document.getElementById('found').textContent.startsWith('{len(wrong)} of')")
+    assert sorted(found.all_inner_texts()) == wrong[:50]
+    order = found.all_inner_texts()
+    found.first.get_by_role("link").click()
+    assert page.locator("#one-title").inner_text() == order[0]
+    for key, expected in (("n", order[1]), ("w", order[2]), ("p", order[1]), ("ArrowLeft", order[0])):
+        page.keyboard.press(key)
+        assert page.locator("#one-title").inner_text() == expected
+    page.get_by_role("button", name="Show the other models").click()
+    page.get_by_role("heading", name="Aurora-VL 72B").wait_for()
+    assert "A pond, Aurora-VL 72B says." in page.locator("#answers").inner_text()
+    again = reader.open(page.url.partition(reader.site + "/")[2])
+    again.locator("#one-title").filter(has_text=order[0]).wait_for()
+    again.keyboard.press("u")
+    again.locator(".list").wait_for()
+    assert again.locator("#found").inner_text() == f"{len(wrong)} of 60 samples"
+
+
+def test_samples_on_which_two_models_differ_are_linked(reader: Reader) -> None:
+    page = reader.open(PAGES[5])
+    link = page.locator(".sample h3 a").first
+    name = link.inner_text()
+    link.click()
+    page.locator("#one-title").filter(has_text=name).wait_for()
+    assert page.locator("[name=model]").input_value() == "aurora-72b"
+
+
 def test_dark_mode_follows_the_system_until_the_reader_chooses(browser: Any, sites: dict[str, Path]) -> None:
     reader = Reader(browser, sites["board"], dark=True)
     page = reader.open("index.html")
@@ -311,6 +350,16 @@ def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
     page.locator(".sample").first.wait_for()
     assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
     page.get_by_text("Swap", exact=True).click()
+    page = reader.open(
+        "samples.html?words=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&id=%3Cimg%20src%3Dx&status=%3Cb%3E"
+    )
+    page.locator("#one-title").filter(has_text="<img src=x").wait_for()
+    page = reader.open("samples.html")
+    page.locator(".list tbody a").first.click()
+    page.get_by_role("button", name="Show the other models").click()
+    page.locator("#answers article").nth(1).wait_for()
+    assert "<script>window.hacked=1</script>" in page.locator("#one").inner_text()
+    assert page.locator("main img").count() == 0
     page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
     page.locator("#count").filter(has_text="Choose two models.").wait_for()
     assert page.evaluate("window.hacked") is None
@@ -332,12 +381,14 @@ LOOKS = [(1280, "light", None), (1280, "dark", COLOUR), (390, "dark", COLOUR + L
 """Widths, colour schemes, and the rules whose findings can be others than at the look before; None is all rules."""
 
 
-@pytest.mark.parametrize("name", PAGES, ids=lambda name: name.split(".")[0])
+@pytest.mark.parametrize("name", [*PAGES, "samples.html?task=pond_vqa_level1"], ids=lambda name: name.split(".")[0])
 def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = reader.open(name)
     if "compare" in name:
         page.locator(".sample").first.wait_for()
+    if "samples" in name:
+        page.locator(".list").wait_for()
     page.evaluate("document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })")
     page.evaluate(axe.axe_script)
     for width, scheme, rules in LOOKS:

@@ -57,6 +57,8 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/leaderboard/exports/table.tex.j2",
         "medtasks/leaderboard/site/assets/site.css",
         "medtasks/leaderboard/site/pages/benchmark.html.j2",
+        "medtasks/leaderboard/view/assets/view.js",
+        "medtasks/leaderboard/view/pages/sample.html.j2",
         "medtasks/leaderboard/workflow/leaderboard.yml",
         "medtasks/benchmarks/mi_cxr/board.py",
         "medtasks/benchmarks/med_cmr/published.yaml",

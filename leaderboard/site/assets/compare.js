@@ -199,7 +199,7 @@
     const names = chosen.map((slug) => models.get(slug));
     let shown = 0;
     const next = () => {
-      rows.append(...kept.slice(shown, shown + 50).map((each) => sample(each, names, asked.get(each.row[0]), by.value)));
+      rows.append(...kept.slice(shown, shown + 50).map((each) => sample(each, names, asked.get(each.row[0]), by.value, task.task)));
       shown += 50;
       more.hidden = shown >= kept.length;
     };
@@ -208,8 +208,9 @@
   }
 
   const line = (label, text) => make("p", { className: "text" }, make("small", { textContent: `${label} ` }), text);
-  function sample({ row, other, one, two, gap }, names, asked, metric) {
-    const made = make("article", { className: "sample" }, make("h3", { textContent: row[0] }));
+  function sample({ row, other, one, two, gap }, names, asked, metric, task) {
+    const href = `samples.html?${new URLSearchParams({ task, model: chosen[0], id: row[0] })}`;
+    const made = make("article", { className: "sample" }, make("h3", {}, make("a", { href, textContent: row[0] })));
     if (asked?.question) made.append(line("Question", asked.question));
     if (asked?.target) made.append(line("Reference", asked.target));
     const two_ = make("div", { className: "two" });

@@ -1,0 +1,236 @@
+"""Runs under way, from the replies that they have saved: progress, failures, abstentions, and scores so far."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.base import FAILED, Document
+from medtasks.errors import MedtasksError, first_line
+from medtasks.filters import filter_class
+from medtasks.results.answers import PLAN, Answer, Plan, by_document, is_unfinished, read_answers, read_plan
+from medtasks.results.find import run_folders
+from medtasks.results.judged import with_judged_scores
+from medtasks.results.manifest import RunManifest, outcome_counts
+from medtasks.results.replies import Reply
+from medtasks.results.run import pooled_scores
+from medtasks.results.samples import Sample
+from medtasks.results.scored import Answered, scored_samples
+from medtasks.results.scoring import MetricScore, Scores
+from medtasks.spec import load_spec
+
+from ..columns import unit_of
+from ..models import model_name
+from ..numbers import UNIT_LABELS, interval, number
+from ..releases import Release, Releases
+from .library import card_of
+
+LATEST = 20
+"""Answers shown, the last ones."""
+_SHARE = 0.2
+"""Share of a processor's time that scoring the answers so far may take."""
+
+
+@dataclass(frozen=True)
+class LiveScore:
+    """A metric of the answers so far, with its 95 % interval."""
+
+    metric: str
+    text: str
+    interval: str
+    unit: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LiveTask:
+    """The progress of one task or group; groups have scores alone. Counts are of requests, statuses of samples."""
+
+    name: str
+    planned: int = 0
+    answered: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    abstained: int = 0
+    items: int = 0
+    scores: tuple[LiveScore, ...] = ()
+
+    @property
+    def scored(self) -> int:
+        """Samples with a response."""
+        return sum(count for status, count in self.statuses.items() if status != FAILED)
+
+    @property
+    def failures(self) -> int:
+        """Requests without a response."""
+        return sum(self.failed.values())
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A run under way; ``seconds`` since its last reply, ``problem`` says why it cannot be shown."""
+
+    folder: str
+    model: str = ""
+    created: str = ""
+    tasks: tuple[LiveTask, ...] = ()
+    latest: tuple[Sample, ...] = ()
+    seconds: float = 0.0
+    problem: str = ""
+
+
+class Live:
+    """Follows the unfinished runs in ``paths``."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._followed: dict[Path, _Followed] = {}
+
+    def runs(self) -> list[LiveRun]:
+        """The unfinished runs as they are now; scores may be some seconds old."""
+        found = unfinished(self._paths)
+        self._followed = {folder: self._followed.get(folder) or _Followed(folder) for folder in found}
+        return [one.now() for one in self._followed.values()]
+
+
+def unfinished(paths: Sequence[Path]) -> list[Path]:
+    """The directories of unfinished runs at or below ``paths``, sorted."""
+    found = {path.resolve() for path in paths if is_unfinished(path)}
+
+    def note(here: Path, names: list[str], files: list[str]) -> None:
+        del files
+        found.update((here / name).resolve() for name in names if is_unfinished(here / name))
+
+    for path in paths:
+        run_folders(path, note)
+    return sorted(found)
+
+
+class _Followed:
+    """One unfinished run: a sample is scored once, and scores are computed again as often as they can be afforded."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._releases = Releases()
+        self._state: tuple[Any, ...] = ()
+        self._run = LiveRun(folder.name)
+        self._samples: dict[tuple[str, int], tuple[tuple[Reply, ...], Sample]] = {}
+        self._abstentions: dict[tuple[str, str], str] = {}
+        self._next = 0.0
+
+    def now(self) -> LiveRun:
+        try:
+            files = sorted(self._folder.glob("*.rank*.jsonl"))
+            stats = [path.stat() for path in files]
+            state = (*((path.name, one.st_size) for path, one in zip(files, stats, strict=True)),)
+            if (state != self._state or not self._run.tasks) and time.monotonic() >= self._next:
+                start = time.monotonic()
+                self._run = self._read()
+                self._state = state
+                self._next = time.monotonic() + (time.monotonic() - start) * (1 - _SHARE) / _SHARE
+            last = max((one.st_mtime for one in stats), default=(self._folder / PLAN).stat().st_mtime)
+        except (MedtasksError, OSError) as error:  # a run that ends removes its directory
+            return replace(self._run, problem=first_line(error))
+        return replace(self._run, seconds=max(0.0, time.time() - last))
+
+    def _read(self) -> LiveRun:
+        plan = read_plan(self._folder)
+        answers = read_answers(self._folder)
+        samples: dict[str, list[Sample]] = {}
+        problem = ""
+        for task in plan.documents:
+            try:
+                samples[task] = self._scored(task, plan, answers)
+            except MedtasksError as error:
+                problem = f"{task}: its answers cannot be scored here ({first_line(error)})."
+        whole = {task: found for task, found in samples.items() if found}
+        groups = {name: tuple(one for one in members if one in whole) for name, members in plan.manifest.groups.items()}
+        tasks, pooled = pooled_scores(whole, {name: members for name, members in groups.items() if members})
+        return LiveRun(
+            folder=self._folder.name,
+            model=model_name(plan.manifest),
+            created=plan.manifest.created,
+            tasks=(
+                *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
+                *(LiveTask(name, items=one.items, scores=_scores(name, one)) for name, one in pooled.items()),
+            ),
+            latest=tuple(self._latest(answers)),
+            problem=problem,
+        )
+
+    def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
+        """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
+        spec = load_spec(task)
+        repeats = int(spec.resolved.get("repeats") or 1)
+        documents = self._documents(task, plan.manifest)
+        new: dict[int, Answered] = {}
+        found = by_document(answers, task)
+        for place, given in found.items():
+            replies = tuple(given[repeat].reply for repeat in range(repeats) if repeat in given)
+            known = self._samples.get((task, place))
+            if len(replies) == repeats and (known is None or known[0] != replies):
+                prompt = given[0].slot.prompt
+                new[place] = Answered(documents[place], replies, prompt, spec.prompt_hash or "")
+        scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
+        for (place, answered), sample in zip(new.items(), scored, strict=True):
+            self._samples[task, place] = (answered.replies, sample)
+        return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
+
+    def _documents(self, task: str, manifest: RunManifest) -> list[Document]:
+        facts = manifest.data[manifest.tasks[task].benchmark]
+        cap = manifest.tasks[task].frames.get("cap")
+        return self._releases.documents(task, Release(facts.fingerprint, facts.mini), cap)
+
+    def _task(
+        self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None
+    ) -> LiveTask:
+        repeats = int(load_spec(task).resolved.get("repeats") or 1)
+        replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
+        counts = outcome_counts(samples)
+        return LiveTask(
+            name=task,
+            planned=len(plan.documents[task]) * repeats,
+            answered=sum(reply.failed is None for reply in replies),
+            failed=dict(Counter(reply.failed for reply in replies if reply.failed is not None)),
+            statuses=counts["status"],
+            abstained=sum(
+                sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
+            ),
+            items=0 if scores is None else scores.items,
+            scores=() if scores is None else _scores(task, scores),
+        )
+
+    def _abstention(self, sample: Sample) -> str:
+        """The document's abstention as the filter writes it."""
+        text = str(sample.document.get("abstention", ""))
+        key = (sample.task, text)
+        if key not in self._abstentions:
+            kind = filter_class(load_spec(sample.task).filters[-1])
+            (found,) = kind().apply([[text]], [sample.document])
+            self._abstentions[key] = str(found)
+        return self._abstentions[key]
+
+    def _latest(self, answers: Sequence[Answer]) -> list[Sample]:
+        keys = [(answer.slot.task, answer.slot.doc_id) for answer in answers if answer.slot.outcome]
+        newest = dict.fromkeys(reversed(keys))
+        return [self._samples[key][1] for key in newest if key in self._samples][:LATEST]
+
+
+def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
+    """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
+    ranked = {column.metric for column in card_of(name).headline}
+    metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
+    chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
+    return tuple(_score(metric, score) for metric, score in chosen.items())
+
+
+def _score(name: str, score: MetricScore) -> LiveScore:
+    unit = unit_of(name)
+    if score.value is None:
+        return LiveScore(name, "", "", "", score.reason or "not computed")
+    low, high = score.interval or (None, None)
+    return LiveScore(name, number(score.value, unit), interval(low, high, unit), UNIT_LABELS[unit])

@@ -1,0 +1,202 @@
+"""The view's own pages as text: lists of samples, one sample, and runs under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import urlencode
+
+from jinja2 import Environment
+
+from medtasks.errors import UsageError
+from medtasks.files import canonical_json
+from medtasks.results.samples import Sample
+
+from ..board import Board
+from ..columns import unit_of
+from ..numbers import UNIT_LABELS, number
+from ..site.pages import page_environment
+from .index import UNSCORED
+from .library import Library, card_of, title_of
+from .live import LiveRun
+from .media import Media
+from .query import DISAGREEMENTS, NAMES, OUTCOMES, SORTS, Query, Selection, counted, select
+from .sample_view import sample_parts
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'self'"
+)
+"""Of the view's own pages, which have forms and fetch what changes."""
+LONGEST = 300
+"""Characters of a text in a list."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a list of samples."""
+
+    sample_id: str
+    address: str
+    question: str
+    target: str
+    extracted: str
+    status: str
+    outcome: int
+    score: str
+    right: int
+    scored: int
+
+
+def view_environment(board: Board) -> Environment:
+    """The site's templates and the view's own."""
+    environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
+    environment.globals.update(policy=POLICY)
+    environment.filters.update(as_json=canonical_json, ago=_ago, cut=_cut, outcome_name=NAMES.__getitem__)
+    return environment
+
+
+def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
+    """The list of samples that an address asks for, one page of it.
+
+    Raises:
+        UsageError: there are no samples, or none of that task and run.
+        DataError: a file of samples cannot be read.
+    """
+    query = Query.parsed({"task": next(iter(library.tasks), ""), **given})
+    selection = select(library, query)
+    query = selection.query
+    page = given.get("page", "1")
+    shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
+    index, runs = selection.index, library.tasks[query.task]
+    plain = Query(query.task, query.run)
+    return environment.get_template("sample_list.html.j2").render(
+        page="samples.html",
+        query=query,
+        selection=selection,
+        card=card_of(query.task),
+        tasks=[(title, list(names)) for title, names in groupby(library.tasks, title_of)],
+        runs=runs,
+        metrics=[(name, name) for name in index.metrics],
+        statuses=_labelled(index.statuses.tolist()),
+        outcomes=[(name, NAMES[value]) for name, value in OUTCOMES.items()],
+        disagreements=[
+            *(DISAGREEMENTS.items() if len(runs) > 1 else ()),
+            *((run.key, f"differs from {run.label}") for run in runs if run.key != query.run),
+        ],
+        verdicts=_labelled([one for told in index.lists("verdicts") for one in told]),
+        groups=[
+            (name, _labelled([key for keys in index.lists(f"group {name}") for key in keys]))
+            for name in index.breakdowns
+        ],
+        sorts=list(SORTS.items()),
+        entries=_entries(selection, shown),
+        number=shown,
+        previous=query.address("samples.html", page=shown - 1),
+        following=query.address("samples.html", page=shown + 1),
+        reset=plain.address("samples.html"),
+    )
+
+
+def sample_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
+    """The page of the sample ``id``; its neighbours are those of the list with the same filters.
+
+    Raises:
+        UsageError: there is no such sample.
+        DataError: a file of samples cannot be read.
+    """
+    query = Query.parsed(given)
+    selection = select(library, query)
+    query = selection.query
+    name = given.get("id", "")
+    parts = sample_parts(library, selection, name, media)
+    previous, following, wrong = (
+        None if one is None else query.address("sample.html", id=one) for one in selection.neighbours(name)
+    )
+    return environment.get_template("sample.html.j2").render(
+        page="samples.html",
+        query=query,
+        selection=selection,
+        parts_of=parts,
+        card=card_of(query.task),
+        title=title_of(query.task),
+        previous=previous,
+        following=following,
+        wrong=wrong,
+        up=query.address("samples.html"),
+        pictures=f"media?{urlencode({'task': query.task, 'run': query.run, 'id': name}, errors='surrogatepass')}",
+        round_address=lambda other: query.address("sample.html", id=other),
+        other_address=lambda run: replace(query, run=run).address("sample.html", id=name),
+    )
+
+
+def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) -> str:
+    """The page of the runs under way, or only the part that changes."""
+    return environment.get_template("live.html.j2" if whole else "live_part.html.j2").render(
+        page="live.html", live=runs
+    )
+
+
+def message_page(environment: Environment, title: str, text: str) -> str:
+    """A page with one sentence."""
+    return environment.get_template("message.html.j2").render(page="", title=title, text=text)
+
+
+def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[bytes, str]:
+    """A picture of a sample and its media type.
+
+    Raises:
+        MedtasksError: there is none.
+    """
+    task, text, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
+    if not text.isdecimal() or len(text) > 6:
+        raise UsageError(f"{text}: not the number of a picture.")
+    run = library.run(given.get("run", ""), task)
+    found = media.picture(task, given.get("id", ""), run.manifest, int(text), small)
+    return found, "image/jpeg" if small else "image/png"
+
+
+def _entries(selection: Selection, page: int) -> list[Entry]:
+    rows = selection.page(page).tolist()
+    scores = selection.index.scores(selection.metric) if selection.metric else None
+    unit = unit_of(selection.metric) if selection.metric else "score"
+    found = []
+    for row, sample in zip(rows, selection.index.read(rows), strict=True):
+        right, scored = selection.right(row)
+        value = None if scores is None or scores[row] != scores[row] else float(scores[row])
+        found.append(
+            Entry(
+                sample_id=sample.sample_id,
+                address=selection.query.address("sample.html", id=sample.sample_id),
+                question=_cut(_question(sample)),
+                target=_cut(sample.target),
+                extracted=_cut(sample.filtered),
+                status=sample.status,
+                outcome=int(selection.own[row]) if scores is not None else UNSCORED,
+                score="" if value is None else f"{number(value, unit)} {UNIT_LABELS[unit]}",
+                right=right,
+                scored=scored,
+            )
+        )
+    return found
+
+
+def _question(sample: Sample) -> str:
+    question = sample.document.get("question")
+    return question if isinstance(question, str) and question else sample.prompt
+
+
+def _labelled(values: Sequence[str]) -> list[tuple[str, str]]:
+    return [(value, f"{value} ({count:,})") for value, count in counted(values)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,262 @@
+"""The local server: for this computer's user alone, under a random path, GET and HEAD, and no file but the site's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+from jinja2 import Environment
+
+from medtasks.errors import MedtasksError, UsageError, first_line
+
+from ..site.text import data_script
+from .library import EndedError, Library, read_library, state, with_figures
+from .live import Live
+from .media import Media
+from .pages import list_page, live_page, message_page, picture, sample_page, view_environment
+
+HOST = "127.0.0.1"
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Server": "medtasks",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Sent with every answer, refusals included."""
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+"""Media types of files; all others are downloads."""
+_ASSETS = {f"assets/{path.name}": path for path in (Path(__file__).parent / "assets").iterdir()}
+
+_LONGEST_WAIT = 10.0
+"""Seconds that the end waits for what is being read or drawn."""
+_PAUSE = 2.0
+"""Seconds between two looks for results that came or went."""
+
+Answer = tuple[bytes, str]
+"""Content and its media type."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A library and its templates."""
+
+    library: Library
+    environment: Environment
+    state: str
+
+
+class View:
+    """What is served: pages of the latest library, which is read again when results come or go.
+
+    Args:
+        paths: result directories, or trees that contain some.
+        progress: called with the number of directories read, and of all.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+
+    def __init__(self, paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> None:
+        self._paths = paths
+        self._media = Media()
+        self._live = Live(paths)
+        self._reading = threading.Lock()
+        self._following = threading.Lock()
+        self._next = 0.0
+        self._ended = threading.Event()
+        self._root = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
+        self._shown = self._read(progress)
+
+    @property
+    def first_page(self) -> str:
+        """The page to open: the board, or the run under way if there is no result yet."""
+        return "index.html" if self._shown.library.board.runs else "live.html"
+
+    def finish(self) -> None:
+        """Index the samples, and draw the figures of the board: what pages can do without for a while."""
+        with self._reading, contextlib.suppress(EndedError):
+            shown = self._shown
+            for task, runs in shown.library.tasks.items():
+                for run in runs:
+                    if not self._ended.is_set():
+                        with contextlib.suppress(MedtasksError):  # its page reports it
+                            shown.library.index(run, task)
+            library = with_figures(shown.library, self._ended.is_set)
+            self._shown = _Shown(library, shown.environment, shown.state)
+
+    def close(self) -> None:
+        """Stop drawing, and remove the pages' files."""
+        self._ended.set()
+        free = self._reading.acquire(timeout=_LONGEST_WAIT)
+        self._root.cleanup()
+        if free:
+            self._reading.release()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look for results that came or went."""
+        return time.monotonic() >= self._next
+
+    def refresh(self) -> None:
+        """Read the results again if some came or went."""
+        if not self._reading.acquire(blocking=False):
+            return  # they are being read
+        try:
+            self._next = time.monotonic() + _PAUSE
+            if self._ended.is_set() or state(self._paths) == self._shown.state:
+                return
+            self._shown = self._read(None)
+        finally:
+            self._reading.release()
+        self.finish()
+
+    def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
+        """The page or file called ``name``; None if there is none.
+
+        Raises:
+            MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
+        """
+        shown = self._shown
+        library, environment = shown.library, shown.environment
+        if name == "samples.html" and "id" not in given:
+            return _page(list_page(library, environment, given))
+        if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
+            return _page(sample_page(library, environment, given, self._media))
+        if name in ("live.html", "live-part.html"):
+            with self._following:
+                runs = self._live.runs()
+            return _page(live_page(environment, runs, whole=name == "live.html"))
+        if name == "media":
+            return picture(library, given, self._media)
+        if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
+            return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
+        path = _ASSETS.get(name) or library.files.get(name)
+        if path is None:
+            return None
+        return path.read_bytes(), _TYPES.get(path.suffix, "application/octet-stream")
+
+    def message(self, title: str, text: str) -> Answer:
+        """A page with one sentence."""
+        return _page(message_page(self._shown.environment, title, text))
+
+    def _read(self, progress: Callable[[int, int], None] | None) -> _Shown:
+        before = state(self._paths)
+        library = read_library(self._paths, self._root.name, progress)
+        return _Shown(library, view_environment(library.board), before)
+
+
+def _page(text: str) -> Answer:
+    return text.encode("utf-8", "xmlcharrefreplace"), "text/html"
+
+
+def application(view: View, token: str, port: int) -> web.Application:
+    """The server's application, for requests below ``/<token>/`` to this host and ``port``."""
+    hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+    origins = {f"http://{host}" for host in hosts}
+
+    def refusal(request: web.Request) -> web.Response | None:
+        """Why the request gets nothing: another site's page must not read answers, nor a renamed host reach us."""
+        if request.headers.get("Host", "") not in hosts:
+            return web.Response(status=403, text="Unknown host.")
+        if request.headers.get("Origin", next(iter(origins))) not in origins:
+            return web.Response(status=403, text="Unknown origin.")
+        follows = request.headers.get("Sec-Fetch-Dest") == "document"  # a link to a page, which reads nothing
+        if not follows and request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+            return web.Response(status=403, text="Unknown origin.")
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="GET and HEAD only.", headers={"Allow": "GET, HEAD"})
+        own, _, _ = request.path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(own.encode("utf-8", "surrogateescape"), token.encode()):
+            return web.Response(status=404, text="Not found.")
+        return None
+
+    async def handle(request: web.Request) -> web.Response:
+        refused = refusal(request)
+        if refused is not None:
+            return refused
+        name = request.path.removeprefix(f"/{token}").removeprefix("/")
+        if not name:
+            return web.Response(status=302, headers={"Location": f"/{token}/{view.first_page}"})
+        if view.is_due:
+            in_background(view.refresh)
+        status = 200
+        try:
+            found = await asyncio.to_thread(view.answer, name, request.query)
+            if found is None:
+                status, found = 404, view.message("Not found", "There is no such page.")
+        except MedtasksError as error:
+            status = 404 if isinstance(error, UsageError) else 500
+            found = view.message("Cannot be shown", str(error))
+        except Exception as error:  # code of other packages, and files that change under our hands
+            status = 500
+            found = view.message("Cannot be shown", f"{type(error).__name__}: {first_line(error)}")
+        body, kind = found
+        return web.Response(
+            status=status, body=body, content_type=kind, charset="utf-8" if kind.startswith("text/") else None
+        )
+
+    async def finish(request: web.Request, response: web.StreamResponse) -> None:
+        del request
+        response.headers.update(_HEADERS)
+
+    made = web.Application(client_max_size=1024)
+    made.router.add_route("*", "/{path:.*}", handle)
+    made.on_response_prepare.append(finish)
+    return made
+
+
+def in_background(work: Callable[[], object]) -> None:
+    """Start ``work`` in a thread that does not keep the process from ending."""
+    threading.Thread(target=work, daemon=True).start()
+
+
+async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
+    """Serve ``view`` until it is cancelled.
+
+    Args:
+        view: what to serve.
+        port: to listen on; 0 for any that is free.
+        ready: called with the address, which contains the token, once requests are answered.
+
+    Raises:
+        UsageError: the port is taken.
+    """
+    token = secrets.token_urlsafe(24)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(f"--port {port}: cannot be used ({error.strerror}); give another, or none.") from error
+    bound = listening.getsockname()[1]
+    runner = web.AppRunner(application(view, token, bound), access_log=None, handle_signals=False)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listening).start()
+        ready(f"http://{HOST}:{bound}/{token}/")
+        in_background(view.finish)
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,35 @@
+"""``medtasks export``: results in the formats of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import progress, write
+
+app = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
+
+
+@app.callback()
+def export() -> None:
+    """Results in the formats of other tools."""
+
+
+@app.command("inspect")
+def inspect(
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
+) -> None:
+    """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""
+    from medtasks.leaderboard.inspect_logs import write_inspect_logs
+
+    with progress("writing logs"):
+        written, notes = write_inspect_logs(results, out)
+    for note in notes:
+        write(note)
+    write(f"{len(written)} logs: {out} (inspect view --log-dir {out})")

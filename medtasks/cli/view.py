@@ -1,0 +1,42 @@
+"""``medtasks view``: the board, its samples with their media, and runs under way, in a browser on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import webbrowser
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks.cli.console import progress, write
+
+
+def view(
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
+    ],
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Show results in a browser: the board, every sample with its pictures, and runs under way."""
+    from medtasks.leaderboard.view.server import View, in_background, serve
+
+    with progress("reading results") as bar:
+        shown = View(results, bar)
+
+    def ready(address: str) -> None:
+        write(f"{address} (only from this computer; Ctrl+C ends it)")
+        if not no_browser:
+            in_background(partial(webbrowser.open, address))
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(shown, port, ready))
+    shown.close()
+    sys.stdout.flush()
+    os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library

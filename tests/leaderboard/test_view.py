@@ -1,0 +1,504 @@
+"""``medtasks view`` over real HTTP: what it refuses, what its pages say, and where its pictures come from."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import numpy as np
+import pytest
+from boards import HOSTILE
+from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
+from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.view.highlight import segments
+from PIL import Image
+from view_server import RunUnderWay, Server, serving
+
+from medtasks.benchmarks.documents import all_pictures, task_documents
+from medtasks.results.samples import Sample, read_samples
+from medtasks.results.unfinished import score_unfinished
+from medtasks.spec import load_spec
+
+GROUPS = ("kvasir_vqa_x1", "mi_cxr", "medstreambench_proactive")
+OPEN, CHOICE, STREAM = "kvasir_vqa_x1_level3", "mi_cxr_tel_single", "medstreambench_proactive"
+ORACLE, CAREFUL, GUESS = MODELS[0], MODELS[1], MODELS[3]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("results")
+    write_runs(root, (ORACLE, CAREFUL, GUESS), GROUPS)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(results: Path) -> Iterator[Server]:
+    with serving([results]) as started:
+        yield started
+
+
+def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
+    (path,) = results.glob(f"{model}/*_medtasks/samples/{task}.jsonl")
+    return {sample.sample_id: sample for sample in read_samples(path)}
+
+
+def key_of(server: Server, model: str) -> str:
+    return next(run.key for run in server.view._shown.library.runs if model in run.label)
+
+
+def page(server: Server, name: str, **given: str) -> str:
+    answer = server.ask(f"{name}?{urlencode(given)}")
+    assert answer.status == 200, answer.text
+    return answer.text
+
+
+def listed(server: Server, **given: str) -> list[str]:
+    """The ids on a list page, in its order."""
+    found = re.findall(r'<tr><th scope="row"><a href="[^"]*">(.*?)</a>', page(server, "samples.html", **given))
+    return [unescape(one) for one in found]
+
+
+# what is refused
+
+
+def test_other_hosts_origins_and_methods_are_refused(server: Server) -> None:
+    path, port = "index.html", server.host.rpartition(":")[2]
+    assert server.ask(path).status == 200
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
+        assert server.ask(path, Host=host).status == 403, host
+    assert server.ask(path, Host=f"localhost:{port}").status == 200
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port}.evil.example"):
+        assert server.ask(path, Origin=origin).status == 403, origin
+    assert server.ask(path, Origin=f"http://127.0.0.1:{port}").status == 200
+    assert server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="image").status == 403
+    assert server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document").status == 200  # a followed link
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+        assert server.ask(path, method).status == 405, method
+    head = server.ask(path, "HEAD")
+    assert (head.status, head.body) == (200, b"")
+
+
+def test_nothing_is_reachable_without_the_token(server: Server) -> None:
+    for path in ("/", "/index.html", "/assets/site.css", f"/{server.token[:-1]}/", f"/{server.token}x/index.html",
+                 "/x/index.html", f"//{server.token}/index.html", f"/INDEX/{server.token}/index.html"):  # fmt: skip
+        answer = server.ask(path, whole=True)
+        assert answer.status == 404, path
+        assert server.token.encode() not in answer.body
+    assert len(server.token) >= 32
+    with serving([]) as other:
+        assert other.token != server.token
+        assert other.ask("live.html").status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../../../../../etc/passwd",
+        "..%2f..%2f..%2f..%2fetc/passwd",
+        "assets/../../site.json/../../../etc/passwd",
+        "assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "assets/..%5c..%5cview.js",
+        "//etc/passwd",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "assets/",
+        "assets",
+        "data/../index.html",
+        "exports/%00",
+        "samples/kvasir_vqa_x1_level3.jsonl",
+    ],
+)
+def test_only_the_sites_files_are_served(server: Server, path: str) -> None:
+    answer = server.ask(path)
+    assert answer.status in (400, 404), answer.text
+    assert b"root:" not in answer.body
+
+
+def test_every_answer_forbids_scripts_of_others_and_storing(server: Server) -> None:
+    for path in ("index.html", "samples.html", "nothing", "assets/site.css", "live-part.html", "data/index.js"):
+        headers = server.ask(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert "aiohttp" not in headers["Server"]
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_it_listens_on_this_computer_alone(server: Server) -> None:
+    assert server.host.startswith("127.0.0.1:")
+
+
+def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path) -> None:
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    (tmp_path / "files").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "files")}
+    command = [sys.executable, "-m", "medtasks", "view", str(tmp_path), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[0]
+    with urllib.request.urlopen(f"{address}samples.html") as answer:
+        assert CHOICE in answer.read().decode()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    assert [*(tmp_path / "files").iterdir()] == []
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = str(other.getsockname()[1])
+        done = subprocess.run([*command, "--port", taken], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "give another" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# the board
+
+
+def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, tmp_path: Path) -> None:
+    wait_for(lambda: figures_drawn(server))  # matplotlib draws in one thread at a time
+    publish([results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",))
+    static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
+    own = re.compile(r'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>', re.DOTALL)
+    for name, path in static.items():
+        if not path.is_file() or name in ("site.json", "samples.html"):  # a mark, and a page that has more here
+            continue
+        served = server.ask(quote(name))
+        assert served.status == 200, name
+        expected = path.read_bytes()
+        if name.endswith(".html"):
+            assert own.sub("", served.text) == own.sub("", expected.decode()), name
+        else:
+            assert served.body == expected, name
+
+
+def figures_drawn(server: Server) -> bool:
+    return any(name.startswith("figures/") for name in server.view._shown.library.files)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if reached():
+            return
+        time.sleep(0.2)
+    pytest.fail("it did not happen")
+
+
+# lists
+
+
+def test_filters_choose_the_samples_that_the_results_say(server: Server, results: Path) -> None:
+    own = samples_of(results, "Guess-1B", CHOICE)
+    run = key_of(server, "Guess-1B")
+    wrong = [name for name, sample in own.items() if sample.scores["accuracy"] == 0]
+    right = [name for name, sample in own.items() if sample.scores["accuracy"] == 1]
+    assert wrong
+    assert listed(server, task=CHOICE, run=run) == sorted(own)
+    assert listed(server, task=CHOICE, run=run, outcome="wrong") == sorted(wrong)
+    assert listed(server, task=CHOICE, run=run, outcome="right") == sorted(right)
+    kind = next(iter(own.values())).document["qtype"]
+    assert listed(server, task=CHOICE, run=run, **{"by.qtype": kind}) == sorted(
+        name for name, sample in own.items() if sample.document["qtype"] == kind
+    )
+    assert listed(server, task=CHOICE, run=run, status="none") == []
+    assert listed(server, task=CHOICE, run=run, sort="high")[: len(right)] == sorted(right)
+    words = next(iter(own.values())).document["question"][5:40].upper()
+    assert listed(server, task=CHOICE, run=run, words=words) == sorted(
+        name for name, sample in own.items() if words.casefold() in sample.document["question"].casefold()
+    )
+    assert listed(server, task=CHOICE, run=run, words="document") == []  # a key of the file, but of no text
+
+
+def test_disagreement_is_that_of_the_scores(server: Server, results: Path) -> None:
+    by_model = {name: samples_of(results, name, CHOICE) for name in ("Oracle-72B", "Careful-7B", "Guess-1B")}
+    right = {
+        name: {key: sample.scores["accuracy"] == 1 for key, sample in found.items()} for name, found in by_model.items()
+    }
+    run, ids = key_of(server, "Guess-1B"), sorted(by_model["Guess-1B"])
+    others = ("Oracle-72B", "Careful-7B")
+    expected = {
+        "any": [one for one in ids if len({right[name][one] for name in right}) == 2],
+        "alone-wrong": [one for one in ids if not right["Guess-1B"][one] and all(right[name][one] for name in others)],
+        "alone-right": [one for one in ids if right["Guess-1B"][one] and not any(right[name][one] for name in others)],
+        key_of(server, "Careful-7B"): [
+            one for one in ids if by_model["Guess-1B"][one].filtered != by_model["Careful-7B"][one].filtered
+        ],
+    }
+    assert expected["any"]
+    for disagree, wanted in expected.items():
+        assert listed(server, task=CHOICE, run=run, disagree=disagree) == wanted, disagree
+
+
+def test_verdicts_are_a_filter(server: Server, results: Path) -> None:
+    own = samples_of(results, "Guess-1B", OPEN)
+    run = key_of(server, "Guess-1B")
+    aspects = {
+        f"{rubric}, {aspect}: {score}"
+        for sample in own.values()
+        for rubric, responses in sample.verdicts.items()
+        for response in responses
+        for entry in response.judges.values()
+        for aspect, score in (entry.scores or {}).items()
+    }
+    for told in sorted(aspects)[:4]:
+        rubric, aspect, score = re.fullmatch(r"(\w+), (\w+): (\d)", told).groups()  # type: ignore[union-attr]
+        expected = [
+            name
+            for name, sample in own.items()
+            if any(
+                (entry.scores or {}).get(aspect) == int(score)
+                for response in sample.verdicts[rubric]
+                for entry in response.judges.values()
+            )
+        ]
+        assert listed(server, task=OPEN, run=run, verdict=told) == sorted(expected)
+
+
+def test_long_lists_have_pages(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [CHOICE])
+    path = folder / "samples" / f"{CHOICE}.jsonl"
+    (line, *_) = path.read_text(encoding="utf-8").splitlines()
+    copies = [{**json.loads(line), "sample_id": f"copy-{number:04}"} for number in range(120)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in copies), encoding="utf-8")
+    edit_json(
+        folder / "manifest.json", lambda told: told["tasks"][CHOICE].update(asked=120, answered=120, status={"ok": 120})
+    )
+    with serving([tmp_path]) as server:
+        assert listed(server, task=CHOICE) == [f"copy-{number:04}" for number in range(50)]
+        assert listed(server, task=CHOICE, page="3") == [f"copy-{number:04}" for number in range(100, 120)]
+        for odd in ("0", "99", "-1", "x", "9" * 30):
+            assert listed(server, task=CHOICE, page=odd)
+        assert "page 2 of 3" in page(server, "samples.html", task=CHOICE, page="2")
+
+
+# one sample
+
+
+def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Server, results: Path) -> None:
+    own, oracle = (samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B"))
+    name = next(one for one in sorted(own) if own[one].scores["accuracy"] == 0)
+    text = unescape(page(server, "sample.html", task=CHOICE, run=key_of(server, "Guess-1B"), id=name))
+    assert own[name].prompt in text
+    assert f"<b>{own[name].target}</b>" in re.search(r'<li class="gold">.*?</li>', text).group()  # type: ignore[union-attr]
+    assert f"<b>{own[name].filtered}</b>" in re.search(r'<li class=" chosen">.*?</li>', text).group()  # type: ignore[union-attr]
+    assert text.count(f"<mark>{own[name].filtered}</mark>") == 1 + (own[name].filtered == oracle[name].filtered)
+    assert '<article class="other"' in text
+    for label in ("Careful-7B", "Oracle-72B"):
+        assert label in text.partition('id="others"')[2]
+    assert "Not to be shared" in text  # its licence lets nothing be published
+    assert "PhysioNet" in text
+    shown = unescape(page(server, "sample.html", task=OPEN, id=next(iter(samples_of(results, "Guess-1B", OPEN)))))
+    assert "Not to be shared" not in shown
+
+
+def test_next_wrong_skips_what_is_right(server: Server, results: Path) -> None:
+    own = samples_of(results, "Careful-7B", CHOICE)
+    run, ids = key_of(server, "Careful-7B"), sorted(own)
+    wrong = [name for name in ids if own[name].scores["accuracy"] == 0]
+    assert wrong
+    assert wrong[0] != ids[0]
+    text = unescape(page(server, "sample.html", task=CHOICE, run=run, id=ids[0]))
+    assert re.search(rf'href="(sample\.html\?[^"]*id={re.escape(wrong[0])})" data-key="w"', text)
+    assert re.search(rf'rel="next" href="(sample\.html\?[^"]*id={re.escape(ids[1])})"', text)
+    assert 'rel="prev"' not in text
+
+
+def test_a_stream_has_its_rounds_on_a_time_axis(server: Server, results: Path) -> None:
+    own = samples_of(results, "Oracle-72B", STREAM)
+    name = next(one for one in sorted(own) if own[one].document["answerable"])
+    document = own[name].document
+    rounds = sorted(one for one in own if own[one].document["item_id"] == document["item_id"])
+    text = unescape(page(server, "sample.html", task=STREAM, run=key_of(server, "Oracle-72B"), id=name))
+    assert len(re.findall(r'<g class="mark', text)) == 3 * len(rounds)
+    assert f"{document['window_start']:g} to {document['window_end']:g}" in text
+    assert len(re.findall(r'<figure><a href="media\?', text)) == len(document["times"])
+    assert "t* =" in text
+    for other in rounds:
+        assert (f"id={quote(other)}" in text) == (other != name) or other == name
+
+
+def test_a_sample_that_is_not_there_is_one_sentence(server: Server) -> None:
+    for given in (
+        {"task": CHOICE, "id": "nobody"},
+        {"task": "x", "id": "y"},
+        {"task": CHOICE, "run": "run-0", "id": "y"},
+    ):
+        answer = server.ask(f"sample.html?{urlencode(given)}")
+        assert answer.status == 404
+        assert "choose" in answer.text
+
+
+# pictures
+
+
+def picture(server: Server, **given: str) -> Image.Image:
+    answer = server.ask(f"media?{urlencode(given)}")
+    assert answer.status == 200, answer.text
+    return Image.open(io.BytesIO(answer.body))
+
+
+@pytest.mark.parametrize("task", [OPEN, CHOICE, STREAM])
+def test_pictures_are_those_that_models_get(server: Server, task: str) -> None:
+    document = task_documents(task)[-1]
+    expected = all_pictures(document)
+    shown = unescape(page(server, "sample.html", task=task, id=document["sample_id"]))
+    assert len(re.findall(r"<figure><a href=\"media", shown)) == len(expected)
+    for number, wanted in enumerate(expected):
+        found = picture(server, task=task, id=document["sample_id"], n=str(number))
+        assert found.format == "PNG"
+        assert np.array_equal(np.asarray(found), np.asarray(wanted))
+    small = picture(server, task=task, id=document["sample_id"], n="0", small="1")
+    assert max(small.size) <= 320
+    for odd in (str(len(expected)), "-1", "x", "9" * 20):
+        query = urlencode({"task": task, "id": document["sample_id"], "n": odd})
+        assert server.ask(f"media?{query}").status in (404, 500)
+
+
+def test_results_cannot_choose_which_file_is_read(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [OPEN])
+    (tmp_path / "secret.png").write_bytes(png())
+    edit_json(
+        folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(media=[str(tmp_path / "secret.png")]), line=0
+    )
+    with serving([tmp_path]) as server:
+        name = listed(server, task=OPEN)[0]
+        assert "other media" in page(server, "sample.html", task=OPEN, id=name)
+        found = picture(server, task=OPEN, id=name)  # the prepared one, for whoever asks nevertheless
+        assert found.size != (3, 3)
+
+
+def png() -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (3, 3)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [CHOICE], mini=False)
+    edit_json(folder / "manifest.json", lambda told: told["data"]["mi_cxr"].update(fingerprint="0" * 64))
+    with serving([tmp_path]) as server:
+        name = listed(server, task=CHOICE)[0]
+        text = unescape(page(server, "sample.html", task=CHOICE, id=name))
+        assert "medtasks prepare mi_cxr" in text
+        assert "<img" not in text
+        assert server.ask(f"media?{urlencode({'task': CHOICE, 'id': name})}").status == 500
+
+
+# text of others
+
+
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [CHOICE, OPEN])
+
+    def hostile(sample: dict[str, object]) -> None:
+        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
+        sample.update(prompt=HOSTILE, target=HOSTILE)
+        document = sample["document"]
+        assert isinstance(document, dict)
+        document.update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
+
+    edit_json(folder / "samples" / f"{OPEN}.jsonl", hostile, line=0)
+    edit_json(folder / "manifest.json", lambda told: told["model"].update(pretrained=HOSTILE))
+    with serving([tmp_path]) as server:
+        lists = page(server, "samples.html", task=OPEN)
+        (address,) = re.findall(r'<th scope="row"><a href="([^"]*)">[^<]*&lt;img', lists)
+        found = server.ask(unescape(address))
+        assert found.status == 200
+        odd = server.ask(f"samples.html?{urlencode({'task': OPEN, 'words': HOSTILE, 'status': HOSTILE})}")
+        absent = server.ask(f"sample.html?{urlencode({'task': HOSTILE, 'id': HOSTILE})}")
+        for text in (lists, found.text, odd.text, absent.text):
+            assert "<img src=x" not in text
+            assert "<script>" not in text
+            assert "hacked=1" in text
+
+
+# a run under way
+
+
+def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None:
+    run = RunUnderWay(tmp_path, CAREFUL, [CHOICE, OPEN])
+    with serving([tmp_path]) as server:
+        assert server.ask("", whole=False).headers["Location"].endswith("/live.html")
+        first = unescape(page(server, "live-part.html"))
+        assert CHOICE in first
+        count = len(run.documents[CHOICE])
+        run.answer(CHOICE, range(count - 2))
+        run.answer(CHOICE, [count - 2], failed="the service was <b>down</b>")
+        run.answer(OPEN, [0], text=HOSTILE)
+
+        def told() -> str:
+            return page(server, "live-part.html")
+
+        wait_for(lambda: "down" in told())
+        text = told()
+        assert f'<progress max="{count}" value="{count - 1}"' in text
+        assert f"{count - 2} <small>of {count}</small>" in text
+        assert f"{100 / (count - 1):.1f} %" in text  # failed
+        scored = score_unfinished(run.folder, created="2026-11-22T00:00:00+00:00")
+        done = make_run(CAREFUL, [CHOICE]).samples[CHOICE]
+        answered = [one for one in scored.samples[CHOICE] if one.status != "failed"]
+        assert len(answered) == count - 2 < len(done)
+        accuracy = sum(one.scores["accuracy"] or 0 for one in answered) / len(answered)
+        assert f"accuracy <strong>{100 * accuracy:.1f}</strong> %" in text
+        assert "&lt;b&gt;down" in text
+        assert "<img src=x" not in text
+
+        run.answer(CHOICE, [count - 2, count - 1])
+        expected = make_run(CAREFUL, [CHOICE]).tasks[CHOICE].metrics["accuracy"]
+        assert expected.value is not None
+        assert expected.interval is not None
+        low, high = (f"{100 * end:.1f}" for end in expected.interval)
+        wait_for(
+            lambda: f"accuracy <strong>{100 * expected.value:.1f}</strong> % <small>{low}–{high}</small>" in told()
+        )
+
+        write_run_of(tmp_path, CAREFUL, [CHOICE])
+        run.finish()
+        wait_for(lambda: "No run is under way" in told())
+        wait_for(lambda: server.ask("samples.html").status == 200)
+        assert set(listed(server, task=CHOICE)) == {one.sample_id for one in done}
+
+
+def test_abstentions_are_those_of_the_task(tmp_path: Path) -> None:
+    run = RunUnderWay(tmp_path, MODELS[4], [CHOICE])  # it abstains from everything
+    count = len(run.documents[CHOICE])
+    run.answer(CHOICE, range(count))
+    with serving([tmp_path]) as server:
+        wait_for(lambda: f"{count} <small>100.0 %</small>" in page(server, "live-part.html"))
+    run.finish()
+
+
+# what is extracted
+
+
+def test_the_extracted_part_is_marked() -> None:
+    spec = load_spec(CHOICE)
+    document = {"benchmark": "mi_cxr"}
+    for response, marked in [
+        ("Option B is tempting, but the answer is C.", ["C"]),
+        ("A small effusion. Answer: (a)", ["a"]),
+        ("Answer: B\nSo my final answer is B", ["B", "B"]),
+    ]:
+        filtered = marked[0].upper()
+        found = segments(spec, response, filtered, document)
+        assert "".join(one.text for one in found) == response
+        assert [one.text for one in found if one.marked] in (marked, marked[-1:])
+    found = segments(load_spec(OPEN), "The answer:\n one  polyp.", "one polyp.", {"benchmark": "kvasir_vqa_x1"})
+    assert [one.text for one in found if one.marked] == ["one  polyp."]
+    assert [one.marked for one in segments(spec, "nothing to see", "[none]", document)] == [False]

@@ -1,0 +1,216 @@
+"""``medtasks view`` in a real browser: keys, filters, a run under way, text of others, and accessibility."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from boards import HOSTILE
+from browser import Reader, chromium
+from invented_runs import MODELS, edit_json, write_run_of
+from test_site_browser import AXE, LOOKS
+from view_server import RunUnderWay, Server, serving
+
+pytestmark = pytest.mark.slow
+
+OPEN, CHOICE, STREAM = "kvasir_vqa_x1_level3", "mi_cxr_tel_single", "medstreambench_proactive"
+CAREFUL, GUESS = MODELS[1], MODELS[3]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    for model in (CAREFUL, GUESS):
+        write_run_of(folder, model, [OPEN, CHOICE, STREAM])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(root: Path) -> Iterator[Server]:
+    with serving([root]) as started:
+        yield started
+
+
+@pytest.fixture
+def reader(browser: Any, server: Server) -> Iterator[Reader]:
+    started = Reader(browser, server.address)
+    yield started
+    started.close()
+    assert started.strangers() == []
+    assert started.messages == []
+
+
+def address(name: str, **given: str) -> str:
+    return f"{name}?{urlencode(given)}"
+
+
+def current(page: Any) -> str:
+    return page.locator("h1").inner_text()
+
+
+def ids(page: Any) -> list[str]:
+    return page.locator(".list tbody th").all_inner_texts()
+
+
+def test_the_keyboard_walks_through_the_samples_of_a_filter(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE))
+    page.get_by_label("Answers of").select_option(label="invented/Guess-1B")
+    page.wait_for_url("**run=*")
+    every = ids(page)
+    page.get_by_label("Result").select_option("wrong")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**outcome=wrong*")
+    wrong = ids(page)
+    assert 0 < len(wrong) < len(every)
+
+    page.locator(".list tbody th a").first.click()
+    page.wait_for_url("**/sample.html*")
+    assert current(page) == wrong[0]
+    for key, expected in [("n", wrong[1]), ("ArrowLeft", wrong[0]), ("ArrowRight", wrong[1]), ("p", wrong[0])]:
+        with page.expect_navigation():
+            page.keyboard.press(key)
+        assert current(page) == expected, key
+    assert "outcome=wrong" in page.url  # a permalink keeps the filter
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert ids(page) == wrong
+
+    page = reader.open(address("sample.html", task=CHOICE, id=every[0]))
+    page.get_by_role("link", name="Guess-1B").click()
+    page.wait_for_url("**run=*")
+    with page.expect_navigation():
+        page.keyboard.press("w")
+    assert current(page) == next(one for one in wrong if one > every[0])
+
+
+def test_keys_typed_into_a_field_are_text(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE))
+    page.get_by_label("Text contains").fill("n")
+    page.keyboard.type("wp")
+    assert page.get_by_label("Text contains").input_value() == "nwp"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**words=nwp*")
+    page.get_by_text("No sample matches.").wait_for()
+
+
+def test_another_task_starts_without_the_filters_of_the_last(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE, outcome="wrong", words="x"))
+    page.get_by_label("Task").select_option(OPEN)
+    page.wait_for_url(f"**task={OPEN}*")
+    assert "words" not in page.url
+    assert "outcome" not in page.url
+    assert len(ids(page)) == 11
+
+
+def test_pictures_and_frames_load(reader: Reader) -> None:
+    for task in (OPEN, CHOICE, STREAM):
+        page = reader.open(address("samples.html", task=task))
+        page.locator(".list tbody th a").last.click()
+        page.locator("figure img").first.wait_for()
+        loaded = "Array.from(document.querySelectorAll('figure img')).every(one => one.loading && one.naturalWidth > 2)"
+        for image in page.locator("figure img").all():
+            image.scroll_into_view_if_needed()
+        page.wait_for_function(loaded)
+
+
+def test_the_samples_are_linked_from_every_page(reader: Reader) -> None:
+    page = reader.open("index.html")
+    page.get_by_role("link", name="Samples").click()
+    assert page.get_by_role("heading", name="Samples").is_visible()
+
+
+def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None:
+    run = RunUnderWay(tmp_path, CAREFUL, [CHOICE])
+    count = len(run.documents[CHOICE])
+    with serving([tmp_path]) as started:
+        reader = Reader(browser, started.address)
+        page = reader.open("")
+        assert page.url.endswith("live.html")
+        row = page.get_by_role("row").filter(has_text=CHOICE).first
+        assert f"0 of {count}" in row.inner_text()
+        run.answer(CHOICE, [0, 1])
+        page.get_by_text(f"2 of {count}").wait_for(timeout=60_000)
+        run.answer(CHOICE, [2], text=HOSTILE)
+        run.answer(CHOICE, [3], failed=HOSTILE)
+        page.get_by_text(f"3 of {count}").wait_for(timeout=60_000)
+        page.locator("details summary").click()
+        assert page.locator("td").get_by_text("<img src=x onerror=").count() > 0
+        assert page.locator("main img").count() == 0
+        assert page.evaluate("window.hacked") is None
+        run.answer(CHOICE, range(4, count))
+        page.get_by_text(f"{count - 1} of {count}").wait_for(timeout=60_000)
+        assert page.locator("details").evaluate("one => one.open")  # what the reader opened stays open
+        assert "accuracy" in row.inner_text()
+        write_run_of(tmp_path, CAREFUL, [CHOICE])
+        run.finish()
+        page.get_by_text("No run is under way").wait_for(timeout=60_000)
+        page.get_by_role("link", name="the board").wait_for(timeout=60_000)
+        page.get_by_role("link", name="Samples").click()
+        page.locator(".list").wait_for()
+        assert len(ids(page)) == count
+        reader.close()
+        assert reader.messages == []
+        assert reader.strangers() == []
+
+
+def test_text_of_others_is_text(browser: Any, tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [CHOICE, OPEN])
+
+    def hostile(sample: dict[str, Any]) -> None:
+        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
+        sample.update(prompt=HOSTILE, target=HOSTILE)
+        sample["document"].update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
+
+    edit_json(folder / "samples" / f"{OPEN}.jsonl", hostile, line=0)
+    edit_json(folder / "manifest.json", lambda told: told["model"].update(pretrained=HOSTILE))
+    (folder.parent / f"{HOSTILE[:30].replace('/', '')}_medtasks").mkdir()
+    with serving([tmp_path]) as started:
+        reader = Reader(browser, started.address)
+        page = reader.open(address("samples.html", task=OPEN))
+        page.get_by_role("link", name="<img src=x").first.click()
+        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        for name in (
+            "",
+            "index.html",
+            address("samples.html", task=OPEN, words=HOSTILE),
+            address("sample.html", task=OPEN, id=HOSTILE),
+        ):
+            if name:
+                page.goto(f"{started.address}{name}")
+            assert page.evaluate("window.hacked") is None, name
+            assert page.locator("[onerror], [onclick], [href^='javascript'], img[src='x']").count() == 0, name
+            assert page.locator("body").get_by_text("<img src=x").count() > 0 or "words" in name, name
+        reader.close()
+        assert reader.strangers() == []
+        assert [one for one in reader.messages if "404" not in one] == []
+
+
+@pytest.mark.parametrize("name", ["samples", "choice", "open", "stream", "live"])
+def test_axe_finds_nothing_serious(reader: Reader, root: Path, name: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    run = RunUnderWay(root, CAREFUL, [CHOICE]) if name == "live" else None
+    if run is not None:
+        run.answer(CHOICE, range(5))
+        run.answer(CHOICE, [5], failed="no connection")
+    tasks = {"choice": CHOICE, "open": OPEN, "stream": STREAM}
+    page = reader.open("live.html" if run is not None else address("samples.html", task=tasks.get(name, CHOICE)))
+    if name in tasks:
+        page.locator(".list tbody th a").last.click()
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.evaluate(axe.axe_script)
+    for width, scheme, rules in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(AXE, rules) == [], (width, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if run is not None:
+        run.finish()

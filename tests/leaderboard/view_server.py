@@ -1,0 +1,125 @@
+"""A running `medtasks view`, results to show, and a run under way that a test drives answer by answer."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from invented_runs import Invented, answered
+from medtasks.leaderboard.view.server import View, serve
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.results.answers import SUFFIX, Answer, AnswerStore, Plan, Slot
+from medtasks.results.replies import Reply
+from medtasks.results.samples import Sample
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An HTTP answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server at ``address``, which ends in its token and a slash."""
+
+    address: str
+    view: View
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.address).netloc
+
+    @property
+    def token(self) -> str:
+        return urlsplit(self.address).path.strip("/")
+
+    def ask(self, path: str, method: str = "GET", whole: bool = False, **headers: str) -> Answered:
+        """The answer for ``path`` below the token, or for the ``whole`` path as it is, which is sent unchanged."""
+        connection = http.client.HTTPConnection(self.host, timeout=120)
+        try:
+            target = path if whole else f"/{self.token}/{path}"
+            connection.putrequest(method, target, skip_host="Host" in headers)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return Answered(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(paths: Sequence[Path]) -> Iterator[Server]:
+    """A server of ``paths`` on a port of its own, in a thread of this process."""
+    view = View(paths)
+    ready = threading.Event()
+    found: list[str] = []
+    loop = asyncio.new_event_loop()
+
+    def told(address: str) -> None:
+        found.append(address)
+        ready.set()
+
+    task = loop.create_task(serve(view, 0, told))
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            view.close()
+        finally:
+            ready.set()
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(300)
+    assert found, "the server did not start"
+    try:
+        yield Server(found[0], view)
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        view.close()  # it may still draw, and matplotlib draws in one thread at a time
+
+
+class RunUnderWay:
+    """The directory of an unfinished run of ``groups``, to which a test adds the model's answers."""
+
+    def __init__(self, root: Path, model: Invented, groups: Sequence[str]) -> None:
+        self.manifest, self.samples = answered(model, groups)
+        self.documents = {task: task_documents(task) for task in self.samples}
+        self.folder = root / f"0123456789ab{SUFFIX}"
+        self._store = AnswerStore(self.folder)
+        numbers = {task: tuple(range(len(found))) for task, found in self.documents.items()}
+        self._store.write_plan(Plan(manifest=self.manifest, documents=numbers))
+
+    def answer(self, task: str, numbers: Sequence[int], text: str | None = None, failed: str | None = None) -> None:
+        """Add replies to documents: the model's own, ``text``, or the reason of a failure."""
+        by_id = {sample.sample_id: sample for sample in self.samples[task]}
+        self._store.add(self._answer(task, number, by_id, text, failed) for number in numbers)
+
+    def finish(self) -> None:
+        """Remove the directory, as a run does once its results are written."""
+        self._store.remove()
+
+    def _answer(self, task: str, number: int, by_id: dict[str, Sample], text: str | None, failed: str | None) -> Answer:
+        sample = by_id[self.documents[task][number]["sample_id"]]
+        reply = Reply.failure(failed) if failed is not None else Reply(sample.responses[0] if text is None else text)
+        return Answer(Slot(task, number, 0, sample.prompt), reply)
