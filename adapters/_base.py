@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
@@ -85,7 +85,7 @@ class Response(GenerationResult):  # type: ignore[misc]
     failed: str | None = None
     vision_tokens: int | None = None
     reused_tokens: int | None = None
-    media_seconds: float | None = None
+    media_seconds: float | None = field(default=None, compare=False)
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]

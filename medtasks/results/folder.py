@@ -122,11 +122,12 @@ def as_data_error(directory: Path) -> Iterator[None]:
     Anybody may have edited it: every file can follow its schema although they do not fit together, or not the task.
 
     Raises:
-        DataError: the block raises something other than a `MedtasksError`; names the directory and the line of code.
+        DataError: the block raises something other than a `MedtasksError` or an OSError; names the directory and the
+            line of code.
     """
     try:
         yield
-    except MedtasksError:
+    except (MedtasksError, OSError):
         raise
     except Exception as error:
         raise DataError(

@@ -192,6 +192,16 @@ def imported(name: str) -> Any:
     package = name.partition(".")[0]
     if not _is_installed(package):
         raise LookupError(f"no installed package has a module {shown(package)}")
+    return named(name)
+
+
+def named(name: str) -> Any:
+    """The object that the dotted ``name`` of an installed task refers to.
+
+    Raises:
+        LookupError: it cannot be imported; the message has the reason.
+    """
+    module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported

@@ -183,7 +183,7 @@ def test_another_picture_of_the_same_size_is_noticed(tmp_path: Path, monkeypatch
     assert prepared.changed_media() == ["img0.jpg"]
     (found,) = validate_prepared("kvasir_vqa_x1")
     assert (found.code, found.where) == ("MT402", str(picture))
-    with pytest.raises(MediaError, match=r"img0\.jpg: gone or changed since the data were prepared"):
+    with pytest.raises(MediaError, match=r"img0\.jpg: missing or changed since the data were prepared"):
         task_documents("kvasir_vqa_x1_level1")
 
 

@@ -55,4 +55,4 @@ def test_a_subtask_without_rows_says_so(source: Path, capsys: pytest.CaptureFixt
     assert source.is_dir()  # prepared without the variant's file
     with pytest.raises(SystemExit):
         icr_variant(None)  # type: ignore[arg-type]
-    assert "have no row for this task" in capsys.readouterr().err
+    assert "have no rows for this task" in capsys.readouterr().err
