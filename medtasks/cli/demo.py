@@ -151,4 +151,4 @@ def _report(board: Board, out: Path) -> None:
     write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")
     write(f"Samples, scores and manifest of each run: {out}/*/*_medtasks/")
     write("Next, with real data: medtasks prepare --help")
-    write("and your model: lmms-eval --model medtasks_vlm --model_args pretrained=MODEL --tasks mi_cxr")
+    write("and your model: lmms-eval --model medtasks_vlm --model_args pretrained=MODEL --tasks TASK")

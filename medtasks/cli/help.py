@@ -18,6 +18,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "new": ("medtasks new my-benchmark --variant open",),
     "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
     "doctor": ("medtasks doctor", "medtasks doctor --model qwen2_5_vl"),
+    "view": ("medtasks view results",),
+    "export inspect": ("medtasks export inspect results --out logs",),
     "fetch": ("medtasks fetch wordnet punkt",),
     "demo": ("medtasks demo --out medtasks-demo",),
     "prepare package": ("medtasks prepare package my_benchmark --source data/",),

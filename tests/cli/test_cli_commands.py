@@ -221,6 +221,7 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
     assert not (tmp_path / "data" / "mi_cxr").exists()
 
 
+@pytest.mark.slow
 def test_a_release_without_rows_of_a_task_is_valid(python: Any, tmp_path: Path) -> None:
     write_mi_cxr_source(tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
@@ -305,6 +306,7 @@ def test_another_med_cmr_archive_is_taken_only_when_said(python: Any, tmp_path: 
     assert "noted: rows whose options carry their own letter: 2" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_transformed_track_is_made_with_the_original_or_of_it(python: Any, tmp_path: Path) -> None:
     write_kvasir_source(tmp_path / "source")
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
@@ -343,6 +345,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any,
     assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in both.stdout
 
 
+@pytest.mark.slow
 def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: Any, tmp_path: Path) -> None:
     from medtasks.benchmarks.documents import task_documents
 

@@ -31,6 +31,7 @@ def test_a_metric_that_misbehaves_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert codes() != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["beside.function", "antigravity.webbrowser"])
 def test_a_task_file_imports_installed_packages_only(python: Any, tmp_path: Path, named: str) -> None:
     (tmp_path / "beside.py").write_text("open('imported', 'w').close()\ndef function(): pass\n")

@@ -169,8 +169,8 @@ def test_rows_of_a_list_are_parsed_one_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (single_turn_row(answer=float("nan")), "field `answer` is nan, expected a string"),
-        (single_turn_row(answer=[float("inf")]), "field `answer` is .inf., expected a string"),
+        (single_turn_row(answer=float("nan")), "field `answer` is nan, expected a non-empty string"),
+        (single_turn_row(answer=[float("inf")]), "field `answer` is .inf., expected a non-empty string"),
         (
             single_turn_row(question="half \ud800"),
             "field `question` is 'half .ud800', expected a string of valid Unicode",

@@ -131,6 +131,7 @@ def test_the_same_command_asks_only_for_what_failed(tmp_path: Path) -> None:
     assert again.files() == run.files()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) -> None:
     lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
     cut = Backend(lambda doc: MARKER if doc["sample_id"] in lost else Response(target(doc), finish="length"))
@@ -140,6 +141,7 @@ def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) ->
     assert resumed.manifest["model"]["finish"] == {"length": count - 2, "stop": 2}
 
 
+@pytest.mark.slow
 def test_the_harness_s_cache_keeps_no_failure(tmp_path: Path) -> None:
     lost = task_documents(TASK)[0]["sample_id"]
     cache = str(tmp_path / "cache")
@@ -248,6 +250,7 @@ def test_an_interrupt_reaches_the_program_that_called(tmp_path: Path) -> None:
         evaluate(Backend(interrupted_at(1)), [TASK], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_failed_round_earns_no_responsiveness_and_leaves_its_item_open(tmp_path: Path) -> None:
     task = "medstreambench_proactive"
     documents = task_documents(task)
@@ -265,6 +268,7 @@ def test_a_failed_round_earns_no_responsiveness_and_leaves_its_item_open(tmp_pat
     assert scores["status"]["failed"] == 1
 
 
+@pytest.mark.slow
 def test_a_failed_round_of_stage_wise_probing_fails_the_sample_alone(tmp_path: Path) -> None:
     task = "mi_cxr_stagewise_icr"
     broken = task_documents(task)[0]["sample_id"]

@@ -16,6 +16,8 @@ from medtasks.results.answers import read_spent
 from medtasks.results.unfinished import score_unfinished
 
 TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
+pytestmark = pytest.mark.slow
+
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500"
 
 

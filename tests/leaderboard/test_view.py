@@ -31,6 +31,8 @@ from medtasks.results.samples import Sample, read_samples
 from medtasks.results.unfinished import score_unfinished
 from medtasks.spec import load_spec
 
+pytestmark = pytest.mark.slow
+
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "medstreambench_proactive")
 OPEN, CHOICE, STREAM = "kvasir_vqa_x1_level3", "mi_cxr_tel_single", "medstreambench_proactive"
 ORACLE, CAREFUL, GUESS = MODELS[0], MODELS[1], MODELS[3]

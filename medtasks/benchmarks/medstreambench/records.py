@@ -103,7 +103,7 @@ class MedStreamRecord(Record):
 
 
 Seconds = Annotated[float, Field(ge=0, lt=1e9)]
-Unicode = Annotated[str, expects("a text of valid Unicode", is_text)]
+Unicode = Annotated[str, expects("a string of valid Unicode", is_text)]
 
 
 def _ordered(window: tuple[float, float]) -> tuple[float, float]:
