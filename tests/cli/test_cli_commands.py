@@ -240,6 +240,7 @@ def test_importing_medtasks_stays_light(python: Any) -> None:
     assert python("-c", code).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_validate_finds_nothing_wrong_with_the_miniatures(python: Any) -> None:
     done = python(*CLI, "validate", "--json", "--quick")  # decoding and scoring have tests of their own
     found = json.loads(done.stdout)
@@ -324,6 +325,7 @@ def test_the_transformed_track_is_made_with_the_original_or_of_it(python: Any, t
     )
 
 
+@pytest.mark.slow
 def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any, tmp_path: Path) -> None:
     from medtasks.benchmarks.documents import task_documents
 

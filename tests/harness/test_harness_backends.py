@@ -121,6 +121,7 @@ def test_a_checkpoint_is_named_where_the_back_end_has_it_by_default(tmp_path: Pa
     assert run.manifest["model"]["checkpoint"] == "lab/By-default"
 
 
+@pytest.mark.slow
 def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
     prints = []
     for number, weights in enumerate((b"1", b"1", b"2")):

@@ -188,6 +188,7 @@ def test_coverage_stands_in_the_manifest_by_dataset(oracle: Run) -> None:
     assert oracle.scores["medstreambench"]["items"] == 26
 
 
+@pytest.mark.slow
 def test_two_runs_give_the_same_bytes(uniform: Run, output: Path) -> None:
     again = baseline("uniform,seed=1", ALL_GROUPS, output / "again")
     assert again.files() == uniform.files()

@@ -29,6 +29,7 @@ class SimpleBackend(Backend):
         return given
 
 
+@pytest.mark.slow
 def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: Path) -> None:
     chat = evaluate(Backend(target), [TASK], tmp_path / "chat")
     simple = evaluate(SimpleBackend(target), [TASK], tmp_path / "simple")
@@ -42,6 +43,7 @@ def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: P
     assert keys[0] != keys[1]
 
 
+@pytest.mark.slow
 def test_a_system_prompt_of_the_back_end_counts(tmp_path: Path) -> None:
     plain = evaluate(Backend(target), [TASK], tmp_path / "plain")
     backend = Backend(target)

@@ -17,6 +17,9 @@ from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.errors import DataError
 from medtasks.spec import leaf_tasks
 
+pytestmark = pytest.mark.slow
+
+
 ONE_SHOT = [*leaf_tasks("mi_cxr_1shot"), "mi_cxr_icr_variant_1shot"]
 VLM = "pretrained=tiny,device=cpu,max_new_tokens=8"
 

@@ -422,6 +422,7 @@ print(json.dumps({path.as_posix()[4:]: hashlib.sha256(path.read_bytes()).hexdige
 """
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(python: Any, tmp_path: Path) -> None:
     """Every kind of figure, whatever the seed of Python's hashes (sets, names of embedded fonts) and the time zone."""
     made = board()

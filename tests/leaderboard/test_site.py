@@ -360,6 +360,7 @@ def test_exports_are_linked(tmp_path: Path) -> None:
     assert "exports/all%20scores.csv" in set(Page(tmp_path / "out/index.html").attributes("href"))
 
 
+@pytest.mark.slow
 def test_a_hundred_models_load_little(tmp_path: Path) -> None:
     write_site(large_board(), tmp_path / "out")
     loaded = [tmp_path / "out/index.html", *(tmp_path / "out" / name for name in ("assets/site.css", "assets/site.js"))]

@@ -57,6 +57,7 @@ def test_empty_text_scores_zero_as_in_nltk(prediction: str, reference: str) -> N
     assert Meteor().statistics(prediction, reference).tolist() == [0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_threads_agree_with_one_thread() -> None:
     words = [name for name in islice(nltk_wordnet.all_lemma_names(), 0, None, 300) if name.isalpha()]
     script = (

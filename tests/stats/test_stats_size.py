@@ -25,6 +25,7 @@ def rejected(found: list[Study]) -> float:
     return float(np.mean([study.rejected for study in found]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("clusters", CLUSTERS)
 def test_equal_models_are_told_apart_in_no_more_than_5_of_100_studies(metric: str, clusters: int) -> None:
