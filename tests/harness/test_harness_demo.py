@@ -48,7 +48,7 @@ def run(demo: Demo) -> Run:
 def test_it_fits_a_screen_and_says_what_to_do_next(demo: Demo) -> None:
     lines = demo.printed.splitlines()
     assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
+    assert max(len(line) for line in lines if str(demo.folder) not in line) <= 100
     assert "MI-CXR: Overall" in demo.printed
     assert "100.0 [100.0–100.0]" in demo.printed
     assert "a demonstration, not a benchmark result" in demo.printed

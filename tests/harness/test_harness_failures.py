@@ -413,7 +413,7 @@ def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any,
         full = python("-c", _LIMITED, *command, str(tmp_path), OPENAI_API_KEY="x")
         assert full.returncode == 1
         (kept,) = unfinished(tmp_path)
-        assert f"medtasks: OSError: [Errno 27] File too large (the replies so far are in {kept}" in full.stderr
+        assert f"medtasks: OSError: [Errno 27] File too large (replies are in {kept}" in full.stderr
         stored = len(read_answers(kept))
         assert 0 < stored < documents
         assert len(server.asked) <= stored + 2 * flying
@@ -445,7 +445,7 @@ def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python:
     full = python("-c", _FULL_AFTERWARDS, str(Path(__file__).parent), str(output), "8000", TASK)
     assert full.returncode == 1
     (kept,) = unfinished(output)
-    assert f"OSError: [Errno 27] File too large (the replies so far are in {kept}" in full.stderr
+    assert f"OSError: [Errno 27] File too large (replies are in {kept}" in full.stderr
     assert not list(output.rglob("*_medtasks"))
     assert len(read_answers(kept)) == len(task_documents(TASK))
 

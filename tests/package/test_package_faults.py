@@ -152,7 +152,7 @@ GROUP = """
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
             "MT150",
-            "metric rougeL is left out: medtasks has a score",
+            "metric rougeL is left out: medtasks already has that score",
         ),
         (KEEP, f"{KEEP}\nraise SystemExit(3)  {HERE}", "MT150", "the package is left out: otherlab_bench cannot be"),
     ],

@@ -100,7 +100,7 @@ def test_a_name_that_is_taken_is_one_sentence_with_both_owners(install: Install,
     taken = site / "otherlab_bench" / "tasks" / "dots" / "mi_cxr_tel_single.yaml"
     taken.write_text("task: mi_cxr_tel_single\n")
     tasks, said = listed(python, PYTHONPATH=str(site))
-    assert "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already medtasks's" in said
+    assert "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already defined by medtasks" in said
     assert "otherlab_dots" not in tasks
     assert tasks["mi_cxr_tel_single"]["package"] == "medtasks"
 
