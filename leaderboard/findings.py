@@ -32,7 +32,7 @@ def finding(ranking: Ranking, models: Mapping[str, ModelFacts], cells: Mapping[s
     behind = [model for model in order if model not in equals]
     few = (
         f"With only {ranking.clusters} clusters, even large differences may not be significant."
-        if ranking.warning
+        if ranking.warning and not behind
         else ""
     )
     sentences = [_top(equals, behind, ranking, models), few, _chance(ranking.column, order, models, cells)]
