@@ -25,6 +25,7 @@ from .board import (
 )
 from .columns import board_columns
 from .digest import Digest
+from .media_gain import MediaGain
 from .rankings import rank_models
 from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
 from .standings import Standing, Standings
@@ -78,6 +79,12 @@ class _Filling:
         shown = [_without_empty(table, printed) for table in every]
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
+        gain = MediaGain(
+            self._benchmark, headline, (column for table in kept for column in table.columns), self._standings
+        )
+        if gain.table is not None:
+            kept.append(gain.table)
+            plots += gain.plots
         ordering = [column for column in headline if not column.signed][:1]
         usage = tuple(self._usage(ordering, every[0]))
         plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
@@ -100,6 +107,7 @@ class _Filling:
             letters=tuple(self._letters()),
             timelines=tuple(self._timelines()),
             usage=usage,
+            text_only=gain.text_only,
             published=rows,
             published_notes=() if reference is None else reference.notes,
             published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),

@@ -221,6 +221,20 @@ class ModelUsage(_Frozen):
     cost: float | None = None
 
 
+class TextOnly(_Frozen):
+    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score.
+
+    ``expected`` is the share of items on which independent uniform guesses would all be right, if defined.
+    """
+
+    task: str
+    metric: str
+    models: tuple[str, ...]
+    items: int
+    expected: float | None
+    answered: tuple[str, ...]
+
+
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
     board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
@@ -242,6 +256,7 @@ class BenchmarkBoard(_Frozen):
     letters: tuple[LetterCounts, ...] = ()
     timelines: tuple[Timeline, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
+    text_only: TextOnly | None = None
     published: tuple[Published, ...] = ()
     published_notes: tuple[str, ...] = ()
     published_gaps: tuple[str, ...] = ()

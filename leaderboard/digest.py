@@ -25,6 +25,7 @@ class Entry:
         scores: recomputed from the samples, never read from scores.json.
         items: sorted ids of all items.
         clusters: the cluster of each item.
+        groups: each item's keys by breakdown.
         statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not
             computed), a row of zeros of a mean-type metric an item to which it does not apply.
         signatures: by metric, the reproducibility signature of the score over all items
@@ -40,6 +41,7 @@ class Entry:
     statistics: Mapping[str, Array]
     signatures: Mapping[str, str]
     timelines: tuple[Timeline, ...] = ()
+    groups: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -62,6 +64,7 @@ class Entry:
             statistics=_Statistics(table, tuple(scores.metrics), rows),
             signatures=signatures,
             timelines=timelines,
+            groups={name: shared(tuple(keys[row] for row in rows.tolist())) for name, keys in table.groups.items()},
         )
 
 

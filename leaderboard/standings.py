@@ -100,7 +100,7 @@ class Standings:
         for one in dict.fromkeys(run.group_key for run in rest):
             others, older = _newest([run for run in rest if run.group_key == one])
             replaced |= older
-            apart |= {run.key: self._reasons(run, task, main) for run in others.values()}
+            apart |= {run.key: self._reasons(run, task, metric, main) for run in others.values()}
         return Standing(
             signature=main[0].signature if main else "",
             ranked={model: run.digest for model, run in sorted(ranked.items())},
@@ -110,6 +110,28 @@ class Standings:
             usual=not main or _is_usual(main[0], task),
         )
 
+    def blind_twins(self, task: str, metric: str) -> dict[str, Digest]:
+        """By ranked model, its newest run on the same items without media that was otherwise asked the same.
+
+        Such a run has another protocol hash, which covers both `blind` and the generation settings; those are compared
+        themselves.
+        """
+        ranked = self.of(task, metric).ranked
+        items = {model: self._items_of(one, one.entries[task]) for model, one in ranked.items()}
+        found = {}
+        for run in self._runs(task, metric):  # oldest first
+            model = run.digest.model
+            if not (model in ranked and run.digest.blind and self._counts(run.digest, task)):
+                continue
+            if run.group_key[1] == items[model] and _asked_blindly(run.digest, ranked[model], task, metric):
+                found[model] = run.digest
+        return found
+
+    def _counts(self, digest: Digest, task: str) -> bool:
+        """Whether the run is complete, without doubts and, unless in a demonstration, not on miniature data."""
+        mini = digest.facts.mini and not self._demonstration
+        return not (mini or doubts(digest, task)) and digest.complete.get(task, False)
+
     def _runs(self, task: str, metric: str) -> list[_Run]:
         """The runs that have a score for the metric, oldest first."""
         found = []
@@ -118,8 +140,7 @@ class Standings:
             score = None if entry is None else entry.scores.metrics.get(metric)
             if entry is None or score is None or not score.samples:
                 continue
-            mini = digest.facts.mini and not self._demonstration
-            eligible = not (digest.blind or mini or doubts(digest, task)) and digest.complete.get(task, False)
+            eligible = not digest.blind and self._counts(digest, task)
             group_key = (entry.signatures[metric], self._items_of(digest, entry))
             found.append(_Run(digest, score, group_key, eligible))
         return found
@@ -132,7 +153,7 @@ class Standings:
             self._items[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self._items[key]
 
-    def _reasons(self, run: _Run, task: str, main: Sequence[_Run]) -> tuple[str, ...]:
+    def _reasons(self, run: _Run, task: str, metric: str, main: Sequence[_Run]) -> tuple[str, ...]:
         reasons = doubts(run.digest, task)
         if run.digest.blind:
             reasons.append(BLIND)
@@ -142,7 +163,7 @@ class Standings:
             reasons.append(_unasked(run.digest, task))
         usual = coverage_notes(main[0].digest, task) if main else []
         reasons += [note for note in coverage_notes(run.digest, task) if note not in usual]
-        if main:
+        if main and not (run.digest.blind and _asked_blindly(run.digest, main[0].digest, task, metric)):
             reasons += differences(run.signature, main[0].signature)
             if run.group_key != main[0].group_key and run.signature == main[0].signature:
                 reasons.append(OTHER_ITEMS)
@@ -190,6 +211,14 @@ def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:
     """The newest run of each model, and the one that replaces each older run."""
     newest = {run.digest.model: run for run in runs}
     return newest, {run.key: newest[run.digest.model].key for run in runs if run is not newest[run.digest.model]}
+
+
+def _asked_blindly(blind: Digest, seeing: Digest, task: str, metric: str) -> bool:
+    """Whether the two runs differ only in that the first had no media."""
+    here, there = (parse_signature(one.entries[task].signatures[metric]) for one in (blind, seeing))
+    differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
+    settings = [[one.facts.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
+    return differing <= {"blind", "protocol"} and settings[0] == settings[1]
 
 
 def _unasked(digest: Digest, task: str) -> str:

@@ -83,8 +83,9 @@ def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
     if high == low:
         high = 1.0
     room = 0.16 * (high - low)
-    # no tick above 100 percent, but room for the numbers
-    return (low - (room if low < 0 else 0.0), min(high + room, 118.0) if percent else high + room)
+    low, high = low - (room if low < 0 else 0.0), high + room
+    # no tick beyond 100 percent, but room for the numbers
+    return (max(low, -118.0), min(high, 118.0)) if percent else (low, high)
 
 
 def written(axes: Axes, x: float, y: float, text: str, italic: bool = False) -> None:

@@ -105,7 +105,7 @@ TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen"
 """The fields of a table with one text, or tuple of texts, per row."""
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=1024)
 def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
     """``texts``, or an equal tuple from before: the runs of a leaderboard have the same items."""
     return texts
@@ -258,12 +258,12 @@ class ItemTable:
         return tuple(found)
 
     def compact(self) -> ItemTable:
-        """The table without what only scoring needs: groups, statuses, and everything in columns but statistics."""
+        """The table without what only scoring needs: statuses, and everything in columns but statistics."""
         rest = _empty(len(self.items), 1)
         texts: dict[str, Any] = {name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"}
         return replace(
             self,
-            groups={},
+            groups={name: shared(keys) for name, keys in self.groups.items()},
             statuses=((),) * len(self.items),
             columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
             **texts,
@@ -374,7 +374,7 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
         metrics=metrics,
         **{name: in_order(name) for name in TEXTS},
         complete=complete[order],
-        groups={name: tuple(rows[row] for row in order.tolist()) for name, rows in keys.items()},
+        groups={name: shared(tuple(rows[row] for row in order.tolist())) for name, rows in keys.items()},
         columns=_PooledColumns(tables, order, metrics),
     )
 

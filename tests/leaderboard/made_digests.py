@@ -109,6 +109,10 @@ def entry(
         statistics=tables,
         signatures={name: signed(name, task, **changes) for name in tables},
         timelines=timelines,
+        groups={
+            name: tuple(tuple(key for key, rows in one.items() if row in rows) for row in range(len(clusters)))
+            for name, one in (breakdowns or {}).items()
+        },
     )
 
 

@@ -154,3 +154,11 @@ def test_a_signature_that_claims_the_items_of_others_is_not_believed() -> None:
     assert apart(found)["run-odd"].reasons == (
         "items or clusters differ from those of other runs with the same signature",
     )
+
+
+def test_a_blind_twin_differs_in_nothing_else() -> None:
+    blind = run("good", [cxr(0.3, 7, blind="yes", protocol="p1")], "b", blind=True)
+    other = run("fair", [cxr(0.3, 7, blind="yes", protocol="p1", prompt="p2")], "c", blind=True)
+    found = apart(page(GOOD, FAIR, blind, other))
+    assert found["b"].reasons == (BLIND,)
+    assert len(found["c"].reasons) > 1

@@ -148,7 +148,7 @@ def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sampl
 def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str, list[Sample]]) -> None:
     table = item_table(samples[TASKS[1]], MI_CXR, ["family"])
     small = table.compact()
-    assert (small.items, small.clusters, small.groups) == (table.items, table.clusters, {})
+    assert (small.items, small.clusters, small.groups) == (table.items, table.clusters, table.groups)
     assert small.statuses == ((),) * 19
     for name, column in table.columns.items():
         np.testing.assert_array_equal(small.columns[name].statistics, column.statistics)

@@ -1,0 +1,157 @@
+"""What the media add: a run against its blind twin, item by item."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from invented_runs import Invented, make_run
+from made_digests import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
+from medtasks.leaderboard.board import BenchmarkBoard, BoardTable, Cell
+from medtasks.leaderboard.build import build_board
+from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.exports.tidy import as_csv
+from medtasks.leaderboard.figures import draw_all
+from medtasks.leaderboard.site.pages import pages_of
+from scipy import stats
+
+from medtasks.results.folder import write_run
+
+GAIN = f"{KEY}.gain"
+SEEN, UNSEEN = right(0.8, 0), right(0.3, 7)
+BLIND = run("good", [cxr(0.3, 7, blind="yes", protocol="p1")], "run-good-blind", blind=True)
+
+
+def table_of(found: BenchmarkBoard) -> BoardTable:
+    return next(table for table in found.tables if table.name == "media-gain")
+
+
+def cells(found: BenchmarkBoard) -> dict[str, Cell]:
+    return {row.model: row.cells[GAIN] for row in table_of(found).rows}
+
+
+def test_the_gain_is_the_paired_difference_with_its_jackknife_interval() -> None:
+    found = cells(page(GOOD, POOR, BLIND))
+    difference = (SEEN - UNSEEN)[:, 0]
+    by_cluster = difference.reshape(60, 4)  # four questions per patient
+    assert CLUSTERS[:5] == ("p000",) * 4 + ("p001",)
+    without = np.array([np.delete(by_cluster, one, axis=0).mean() for one in range(60)])
+    error = np.sqrt(59 / 60 * ((without - without.mean()) ** 2).sum())
+    half = stats.t.ppf(0.975, 59) * error
+    assert list(found) == ["good"]
+    assert found["good"].value == pytest.approx(difference.mean())
+    assert (found["good"].low, found["good"].high) == pytest.approx(
+        (difference.mean() - half, difference.mean() + half)
+    )
+    assert found["good"].items == 240
+    assert found["good"].signature.endswith("|minus:blind")
+
+
+def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
+    def blind(**changes: str) -> BenchmarkBoard:
+        return page(GOOD, POOR, run("good", [cxr(0.3, 7, blind="yes", **changes)], "b", blind=True))
+
+    assert cells(blind(protocol="p1"))
+    for changes in ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"}):
+        assert all(table.name != "media-gain" for table in blind(**changes).tables), changes
+    hotter = run(
+        "good", BLIND.entries.values(), "b", blind=True, generation={"mi_cxr_tel_single": "{'temperature': 1}"}
+    )
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, hotter).tables)
+    of_another = run("fair", BLIND.entries.values(), "b", blind=True)
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, of_another).tables)
+    partial = run("good", BLIND.entries.values(), "b", blind=True, complete=False)
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, partial).tables)
+
+
+def test_the_newest_of_several_blind_runs_counts() -> None:
+    old = run("good", [cxr(0.5, 3, blind="yes", protocol="p1")], "old", blind=True, created="2026-10-01T00:00:00+00:00")
+    assert cells(page(GOOD, old, BLIND)) == cells(page(GOOD, BLIND))
+
+
+def test_gains_in_groups_of_the_first_breakdown_of_the_layout() -> None:
+    seeing = run("good", [entry("med_cmr_mcq", {"accuracy": SEEN}, breakdowns=_MODALITIES)])
+    blind = run(
+        "good", [entry("med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=_MODALITIES, blind="yes", protocol="p1")],
+        "b", blind=True,
+    )  # fmt: skip
+    table = table_of(page(seeing, blind))
+    (row,) = table.rows
+    by_group = {one.group: row.cells[one.key].value for one in table.columns}
+    difference = (SEEN - UNSEEN)[:, 0]
+    assert by_group == {
+        None: pytest.approx(difference.mean()),
+        "CT": pytest.approx(difference[:100].mean()),
+        "MRI": pytest.approx(difference[100:].mean()),
+    }
+
+
+_MODALITIES = {"modality": {"CT": list(range(100)), "MRI": list(range(100, 240))}}
+
+
+def test_questions_that_every_blind_model_answers() -> None:
+    other = run("poor", [cxr(0.4, 8, blind="yes", protocol="p1")], "run-poor-blind", blind=True)
+    only = page(GOOD, POOR, BLIND, other).text_only
+    assert only is not None
+    both = [item for item, one, two in zip(ITEMS, UNSEEN[:, 0], right(0.4, 8)[:, 0], strict=True) if one and two]
+    assert (only.models, only.items, list(only.answered)) == (("good", "poor"), 240, both)
+    assert only.expected == pytest.approx(0.2**2)  # five options
+    assert 0 < len(both) < 240
+
+
+def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
+    missing = UNSEEN.copy()
+    missing[UNSEEN[:, 0] == 1] = np.nan
+    blind = run("good", [entry("mi_cxr", {"accuracy": missing}, blind="yes", protocol="p1")], "b", blind=True)
+    only = page(GOOD, POOR, blind).text_only
+    assert only is not None
+    assert only.answered == ()
+    assert only.items == 240 - int(UNSEEN[:, 0].sum())
+
+
+def test_without_blind_runs_nothing_is_added() -> None:
+    found = page(GOOD, POOR)
+    assert found.text_only is None
+    assert all(table.name != "media-gain" for table in found.tables)
+
+
+def test_the_gain_is_no_score_in_the_csv() -> None:
+    made = board(GOOD, POOR, BLIND)
+    rows = list(csv.DictReader(io.StringIO(as_csv(made, made.benchmarks[0]))))
+    accuracy = {row["table"] for row in rows if row["metric"] == "accuracy"}
+    assert "media-gain" not in accuracy
+    (gain,) = [row for row in rows if row["metric"] == "accuracy.gain"]
+    assert float(gain["value"]) == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
+
+
+def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> None:
+    groups = ("kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "medstreambench")
+    seeing = Invented("invented/Careful-7B", "noisy_oracle", seed=1, accuracy=0.9)
+    unseeing = Invented("invented/Careful-7B", "uniform", seed=1)
+    write_run(tmp_path / "runs" / "seeing", make_run(seeing, groups))
+    write_run(tmp_path / "runs" / "blind", make_run(unseeing, groups, blind=True))
+    cache = tmp_path / "cache"
+    digests, refused = collect([tmp_path / "runs"], cache)
+    again, _ = collect([tmp_path / "runs"], cache)
+    assert not refused
+    made = build_board(digests, title="Gains", demonstration=True, published=False, resamples=50)
+    assert made == build_board(again, title="Gains", demonstration=True, published=False, resamples=50)
+    for benchmark in made.benchmarks:
+        table = table_of(benchmark)
+        (row,) = table.rows
+        first = row.cells[table.columns[0].key]
+        assert first.value is not None
+        assert first.value > 0.1
+        assert any(column.group is not None or column.task != table.columns[0].task for column in table.columns)
+        assert benchmark.text_only is not None
+    drawn = draw_all(made, tmp_path / "figures", ["svg"])
+    for benchmark in made.benchmarks:
+        assert (benchmark.name, "media-gain") in drawn
+    pages = dict(pages_of(made, drawn, []))
+    for benchmark in made.benchmarks:
+        text = pages[f"benchmark-{benchmark.name}.html"]
+        assert "What the media add" in text
+        assert "Questions that the text alone answers" in text
