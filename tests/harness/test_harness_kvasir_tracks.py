@@ -86,3 +86,11 @@ def test_the_challenges_metrics_are_those_of_the_reference_libraries(tmp_path: P
     for name in ("rouge1", "rouge2", "rougeL"):
         assert metrics[name]["value"] == pytest.approx(np.mean([one[name].fmeasure for one in rouges]), abs=5e-5)
     assert metrics["bleu"]["value"] == pytest.approx(bleu.score / 100, abs=5e-5)
+
+
+def test_medico_2026_is_the_task_of_2025(tmp_path: Path) -> None:
+    run = Run(run_tasks("medtasks_baseline", "policy=noisy_oracle,seed=4", ["kvasir_vqa_x1_medico2026"], tmp_path))
+    alias, task = run.scores["kvasir_vqa_x1_medico2026"], run.scores["kvasir_vqa_x1_medico2025"]
+    assert task["metrics"].keys() == {"bleu", "rouge1", "rouge2", "rougeL", "meteor"}
+    assert alias["metrics"] == task["metrics"]
+    assert len(run.samples("kvasir_vqa_x1_medico2025")) == 53
