@@ -54,7 +54,7 @@ async def adjudicate(
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
-            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.concurrency)])
+            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.in_flight)])
         finally:
             ticking.cancel()
     return run.result()
@@ -223,7 +223,7 @@ class _Run:
     def _report(self) -> None:
         if self._progress is not None:
             spent = self._client.spent.since(self._before)
-            self._progress(len(self.done), len(self._questions), spent, self._client.trouble)
+            self._progress(len(self.done), len(self._questions), spent, self._client.waiting_for)
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:

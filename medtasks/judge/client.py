@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt
 from medtasks.judge.rate_limiter import RateLimiter
 from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
@@ -61,24 +62,28 @@ class JudgeClient:
     Attributes:
         spent: the total so far.
         structured: whether the endpoint accepts ``response_format``; None until it is known.
-        trouble: why the latest attempt failed, if it is tried again and nothing was answered since.
     """
 
     def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings
         self.spent = Spent()
         self.structured = settings.structured
-        self.trouble: str | None = None
-        self._limiter = RateLimiter(settings.concurrency)
+        self._trouble: str | None = None
+        self._limiter = RateLimiter(settings.in_flight)
         self._endpoint: Endpoint | None = None
         self._failed_in_a_row = 0
         self._outage: str | None = None
 
+    @property
+    def waiting_for(self) -> str | None:
+        """Batches under way, or why the latest attempt failed if it is tried again and nothing was answered since."""
+        return (self._endpoint and self._endpoint.state) or self._trouble
+
     async def __aenter__(self) -> JudgeClient:
         if self._endpoint is not None:
             raise UsageError("JudgeClient: it is already in use; wait for it or create another client")
-        self._endpoint = Endpoint(self.settings)
-        self._failed_in_a_row, self._outage, self.trouble = 0, None, None
+        self._endpoint = BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
+        self._failed_in_a_row, self._outage, self._trouble = 0, None, None
         self._limiter.open()
         return self
 
@@ -109,7 +114,7 @@ class JudgeClient:
             failures += 1
             if not got.again or failures > self.settings.retries:
                 return self._gave_up(got, failures)
-            self.trouble = got.reason
+            self._trouble = got.reason
             await asyncio.sleep(self._wait(request, failures, got))
 
     async def _attempt(self, request: JudgeRequest, *, again: bool) -> JudgeAnswer | FailedAttempt:
@@ -162,7 +167,7 @@ class JudgeClient:
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
 
     def _count(self, answer: JudgeAnswer) -> None:
-        self._failed_in_a_row, self.trouble = 0, None
+        self._failed_in_a_row, self._trouble = 0, None
         self.spent.answered += 1
         self.spent.prompt_tokens += answer.prompt_tokens
         self.spent.completion_tokens += answer.completion_tokens

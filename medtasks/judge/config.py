@@ -53,7 +53,15 @@ def configured_judges() -> JudgeConfig | None:
         UsageError: as :func:`read_judges`.
     """
     given = os.environ.get(VARIABLE, "").strip()
-    return read_judges([given]) if given else None
+    if not given:
+        return None
+    config = read_judges([given])
+    if batched := next((name for name, one in config.judges.items() if one.batch), None):
+        raise UsageError(
+            f"{VARIABLE}: judge {batched!r} has batch: true, which may take a day and would keep the model waiting; "
+            "judge the finished run with `medtasks judge`."
+        )
+    return config
 
 
 def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:

@@ -48,6 +48,8 @@ class _TooLarge(Exception):
 class Endpoint:
     """A chat API, used from one event loop. Nothing it returns contains the API key.
 
+    ``state`` says what requests are waiting for, if that is known.
+
     Raises:
         UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
     """
@@ -58,6 +60,10 @@ class Endpoint:
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
         self._proxy = _proxy_for(self._address)
         self._session: ClientSession | None = None
+
+    @property
+    def state(self) -> str:
+        return ""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -82,12 +88,7 @@ class Endpoint:
             return self._failed_attempt("bad reply", error, again=False)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
-        if not 200 <= response.status < 300:
-            return self._refusal(response, text)
-        answer = _read(self._redacted(text))
-        if isinstance(answer, str):
-            return self._failed_attempt("bad reply", answer, again=True)
-        return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
+        return self._outcome(response.status, response.headers, text)
 
     def _opened(self) -> ClientSession:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
@@ -115,13 +116,22 @@ class Endpoint:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body | settings.extra_body
 
-    def _refusal(self, response: ClientResponse, text: str) -> FailedAttempt:
-        status, detail = response.status, _problem(text)
+    def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
+        """What a response means."""
+        if not 200 <= status < 300:
+            return self._refusal(status, headers, text)
+        answer = _read(self._redacted(text))
+        if isinstance(answer, str):
+            return self._failed_attempt("bad reply", answer, again=True)
+        return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
+
+    def _refusal(self, status: int, headers: Mapping[str, str], text: str) -> FailedAttempt:
+        detail = _problem(text)
         if status in REDIRECTS:
-            detail = f"redirects to {response.headers.get('Location', 'nowhere')}, which is not followed; name the "
+            detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "
             detail += "address of the API as base_url"
         again = status in (408, 409, 429) or status >= 500
-        wait = _retry_after(response.headers)
+        wait = _retry_after(headers)
         if again and wait is not None and wait > LONGEST_WAIT:
             again, detail = False, f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
         return replace(self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait)

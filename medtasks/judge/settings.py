@@ -49,6 +49,8 @@ class JudgeSettings(BaseModel):
         image_side: pixels; images with a longer side are reduced.
         prompt_price, completion_price: currency per million tokens; None if unknown.
         budget: over the life of one client.
+        batch: whether to use the endpoint's Batch API (``/files`` and ``/batches``), which answers within a day and is
+            usually cheaper. ``concurrency`` then has no effect.
     """
 
     model_config = _FROZEN
@@ -69,6 +71,12 @@ class JudgeSettings(BaseModel):
     prompt_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     completion_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     budget: Budget = Budget()
+    batch: bool = False
+
+    @property
+    def in_flight(self) -> int:
+        """Maximum number of requests in flight; those of a batch all are, with their images in memory."""
+        return (1000 if self.images else 10_000) if self.batch else self.concurrency
 
     @field_validator("base_url")
     @classmethod

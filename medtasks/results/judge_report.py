@@ -37,7 +37,7 @@ class PlainProgress:
         self._printed = time.monotonic()
         state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests"
         if trouble is not None:
-            state += f"; waiting to ask again: {trouble}"
+            state += f"; waiting: {trouble}"
         print(printable(f"medtasks: {rubric}, {judge}: {state}"), file=sys.stderr, flush=True)
 
 

@@ -200,7 +200,7 @@ def test_why_nobody_is_answered_is_known_while_it_lasts() -> None:
     told: list[str | None] = []
 
     async def respond(arrival: Arrival) -> Http:
-        told.append(clients[0].trouble)
+        told.append(clients[0].waiting_for)
         return problem(429, "slow down", Retry_After="0.01") if arrival.nth < 3 else said("yes")
 
     clients: list[JudgeClient] = []
@@ -212,7 +212,7 @@ def test_why_nobody_is_answered_is_known_while_it_lasts() -> None:
 
     asyncio.run(main())
     assert told == [None, "http 429: slow down", "http 429: slow down"]
-    assert clients[0].trouble is None
+    assert clients[0].waiting_for is None
 
 
 def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:

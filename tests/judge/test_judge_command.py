@@ -140,7 +140,7 @@ def test_while_a_judge_answers_nobody_the_reason_is_printed(
     monkeypatch.setattr("medtasks.judge.adjudicate.TICK", 0.02)
     with FaultyJudge(too_many=1.0, retry_after=0.2) as stub, pytest.raises(MedtasksError, match="429"):
         judged(folder, settings_of(stub, retries=2, backoff=0), store=tmp_path / "v")
-    waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting to ask again: http 429" in line]
+    waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting: http 429" in line]
     assert len(waiting) == 1  # at once, then every 30 seconds
     assert waiting[0].startswith("medtasks: med_cmr_open, stub-judge: 0 of ")
 

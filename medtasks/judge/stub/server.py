@@ -96,7 +96,7 @@ class StubJudge:
     async def _serve(self, started: Future[int]) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=LARGEST_REQUEST)
-        app.add_routes([web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)])
+        app.add_routes(self._routes())
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
         await runner.setup()
         try:
@@ -105,6 +105,9 @@ class StubJudge:
             await self._stop.wait()
         finally:
             await runner.cleanup()
+
+    def _routes(self) -> list[web.RouteDef]:
+        return [web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)]
 
     async def _models(self, _: web.Request) -> web.Response:
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}

@@ -1,0 +1,118 @@
+"""The stub judge with a Batch API: files, batches, and what can go wrong with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from medtasks.judge.stub import StubJudge
+from medtasks.judge.stub.server import completion
+
+
+class BatchJudge(StubJudge):
+    """Batches end when they were looked at ``looks`` times; never while ``held``.
+
+    Args:
+        looks: how often a batch is reported as in progress.
+        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail" or "lost line", which
+            spoil every third line.
+        **options: as :class:`StubJudge`.
+
+    Attributes:
+        files: the content of every file by id.
+        batches: every batch by id.
+        held: whether batches stay in progress.
+    """
+
+    def __init__(
+        self, *arguments: Any, looks: int = 1, faults: Mapping[int, str] | None = None, **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.held = False
+        self.refuse_creation = False
+        self._looks, self._faults = looks, dict(faults or {})
+
+    def lines(self, number: int) -> list[dict[str, Any]]:
+        """The requests of a batch."""
+        batch = list(self.batches.values())[number]
+        return [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
+
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            *super()._routes(),
+            web.post("/v1/files", self._upload),
+            web.get("/v1/files/{id}/content", self._content),
+            web.post("/v1/batches", self._create),
+            web.get("/v1/batches", self._list),
+            web.get("/v1/batches/{id}", self._look),
+        ]
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        assert form["purpose"] == "batch"
+        return web.json_response(self._file(form["file"].file.read()))  # type: ignore[union-attr]
+
+    def _file(self, content: bytes) -> dict[str, Any]:
+        name = f"file-{len(self.files)}"
+        self.files[name] = content
+        about = {"id": name, "object": "file", "bytes": len(content), "created_at": 0, "filename": "x"}
+        return {**about, "purpose": "batch", "status": "processed"}
+
+    async def _content(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.files[request.match_info["id"]])
+
+    async def _create(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        if self.refuse_creation:
+            return web.json_response({"error": {"message": "no batches for you"}}, status=403)
+        name = f"batch-{len(self.batches)}"
+        self.batches[name] = {
+            "id": name, "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
+            "request_counts": {"total": 0, "completed": 0, "failed": 0}, **asked,
+        }  # fmt: skip
+        return web.json_response(self.batches[name])
+
+    async def _list(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": list(self.batches.values()), "has_more": False})
+
+    async def _look(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None:
+            return web.json_response({"error": {"message": "no such batch"}}, status=404)
+        batch["looks"] += 1
+        if batch["status"] == "in_progress" and batch["looks"] >= self._looks and not self.held:
+            self._finish(batch)
+        return web.json_response(batch)
+
+    def _finish(self, batch: dict[str, Any]) -> None:
+        number = int(batch["id"].rpartition("-")[2])
+        fault = self._faults.get(number, "")
+        if fault == "refused":
+            batch |= {
+                "status": "failed",
+                "errors": {"object": "list", "data": [{"message": "the model has no batches"}]},
+            }
+            return
+        good, bad = [], []
+        for place, line in enumerate(self.lines(number)):
+            name, body = line["custom_id"], line["body"]
+            if fault and place % 3 == 0:
+                if fault == "expired":
+                    error = {"code": "batch_expired", "message": "This request expired."}
+                    bad.append({"id": "r", "custom_id": name, "response": None, "error": error})
+                elif fault == "some fail":
+                    response = {"status_code": 500, "request_id": "q", "body": {"error": {"message": "try again"}}}
+                    bad.append({"id": "r", "custom_id": name, "response": response, "error": None})
+                continue
+            response = {"status_code": 200, "request_id": "q", "body": completion(body, self._decide(body))}
+            good.append({"id": "r", "custom_id": name, "response": response, "error": None})
+        good.reverse()  # the order is not that of the requests
+        for key, rows in (("output_file_id", good), ("error_file_id", bad)):
+            if rows:
+                batch[key] = self._file("".join(f"{json.dumps(row)}\n" for row in rows).encode())["id"]
+        batch["status"] = "expired" if fault == "expired" else "completed"

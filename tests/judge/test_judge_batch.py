@@ -1,0 +1,210 @@
+"""Judging through a Batch API, over real HTTP: the verdicts of the chat API, no request paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_judge import BatchJudge
+from judged_run import awaiting_run
+from test_judge_adjudicate import RUBRIC, decide, documents, questions
+
+from medtasks.cache import cache_root
+from medtasks.errors import UsageError
+from medtasks.files import short_hash
+from medtasks.judge import batch
+from medtasks.judge.adjudicate import adjudicate
+from medtasks.judge.client import JudgeClient
+from medtasks.judge.config import configured_judges
+from medtasks.judge.judgement import Adjudication
+from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.store import VerdictStore
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "QUIET", 0.2)
+    monkeypatch.setattr(batch, "POLLS", (0.01, 0.05))
+
+
+def settings(stub: BatchJudge, **more: Any) -> JudgeSettings:
+    return JudgeSettings(base_url=stub.url, model="stub", batch=True, backoff=0.01, **more)
+
+
+def judged(stub: BatchJudge, store: Path, **more: Any) -> Adjudication:
+    with VerdictStore(store) as opened:
+        return asyncio.run(adjudicate(questions(), RUBRIC, JudgeClient(settings(stub, **more)), opened))
+
+
+def records(stub: BatchJudge) -> list[Path]:
+    return sorted((cache_root() / "batches" / short_hash(stub.url)).glob("*.json"))
+
+
+def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        by_batch = judged(stub, tmp_path / "batch")
+        assert records(stub) == []
+        client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub"))
+        with VerdictStore(tmp_path / "chat") as opened:
+            by_chat = asyncio.run(adjudicate(questions(), RUBRIC, client, opened))
+    assert by_batch.judgements == by_chat.judgements
+    assert len(stub.batches) == 1
+    assert len(stub.lines(0)) == len(documents())
+    sent = [request.body for request in stub.requests]
+    assert sorted(map(str, sent)) == sorted(str(line["body"]) for line in stub.lines(0))  # the same requests
+    assert {line["url"] for line in stub.lines(0)} == {"/v1/chat/completions"}
+    assert (by_batch.spent.answered, by_batch.spent.tokens) == (by_chat.spent.answered, by_chat.spent.tokens)
+
+
+def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> None:
+    async def stopped_early(stub: BatchJudge) -> None:
+        with VerdictStore(tmp_path / "v") as opened:
+            work = asyncio.ensure_future(adjudicate(questions(), RUBRIC, JudgeClient(settings(stub)), opened))
+            while not stub.batches:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    with BatchJudge(decide) as stub:
+        stub.held = True
+        asyncio.run(stopped_early(stub))
+        assert len(records(stub)) == 1
+        stub.held = False
+        result = judged(stub, tmp_path / "v")
+        assert len(result.verdicts) == len(documents())
+        assert len(stub.batches) == 1
+        assert records(stub) == []
+        assert judged(stub, tmp_path / "v").spent.requests == 0
+    assert len(stub.batches) == 1
+
+
+def test_a_process_stopped_between_upload_and_creation_uploads_nothing_again(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        stub.refuse_creation = True
+        refused = judged(stub, tmp_path / "v")
+        assert "no batches for you" in next(iter(refused.unjudged.values()))
+        assert len(records(stub)) == 1  # uploaded, without a batch
+        stub.refuse_creation = False
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert sum(b"custom_id" in content and b"messages" in content for content in stub.files.values()) == 1
+        assert records(stub) == []
+
+
+def test_a_batch_that_was_created_but_not_recorded_is_found(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        stub.refuse_creation = True
+        judged(stub, tmp_path / "v")
+        stub.refuse_creation = False
+        uploaded = next(iter(stub.files))
+        stub.batches["batch-0"] = {
+            "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
+            "input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h",
+        }  # fmt: skip
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert list(stub.batches) == ["batch-0"]
+
+
+def test_a_batch_that_is_gone_is_asked_again(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        stub.refuse_creation = True
+        judged(stub, tmp_path / "v")
+        stub.refuse_creation = False
+        (record,) = records(stub)
+        record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(stub.batches) == 1
+
+
+@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line"])
+def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
+    with BatchJudge(decide, faults={0: fault}) as stub:
+        result = judged(stub, tmp_path / "v")
+        first = {line["custom_id"] for line in stub.lines(0)}
+        second = {line["custom_id"] for line in stub.lines(1)}
+    assert len(result.verdicts) == len(documents())
+    assert len(stub.batches) == 2
+    assert second < first
+    assert len(second) == 3  # every third of seven
+
+
+def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) -> None:
+    with BatchJudge(decide, faults={0: "refused", 1: "refused"}) as stub:
+        result = judged(stub, tmp_path / "v")
+        assert set(result.unjudged.values()) == {"batch refused: the model has no batches"}
+        assert len(stub.batches) == 1
+        assert len(judged(stub, tmp_path / "v").unjudged) == len(documents())  # nothing was stored: asked again
+
+
+def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> None:
+    def invalid_first(request: Any) -> str:
+        return (
+            "no verdict" if len(request["messages"]) == 1 else decide({**request, "messages": request["messages"][:1]})
+        )
+
+    with BatchJudge(invalid_first) as stub:
+        result = judged(stub, tmp_path / "v")
+    assert result.repaired == len(documents())
+    assert len(stub.batches) == 2
+
+
+def test_the_budget_limits_the_requests_of_a_batch(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
+        assert len(stub.lines(0)) == 3
+    assert len(result.verdicts) == 3
+    assert set(result.unjudged.values()) == {"budget"}
+
+
+def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "LARGEST", 20_000)
+    with BatchJudge(decide) as stub:
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
+    assert len(sizes) > 1
+    assert max(sizes) <= 20_000
+
+
+def test_a_server_without_batches_is_reported(tmp_path: Path) -> None:
+    from medtasks.judge.stub import StubJudge
+
+    with StubJudge(decide) as stub:
+        result = judged(stub, tmp_path / "v")  # type: ignore[arg-type]
+    (reason,) = set(result.unjudged.values())
+    assert reason.startswith("http 404")
+
+
+def test_a_run_does_not_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_JUDGE", "model=m,base_url=http://127.0.0.1:9/v1,batch=true")
+    with pytest.raises(UsageError, match="medtasks judge"):
+        configured_judges()
+
+
+@pytest.mark.slow
+def test_a_killed_command_is_continued(tmp_path: Path) -> None:
+    folder = awaiting_run("med_cmr_open_sod", tmp_path / "run")
+    with BatchJudge() as stub:
+        stub.held = True
+        command = [sys.executable, "-m", "medtasks", "judge", str(folder), "--store", str(tmp_path / "v"),
+                   "--judge", f"model=stub-judge,base_url={stub.url},batch=true"]  # fmt: skip
+        first = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not any(json_has_batch(record) for record in records(stub)):
+            assert first.poll() is None
+            time.sleep(0.05)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        stub.held = False
+        second = subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=True)
+        assert len(stub.batches) == 1
+    assert "(100.0%)" in second.stdout
+
+
+def json_has_batch(record: Path) -> bool:
+    return '"batch"' in record.read_text(encoding="utf-8")
