@@ -52,7 +52,7 @@ def _strange(run: Submission, task: str, releases: Releases) -> Iterator[Finding
         if not split(hashes_of(task, [document_of(sample)], view)) <= ours
     ]
     try:
-        theirs = {one["sample_id"]: one for one in releases.documents(task, release, view.cap)}
+        theirs = {one["sample_id"]: one for one in releases.documents(task, release, view.cap, view.subset)}
     except MedtasksError:
         theirs = None
     for line, sample in strange[:MOST]:

@@ -51,6 +51,9 @@ def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
             found, fix, field = f"--{option} {value}", f"run again without --{option}", f"settings.{option}"
             yield problem("LB201", run.folder.name, found, "all documents", fix, file=path, field=field)
     for name in known:
+        if subset := run.manifest.tasks[name].subset:
+            fix, field = "run again without MEDTASKS_SUBSET", f"tasks.{name}.subset"
+            yield problem("LB201", name, f"the subset {subset}", "all documents", fix, file=path, field=field)
         yield from _failed(run, name)
         if run.digest.complete[name]:
             continue

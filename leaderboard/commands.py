@@ -67,6 +67,7 @@ def _environment(manifest: RunManifest) -> list[str]:
     words = ["MEDTASKS_DATA=mini"] if any(facts.mini for facts in manifest.data.values()) else []
     if any(task.blind for task in manifest.tasks.values()) and not manifest.model.get("blind"):
         words.append("MEDTASKS_BLIND=1")
+    words += sorted({f"MEDTASKS_SUBSET={task.subset}" for task in manifest.tasks.values() if task.subset})
     caps = {task.frames["cap"] for task in manifest.tasks.values() if task.frames.get("cap") is not None}
     return words + [f"MEDTASKS_MAX_FRAMES={cap}" for cap in sorted(caps)]
 

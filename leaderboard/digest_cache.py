@@ -83,7 +83,7 @@ def pack(digest: Digest) -> dict[str, Any]:
         "blind": digest.blind,
         "complete": dict(digest.complete),
         "documents": {
-            task: [one.view.cap, one.view.fields, base64.b64encode(one.hashes).decode()]
+            task: [one.view.cap, one.view.fields, one.view.subset, base64.b64encode(one.hashes).decode()]
             for task, one in digest.documents.items()
         },
         "doubts": dict(digest.doubts),
@@ -116,8 +116,8 @@ def unpack(content: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
         for one in content["entries"]
     }
     documents = {
-        task: TaskDocuments(View(cap, None if fields is None else tuple(fields)), base64.b64decode(hashes))
-        for task, (cap, fields, hashes) in content["documents"].items()
+        task: TaskDocuments(View(cap, None if fields is None else tuple(fields), subset), base64.b64decode(hashes))
+        for task, (cap, fields, subset, hashes) in content["documents"].items()
     }
     return Digest(
         facts=RunFacts.model_validate(content["facts"]),

@@ -38,11 +38,13 @@ class View:
     """The part of a document that a sample shows.
 
     ``cap`` is the limit on frames of a request (``MEDTASKS_MAX_FRAMES``). ``fields`` are those that a stripped sample
-    has besides its id and correct option; None for a whole sample.
+    has besides its id and correct option; None for a whole sample. ``subset`` is that of the documents that were asked
+    (``MEDTASKS_SUBSET``), empty for all.
     """
 
     cap: int | None = None
     fields: tuple[str, ...] | None = None
+    subset: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def run_documents(task: str, facts: TaskFacts, samples: Sequence[Sample]) -> Tas
     fields = None
     if is_stripped(samples):
         fields = tuple(sorted({name for sample in samples for name in sample.document}))
-    view = View(facts.frames.get("cap"), fields)
+    view = View(facts.frames.get("cap"), fields, facts.subset)
     return TaskDocuments(view, hashes_of(task, map(document_of, samples), view))
 
 

@@ -119,6 +119,8 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
     if blind := sorted(task for task, one in manifest.tasks.items() if one.blind):
         every = len(blind) == len(manifest.tasks)
         yield "blind: prompts without media" + ("" if every else f" ({', '.join(blind)})")
+    for subset in sorted({one.subset for one in manifest.tasks.values()} - {""}):
+        yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
     answered = sum(one.answered for one in manifest.tasks.values())
     asked = sum(one.asked for one in manifest.tasks.values())
     limit, offset = manifest.settings.get("limit"), manifest.settings.get("offset")

@@ -79,7 +79,7 @@ class Releases:
             found: list[bytes] = []
             absent = ""
             try:
-                found.append(hashes_of(task, self.documents(task, release, view.cap), view))
+                found.append(hashes_of(task, self.documents(task, release, view.cap, view.subset), view))
             except MedtasksError as error:
                 absent = first_line(error).rstrip(".")
             if view == View():  # files have only whole documents
@@ -87,8 +87,8 @@ class Releases:
             self._known[key] = tuple(dict.fromkeys(found)) or absent
         return self._known[key]
 
-    def documents(self, task: str, release: Release, cap: int | None = None) -> list[Document]:
-        """The task's documents in the data prepared here.
+    def documents(self, task: str, release: Release, cap: int | None = None, subset: str = "") -> list[Document]:
+        """The task's documents, or a subset of them, in the data prepared here.
 
         Raises:
             MedtasksError: no data of that release are prepared.
@@ -96,9 +96,12 @@ class Releases:
         here = os.environ.get("MEDTASKS_DATA", "")
         others: list[MedtasksError] = []
         for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
-            with CHANGING, _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or "")):
+            with (
+                CHANGING,
+                _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or ""), MEDTASKS_SUBSET=subset),
+            ):
                 try:
-                    return _documents(task, release.fingerprint, source, cap)
+                    return _documents(task, release.fingerprint, source, cap, subset)
                 except MedtasksError as error:
                     others.append(error)
                 except Exception as error:  # code of other packages
@@ -107,8 +110,8 @@ class Releases:
 
 
 @functools.lru_cache(maxsize=2)
-def _documents(task: str, fingerprint: str, source: str, cap: int | None) -> list[Document]:
-    del source, cap  # set in the environment; here only part of the cache key
+def _documents(task: str, fingerprint: str, source: str, cap: int | None, subset: str) -> list[Document]:
+    del source, cap, subset  # set in the environment; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
     prepared = open_prepared(benchmark).manifest.fingerprint
     if prepared != fingerprint:

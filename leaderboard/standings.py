@@ -19,7 +19,7 @@ BLIND = "blind: prompts without media"
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
 OTHER_ITEMS = "items or clusters differ from those of other runs with the same signature"
 
-_ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness")
+_ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness")
 """Parts of a signature that describe what was asked; runs without a score are compared by these only."""
 
 
@@ -76,8 +76,9 @@ class Standings:
         """The comparability group of one metric of one task or group.
 
         Its runs are complete, not blind, not on miniature data, without :func:`doubts`, and have equal signatures and
-        items. If there are several such sets, one with values is preferred, then verified documents (:func:`trust`),
-        today's task files, most models, and the first signature. Only the newest comparable run per model is used.
+        items. If there are several such sets, one with values is preferred, then all clusters, verified documents
+        (:func:`trust`), today's task files, most models, and the first signature. Only the newest comparable run per
+        model is used.
         """
         if (task, metric) not in self._known:
             self._known[task, metric] = self._standing(task, metric)
@@ -199,10 +200,17 @@ def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
         if run.eligible:
             sets.setdefault(run.group_key, []).append(run)
 
-    def order(members: list[_Run]) -> tuple[bool, int, bool, int, tuple[str, str]]:
+    def order(members: list[_Run]) -> tuple[bool, bool, int, bool, int, tuple[str, str]]:
         valued = {run.digest.model for run in members if run.score.value is not None}
         trusted = min(trust(run.digest, task) for run in members)
-        return not valued, trusted, not _is_usual(members[0], task), -len(valued), members[0].group_key
+        return (
+            not valued,
+            "subset" in members[0].asked,
+            trusted,
+            not _is_usual(members[0], task),
+            -len(valued),
+            members[0].group_key,
+        )
 
     return min(sets.values(), key=order, default=[])
 

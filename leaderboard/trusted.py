@@ -72,7 +72,9 @@ def _of_runs(source: str) -> dict[tuple[str, str], bytes]:
             if not digest.complete[task]:
                 reasons.append("not all documents were asked")
             if documents.view != View():
-                reasons.append("it was stripped" if documents.view.fields is not None else "frames were capped")
+                view = documents.view
+                what = "it was stripped" if view.fields is not None else "it is a subset" if view.subset else ""
+                reasons.append(what or "frames were capped")
             if reasons:
                 raise MedtasksError(f"{folder}: {task}: {reasons[0]}; name a whole run that you trust.")
             key = (digest.facts.data[load_spec(task).metadata.benchmark], task)

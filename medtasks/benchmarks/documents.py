@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.subset import current_subset
 from medtasks.data.media import default_cache, default_frames
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
@@ -48,6 +49,8 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.benchmarks.subset`).
+
         Args:
             media: whether the documents' files must exist.
 
@@ -71,6 +74,9 @@ class Rows:
                 f"the prepared data of {self.benchmark} have no rows for this task; prepare a source that has "
                 f"some: {command}"
             )
+        subset = current_subset()
+        if subset is not None:
+            chosen = subset.of(chosen)
         if media:
             _refuse_missing(prepared, chosen, command)
         return chosen

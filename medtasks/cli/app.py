@@ -21,6 +21,7 @@ from medtasks.cli import (
     judge,
     leaderboard,
     new,
+    plan,
     prepare,
     score,
     tasks,
@@ -61,6 +62,7 @@ app.command("path")(tasks.path)
 app.command("list")(tasks.list_tasks)
 app.command("show")(tasks.show)
 app.add_typer(prepare.app, name="prepare")
+app.command("plan")(plan.plan)
 app.command("score")(score.score)
 app.command("compare")(compare.compare)
 app.command("judge")(judge.judge)

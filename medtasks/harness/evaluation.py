@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import is_blind
+from medtasks.benchmarks.subset import current_subset
 from medtasks.cache import cache_root
 from medtasks.data.media.windows import frame_cap
 from medtasks.data.store import open_prepared
@@ -297,10 +298,16 @@ class _FirstResponse:
 
 
 def _data_state(spec: TaskSpec) -> str:
-    """What determines the pixels of a task's documents: prepared data, frame limit, blind or not."""
-
+    """What determines a task's documents and their pixels: prepared data, subset, frame limit, blind or not."""
     fingerprint = open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16]
-    return f"{fingerprint}-{frame_cap() or 'all'}{'-blind' if is_blind() else ''}"
+    subset = current_subset()
+    parts = [
+        fingerprint,
+        str(frame_cap() or "all"),
+        *(["blind"] if is_blind() else []),
+        *([str(subset)] if subset else []),
+    ]
+    return "-".join(parts)
 
 
 def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
+from medtasks.benchmarks.subset import current_subset
 from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP, frame_cap
 from medtasks.files import canonical_json, short_hash
@@ -49,8 +50,8 @@ class DataFacts(BaseModel):
 class TaskFacts(BaseModel):
     """One task's protocol and the outcome of its documents.
 
-    ``asked`` counts the task's documents, ``answered`` those with a response; ``failed`` counts those without one, by
-    reason.
+    ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
+    those with a response; ``failed`` counts those without one, by reason.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,6 +66,7 @@ class TaskFacts(BaseModel):
     generation: dict[str, Any]
     frames: dict[str, Any] = {}
     blind: bool = False
+    subset: str = Field("", pattern=r"^([0-9.e-]{1,12}@-?[0-9]{1,12})?$")
     presentation: dict[str, str] = {}
     excluded: dict[str, int] = {}
     asked: int
@@ -219,6 +221,7 @@ def task_facts(
         yaml_hash=spec.yaml_hash,
         protocol_hash=protocol_hash(spec, generation, blind=blind, presentation=presentation),
         blind=blind,
+        subset=str(current_subset() or ""),
         presentation=dict(presentation or {}),
         filters={name: version_of(name) for name in spec.filters},
         generation=generation,

@@ -15,7 +15,20 @@ from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.results.elsewhere import PROMPT
 from medtasks.results.manifest import RunManifest
 
-_OURS = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "blind", "harness", "judge")
+_OURS = (
+    "task",
+    "group",
+    "version",
+    "filters",
+    "prompt",
+    "protocol",
+    "data",
+    "items",
+    "subset",
+    "blind",
+    "harness",
+    "judge",
+)
 _NAMES = {
     "version": "task version",
     "protocol": "protocol (task file, metrics, generation settings, frames)",
@@ -161,6 +174,11 @@ def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str])
         "protocol": _protocol(manifest, name, members),
         "data": _combined({one: _fingerprint(manifest, one) for one in benchmarks}),
         "items": f"{len(ids)}-{_hash(ids)}",
+        **(
+            {"subset": _combined({task: one.subset for task, one in facts.items()})}
+            if any(one.subset for one in facts.values())
+            else {}
+        ),
         **({"blind": "yes"} if any(one.blind for one in facts.values()) else {}),
         **({"harness": _hash(asked)} if asked else {}),
     }

@@ -152,6 +152,8 @@ def _all_notes(run: RunRecord) -> list[str]:
     mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
     if mini:
         lines.append(f"  Miniature data ({', '.join(mini)}): a demonstration, not a benchmark result.")
+    if subsets := sorted({task.subset for task in run.manifest.tasks.values()} - {""}):
+        lines.append(f"  Subset of the clusters ({', '.join(subsets)}): comparable with runs of the same subset only.")
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
     lines += [f"  {reason}" for reason in sorted(reasons)]

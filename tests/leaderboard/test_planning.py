@@ -1,0 +1,112 @@
+"""Minimum detectable differences from pilot runs and from assumptions, against numbers worked out here."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_digests import FAIR, GOOD, cxr, right, run
+from medtasks.leaderboard.planning import Spread, assumed_spread, default_metric, pilot_spread, sizes
+from scipy import stats
+from typer.testing import CliRunner
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.cli.app import app
+from medtasks.errors import UsageError
+
+
+def jackknife(values: np.ndarray) -> float:
+    """The standard error of a mean over 60 clusters of four."""
+    by_cluster = values.reshape(60, 4)
+    without = np.array([np.delete(by_cluster, one, axis=0).mean() for one in range(60)])
+    return float(np.sqrt(59 / 60 * ((without - without.mean()) ** 2).sum()))
+
+
+def test_two_pilots_give_the_spread_of_their_difference() -> None:
+    spread = pilot_spread("mi_cxr", "accuracy", GOOD, FAIR)
+    error = jackknife((right(0.8, 0) - right(0.6, 1))[:, 0])
+    assert (spread.error, spread.clusters) == (pytest.approx(error), 60)
+    factor = stats.t.ppf(0.975, 239) + stats.t.ppf(0.8, 239)
+    assert spread.detectable(240) == pytest.approx(factor * error / 2)
+
+
+def test_one_pilot_gives_an_upper_bound() -> None:
+    spread = pilot_spread("mi_cxr", "accuracy", GOOD)
+    assert spread.error == pytest.approx(math.sqrt(2) * jackknife(right(0.8, 0)[:, 0]))
+    assert "upper bound" in spread.basis
+
+
+def test_pilots_without_any_difference_are_refused() -> None:
+    with pytest.raises(UsageError, match="no spread"):
+        pilot_spread("mi_cxr", "accuracy", GOOD, run("twin", [cxr(0.8, 0)]))
+    with pytest.raises(UsageError, match="has no mi_cxr_tel"):
+        pilot_spread("mi_cxr_tel", "accuracy", GOOD)
+
+
+def test_assumptions_without_a_pilot() -> None:
+    documents = [{"sample_id": f"s{number}", "cluster": f"c{number // 5}"} for number in range(500)]
+    spread = assumed_spread("mi_cxr", "accuracy", documents, score=0.6, icc=0.2)
+    assert spread.error == pytest.approx(math.sqrt(2 * 0.24 / 500 * (1 + 4 * 0.2)))
+    assert spread.clusters == 100
+    published = assumed_spread("mi_cxr", "accuracy", documents)
+    assert "median of 12 published" in published.basis
+    with pytest.raises(UsageError, match="give a pilot"):
+        assumed_spread("kvasir_vqa_x1", "bleu", documents)
+
+
+@pytest.mark.parametrize("difference", [0.02, 0.05, 0.2])
+def test_the_clusters_needed_are_the_fewest(difference: float) -> None:
+    spread = Spread(0.04, 60, "")
+    needed = spread.needed(difference)
+    assert needed is not None
+    enough, fewer = spread.detectable(needed), spread.detectable(needed - 1)
+    assert enough is not None
+    assert enough <= difference
+    assert fewer is None or fewer > difference
+    assert Spread(0.04, 60, "").needed(0.00001) is None
+
+
+def test_the_planned_difference_is_detected_in_four_of_five_cases() -> None:
+    """Models that differ by what 100 clusters detect, simulated; the test is the board's."""
+    from medtasks.results.paired import compare_statistics
+
+    draw = np.random.default_rng(5)
+    spread = Spread(1.0 / math.sqrt(400), 400, "")  # differences with deviation 1 per cluster
+    difference = spread.detectable(100)
+    assert difference is not None
+    found = 0
+    for _ in range(300):
+        values = draw.normal(difference, 1.0, 100)
+        tables = [np.column_stack([side, np.ones(100)]) for side in (values, np.zeros(100))]
+        p = compare_statistics("content", *tables, [f"c{number:03d}" for number in range(100)]).p_value
+        found += p is not None and p <= 0.05
+    assert 0.73 < found / 300 < 0.87
+
+
+def test_sizes_follow_the_subsets_of_each_task() -> None:
+    parts = [task_documents(f"kvasir_vqa_x1_level{level}") for level in (1, 2, 3)]
+    whole, half = sizes(parts, Spread(0.1, 12, ""), (1.0, 0.5))
+    assert (whole.clusters, whole.documents) == (12, 53)
+    assert half.clusters == 6  # the same images in every level
+    assert half.detectable is not None
+    assert whole.detectable is not None
+    assert half.detectable > whole.detectable
+
+
+def test_the_default_metric_is_the_first_headline_score() -> None:
+    found = [default_metric(task) for task in ("mi_cxr", "med_cmr_mcq", "med_cmr_open", "kvasir_vqa_x1_level1")]
+    assert found == ["accuracy", "accuracy", "open_total", "judged_accuracy"]
+
+
+def test_the_command_says_what_to_run(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["plan", "mi_cxr", "--score", "0.5", "--difference", "5"])
+    assert result.exit_code == 0
+    assert "MEDTASKS_SUBSET=0.5@0" in result.stdout
+    assert "A difference of 5 needs about" in result.stdout
+    assert "the data have 6" in result.stdout
+    wrong = CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"])
+    assert isinstance(wrong.exception, UsageError)
+    nowhere = CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)])
+    assert nowhere.exit_code == 1
