@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "medtasks score predictions.jsonl --from ms-swift --task kvasir_vqa_x1 --model NAME --out scored",
     ),
     "compare": ("medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr",),
+    "plan": ("medtasks plan mi_cxr --pilot results/A/TIME_medtasks --pilot results/B/TIME_medtasks --difference 2",),
     "judge": ("medtasks judge results/MODEL/TIME_medtasks --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1",),
     "new": ("medtasks new my-benchmark --variant open",),
     "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
