@@ -1,51 +1,40 @@
 """Contradictions in a run's samples, found without the data: a board does not rank such a run.
 
-`medtasks.leaderboard.check` looks at every sample; these checks are cheap enough for every build.
+Every response is scored again, but no model is loaded: learned metrics are left to `medtasks.leaderboard.check`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.errors import MedtasksError
 from medtasks.prompts import render
-from medtasks.results.manifest import RunManifest, TaskFacts
+from medtasks.results.manifest import RunManifest, TaskFacts, protocol_today
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec, load_spec
 
 from .check_scores import rescored, scored_otherwise
 from .documents import document_of
-from .standings import protocols_today
 from .strip import is_stripped, is_withheld
 
-DRAWN = 500
-"""Responses per task that a build scores again: if 1 % are changed, it finds one with 99 % probability."""
 _ADDED = ("num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn")
 """Settings of the harness that add to a prompt."""
 
 
-def doubts_of(
-    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], digest: str
-) -> dict[str, tuple[str, ...]]:
+def doubts_of(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> dict[str, tuple[str, ...]]:
     """By task, the reasons not to rank it, a sentence each.
 
     Args:
         manifest: of the run, with installed tasks only.
         samples: by task.
-        digest: hash of the run's content; it seeds the draw of responses to score again.
     """
-    found = {
-        task: tuple(_doubts(task, manifest, facts, samples[task], digest)) for task, facts in manifest.tasks.items()
-    }
+    found = {task: tuple(_doubts(task, manifest, facts, samples[task])) for task, facts in manifest.tasks.items()}
     return {task: doubts for task, doubts in found.items() if doubts}
 
 
-def _doubts(
-    task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample], digest: str
-) -> Iterator[str]:
+def _doubts(task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample]) -> Iterator[str]:
     if is_stripped(samples):
         if not is_withheld(facts.benchmark):
             yield "samples without prompts and responses, although they may be shown"
@@ -53,21 +42,20 @@ def _doubts(
     others = sum(1 for _ in other_prompts(task, manifest, facts, samples))
     if others:
         yield f"{others:,} of {len(samples):,} prompts differ from the template"
-    if facts.protocol_hash not in protocols_today(task):
-        return  # scored by other rules, as its signature shows
-    drawn = sorted(samples, key=lambda one: hashlib.sha256(f"{digest}\0{one.sample_id}".encode()).digest())[:DRAWN]
+    if facts.protocol_hash != protocol_today(load_spec(task), facts):
+        yield "scored by other rules than those installed here, so its scores cannot be checked"
+        return
     try:
-        again = rescored(task, manifest, drawn, learned=False)
+        again = rescored(task, manifest, samples, learned=False)
     except MedtasksError:  # a metric needs data that are not here; the check reports it
         return
     otherwise = [
         next((field for field, _, there in scored_otherwise(before, after) if there is not None), None)
-        for before, after in zip(drawn, again, strict=True)
+        for before, after in zip(samples, again, strict=True)
     ]
     wrong = [field for field in otherwise if field is not None]
     if wrong:
-        drawn_from = f"{len(drawn):,} responses" if len(drawn) == len(samples) else f"{len(drawn):,} drawn responses"
-        yield f"{len(wrong):,} of {drawn_from} get different scores under today's rules ({wrong[0]})"
+        yield f"{len(wrong):,} of {len(samples):,} responses get different scores under today's rules ({wrong[0]})"
 
 
 def other_prompts(

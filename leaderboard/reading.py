@@ -48,7 +48,7 @@ def digest_run(folder: Path) -> Digest:
     path = folder / "scores.json"
     scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
     digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), scores_text)
-    return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples, digest.facts.digest))
+    return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples))
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
