@@ -15,7 +15,8 @@ from medtasks.validation.rendered import leaks
 from .check_rules import MOST, Submission, problem
 from .documents import document_of
 from .facts import release_coverage
-from .standings import protocols_today
+from .releases import is_miniature
+from .standings import protocols_today, released_share
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
 
@@ -84,17 +85,32 @@ def _failed(run: Submission, name: str) -> Iterator[Finding]:
 
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
     path = run.manifest_file
-    for name, facts in run.manifest.data.items():
-        if facts.mini:
+    for name in run.digest.facts.data:  # not those of packages that are not installed
+        facts = run.manifest.data[name]
+        prepared, records = release_coverage(run.manifest, name)
+        little = not facts.mini and prepared < asked.coverage * records
+        if facts.mini or (little and is_miniature(name, facts)):
             if not asked.demonstration:
                 fix, field = "prepare the release and run on it", f"data.{name}.mini"
                 yield problem("LB202", name, "miniature data", "the release", fix, file=path, field=field)
-            continue
-        prepared, records = release_coverage(run.manifest, name)
-        if prepared < asked.coverage * records:
+        elif little:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
             expected, fix = f"{asked.coverage:.0%} or more", "obtain the missing media, prepare and run again"
             yield problem("LB204", name, found, expected, fix, file=path, field=f"data.{name}.coverage")
+        else:
+            yield from _items(run, name, asked)
+
+
+def _items(run: Submission, benchmark: str, asked: Asked) -> Iterator[Finding]:
+    """Whole tasks and groups with fewer items than were published, although the data are said to have them."""
+    for name, entry in run.digest.entries.items():
+        share = released_share(entry)
+        if entry.benchmark != benchmark or run.manifest.data[benchmark].mini or not run.digest.complete[name]:
+            continue
+        if share < asked.coverage:
+            found = f"{len(entry.items):,} items, {share:.1%} of the published number"
+            expected, fix = f"{asked.coverage:.0%} or more", "submit the directory as the run wrote it"
+            yield problem("LB204", name, found, expected, fix, file=run.samples_file(name))
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:

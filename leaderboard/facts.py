@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from medtasks.files import canonical_json
+from medtasks.registry import get_benchmark
 from medtasks.results.foreign import Layout
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scoring import MetricScore, Scores
@@ -84,9 +85,21 @@ def run_notes(
 
 
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
-    """For the run's tasks, the number of prepared records, and the number in the release."""
+    """The number of prepared records, and the number in the release.
+
+    They are those of the run's tasks if the data count records by task. If the source had fewer records than were
+    published, whatever it counted, all prepared records are compared with the published number.
+    """
+    facts = manifest.data[benchmark]
+    published = get_benchmark(benchmark).published.get("rows", 0)
+    excluded = sum(facts.excluded.values())
+    source = sum(entry.records for entry in facts.coverage) or facts.records
+    if not facts.mini and source + excluded < published:
+        return facts.records, published
+    if not facts.coverage:
+        return facts.records, facts.records + excluded
     tasks = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
-    entries = [entry for entry in manifest.data[benchmark].coverage if entry.task in tasks]
+    entries = [entry for entry in facts.coverage if entry.task in tasks]
     return sum(one.prepared for one in entries), sum(one.records for one in entries)
 
 

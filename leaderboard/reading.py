@@ -28,6 +28,7 @@ from .doubts import doubts_of
 from .facts import run_facts, run_notes
 from .limits import require_samples, require_scores, require_statistics, require_timelines
 from .models import model_key
+from .releases import is_miniature
 from .timelines import timelines
 
 Samples = Mapping[str, list[Sample]]
@@ -73,6 +74,8 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, s
         raise UsageError(
             f"{folder}: no installed package has its tasks ({', '.join(unknown_tasks)}); install the one that does."
         )
+    data = {name: one.model_copy(update={"mini": is_miniature(name, one)}) for name, one in manifest.data.items()}
+    manifest = manifest.model_copy(update={"data": data})
     samples = {task: samples[task] for task in manifest.tasks}
     tables = RunTables(samples)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, write_run_of
+from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
@@ -186,8 +186,8 @@ def forgery_names(forge: object) -> str:
 # -------------------------------------------------------------------------------------------------------- with the data
 
 
-def check(folder: Path, **options: Any) -> CheckReport:
-    return check_results([folder], **{"environment": {}, "demonstration": True, **options})
+def check(*folders: Path, **options: Any) -> CheckReport:
+    return check_results(folders, **{"environment": {}, "demonstration": True, "coverage": 0.0, **options})
 
 
 def codes(report: CheckReport, severity: str = "error") -> set[str]:
@@ -339,7 +339,7 @@ def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) 
 def hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     out = tmp_path / "documents.json"
     command(monkeypatch, "digest", "med_cmr", "--out", str(out))
-    return out
+    return of_a_release(out)
 
 
 @pytest.fixture
@@ -356,10 +356,19 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     assert not ended.value.code, arguments
 
 
+def of_a_release(hashes: Path) -> Path:
+    """The file with its hashes under the fingerprint of that release."""
+    edit_json(hashes, lambda it: it["documents"].update({RELEASE["fingerprint"]: it["documents"].popitem()[1]}))
+    return hashes
+
+
+RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}
+
+
 def on_a_release(folder: Path, out: Path) -> Path:
     """The run as if its data were a release's, which nobody can make here."""
     manifest, samples = read_run(folder)
-    data = {name: one.model_copy(update={"mini": False}) for name, one in manifest.data.items()}
+    data = {name: one.model_copy(update=RELEASE) for name, one in manifest.data.items()}
     run = RunRecord(manifest.model_copy(update={"data": data}), samples, *pooled_scores(samples, manifest.groups))
     return write_run(out / folder.name, run)
 
@@ -404,7 +413,7 @@ def test_hashes_of_a_trusted_run_serve_as_well_as_those_of_the_data(
     assert tasks.items() <= all_[fingerprint].items()
     assert len(base64.b64decode(tasks[EASY])) == 12 * len(read_run(honest)[1][EASY])
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
-    assert check(on_a_release(guessed, tmp_path), documents=[one]).findings == ()
+    assert check(on_a_release(guessed, tmp_path), documents=[of_a_release(one)]).findings == ()
 
 
 def test_verified_runs_go_before_many_on_data_that_nobody_has(honest: Path, guessed: Path, tmp_path: Path) -> None:
