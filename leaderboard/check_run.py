@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from medtasks.filters import version_of
 from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
+from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
@@ -123,10 +125,13 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     pairs = {
         "task file": (facts.yaml_hash, spec.yaml_hash),
         "prompt": (facts.prompt_hash, spec.prompt_hash or ""),
+        "task version": (facts.version, spec.metadata.version),
+        "filters": (facts.filters, {filter_: version_of(filter_) for filter_ in spec.filters}),
         "generation settings": (facts.generation, spec.generation),
         "cap on frames": (facts.frames.get("cap"), None),
     }
     others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
+    others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
     others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
     if facts.protocol_hash in today and not others:
         return

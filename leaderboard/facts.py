@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from medtasks.errors import DataError
 from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.foreign import Layout
-from medtasks.results.manifest import RunManifest
+from medtasks.results.manifest import RunManifest, now
 from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
 
 from .board import RunFacts
@@ -32,7 +35,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         key=f"run-{digest[:12]}",
         folder=shown(folder),
         digest=digest,
-        created=shown(manifest.created),
+        created=created(manifest),
         model=model_key(manifest),
         versions={
             **shown_facts(manifest.versions),
@@ -62,6 +65,23 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         notes=tuple(shown(note) for note in notes),
         usage=manifest.usage,
     )
+
+
+def created(manifest: RunManifest) -> str:
+    """When the run was made, in UTC: the newest run of a model is ranked.
+
+    Raises:
+        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
+    """
+    try:
+        time = datetime.fromisoformat(manifest.created).astimezone(timezone.utc)
+        stated = datetime.fromisoformat(manifest.created).tzinfo is not None
+    except (ValueError, OverflowError):
+        stated = False
+    if not stated or time > datetime.now(timezone.utc) + timedelta(days=1):
+        problem = "in the future, expected when it was run" if stated else "expected a time such as " + now()
+        raise DataError(f"manifest.json: field `created` is {manifest.created[:60]!r}, {problem}; restore it.")
+    return time.isoformat(timespec="seconds")
 
 
 def run_notes(
@@ -146,10 +166,8 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:
         yield f"streaming items not scored because not all of their rounds were asked: {incomplete:,}"
-    for option, usual in (("num_fewshot", 0), ("repeats", 1), ("system_instruction", "")):
-        value = manifest.settings.get(option)
-        if value is not None and value != usual:
-            yield f"run with --{option} {value}"
+    for option, value in changed_options(manifest.settings).items():
+        yield f"run with --{option} {value}"
     if manifest.settings.get("predict_only"):
         yield "run with --predict_only"
 

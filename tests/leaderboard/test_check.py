@@ -152,7 +152,9 @@ def test_fewer_items_than_were_published(copy: Callable[[str], Path]) -> None:
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
     found = [one for one in check(folder, coverage=0.95, rescore=False).findings if one.code == "LB204"]
     assert {one.where for one in found} >= {"med_cmr_mcq", "med_cmr_mcq_su"}
-    assert "5 items, 1.3% of the published number" in next(one for one in found if one.where == "med_cmr_mcq_su").message
+    assert (
+        "5 items, 1.3% of the published number" in next(one for one in found if one.where == "med_cmr_mcq_su").message
+    )
 
 
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
