@@ -12,7 +12,7 @@ from medtasks.errors import DataError
 from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.foreign import Layout
-from medtasks.results.manifest import RunManifest, now
+from medtasks.results.manifest import RunManifest
 from medtasks.results.scoring import MetricScore, Scores
 from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
@@ -73,14 +73,16 @@ def created(manifest: RunManifest) -> str:
     Raises:
         DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
     """
+    place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
     try:
-        time = datetime.fromisoformat(manifest.created).astimezone(timezone.utc)
-        stated = datetime.fromisoformat(manifest.created).tzinfo is not None
+        stated = datetime.fromisoformat(manifest.created)
+        time = None if stated.tzinfo is None else stated.astimezone(timezone.utc)
     except (ValueError, OverflowError):
-        stated = False
-    if not stated or time > datetime.now(timezone.utc) + timedelta(days=1):
-        problem = "in the future, expected when it was run" if stated else "expected a time such as " + now()
-        raise DataError(f"manifest.json: field `created` is {manifest.created[:60]!r}, {problem}; restore it.")
+        time = None
+    if time is None:
+        raise DataError(f"{place}, expected a time with its offset, such as 2026-11-01T09:30:00+00:00; restore it.")
+    if time > datetime.now(timezone.utc) + timedelta(days=1):
+        raise DataError(f"{place}, in the future, expected when it was run; restore it.")
     return time.isoformat(timespec="seconds")
 
 

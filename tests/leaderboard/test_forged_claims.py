@@ -304,7 +304,7 @@ def test_check_names_what_build_holds_against_a_run(
 
 @pytest.mark.parametrize(
     ("created", "told"),
-    [("yesterday", "expected a time such as"), ("", "expected a time"), ("2026-11-01T10:00:00", "expected a time"),
+    [("yesterday", "expected a time with"), ("", "expected a time"), ("2026-11-01T10:00:00", "expected a time"),
      ("0001-01-01T00:00:00+09:00", "expected a time"), ("9999-12-31T00:00:00+00:00", "in the future"),
      ((datetime.now(timezone.utc) + timedelta(days=30)).isoformat(), "in the future")],
 )  # fmt: skip
