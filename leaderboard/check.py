@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run
-from medtasks.results.manifest import RunManifest
 from medtasks.validation.findings import Finding
 from medtasks.validation.report import failed
 
@@ -20,7 +18,9 @@ from .check_files import check_beside, check_files, secret_values
 from .check_rules import Submission, problem
 from .check_run import Asked, check_run
 from .check_scores import check_samples, check_scores
+from .check_together import check_together
 from .collect import find_runs, find_unread
+from .digest import Digest
 from .reading import digest_run
 from .releases import Releases
 from .strip import is_stripped
@@ -78,15 +78,15 @@ def check_results(
     secrets = secret_values(os.environ if environment is None else environment)
     folders = find_runs(paths)
     findings = list(_around(paths, folders, secrets, asked))
-    fingerprints: dict[str, dict[str, list[str]]] = {}
+    runs: dict[Path, Digest] = {}
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        manifest, found = _checked(folder, asked, rescore, secrets, releases)
+        digest, found = _checked(folder, asked, rescore, secrets, releases)
         findings += found
-        for name, facts in manifest.data.items() if manifest is not None else ():
-            fingerprints.setdefault(name, {}).setdefault(facts.fingerprint, []).append(str(folder))
-    findings += _other_data(fingerprints)
+        if digest is not None:
+            runs[folder] = digest
+    findings += check_together(runs, releases)
     if progress is not None:
         progress(len(folders), len(folders))
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings))
@@ -94,8 +94,8 @@ def check_results(
 
 def _checked(
     folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str], releases: Releases
-) -> tuple[RunManifest | None, list[Finding]]:
-    """The manifest (None if the directory cannot be read) and all findings; never raises."""
+) -> tuple[Digest | None, list[Finding]]:
+    """The digest (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
         run = Submission(folder, manifest, samples, digest_run(folder))
@@ -108,7 +108,7 @@ def _checked(
         unreadable = problem("LB102", folder.name, text, "a run's directory", "restore it, or run again", file=folder)
         tasks = frozenset(path.stem for path in (folder / "samples").glob("*.jsonl"))
         return None, [unreadable, *check_files(folder, folder.name, tasks, secrets)]
-    return manifest, [*found, *check_files(folder, folder.name, frozenset(manifest.tasks), secrets)]
+    return run.digest, [*found, *check_files(folder, folder.name, frozenset(manifest.tasks), secrets)]
 
 
 def _around(
@@ -124,15 +124,3 @@ def _around(
     for one in find_unread(paths):
         code = "LB104" if one.link else "LB102"
         yield problem(code, one.path.name, one.found, "a directory that can be read", one.fix, file=one.path)
-
-
-def _other_data(fingerprints: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[Finding]:
-    """Findings about runs whose data differ from those of most others, so that they are not comparable."""
-    for name, folders in sorted(fingerprints.items()):
-        counts = Counter({fingerprint: len(found) for fingerprint, found in folders.items()})
-        most = min(counts, key=lambda one: (-counts[one], one))
-        for fingerprint, found in sorted(folders.items()):
-            for folder in found if fingerprint != most else ():
-                text, expected = fingerprint[:16], f"{most[:16]} as {counts[most]} of {sum(counts.values())} runs have"
-                fix, path = "prepare the same release to be comparable", Path(folder) / "manifest.json"
-                yield problem("LB209", name, text, expected, fix, file=path, field=f"data.{name}.fingerprint")

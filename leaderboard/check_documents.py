@@ -33,7 +33,7 @@ def check_documents(run: Submission, releases: Releases) -> Iterator[Finding]:
             yield problem("LB201", task, found, expected, _RUN_AGAIN, file=run.samples_file(task))
         yield from _prompts(run, task)
     for why, tasks in absent.items():
-        found = f"the documents of {_names_text(tasks)} could not be compared ({why})"
+        found = f"the documents of {names_text(tasks)} could not be compared ({why})"
         fix = "prepare that release here, or give --documents FILE of `medtasks leaderboard digest`"
         yield problem(
             "LB402", run.folder.name, found, "the data of the run, or their hashes", fix, file=run.manifest_file
@@ -63,7 +63,7 @@ def _strange(run: Submission, task: str, releases: Releases) -> Iterator[Finding
             here, there = (seen(task, one, view) for one in (document_of(sample), theirs[sample.sample_id]))
             changed = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
             # only the names of fields: values may be confidential, and reports are public
-            found = f"{_names_text([f'`{name}`' for name in changed])} changed"
+            found = f"{names_text([f'`{name}`' for name in changed])} changed"
         where = f"{task}: {sample.sample_id}"
         yield problem("LB401", where, found, "a document of the data", _RUN_AGAIN, file=path, line=line)
     if len(strange) > MOST:
@@ -82,6 +82,7 @@ def _prompts(run: Submission, task: str) -> Iterator[Finding]:
         yield problem("LB403", task, found, "the template's", _RUN_AGAIN, file=path, field="prompt")
 
 
-def _names_text(names: Sequence[str]) -> str:
+def names_text(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
     rest = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return f"{', '.join(names[:MOST])}{rest}"

@@ -33,6 +33,7 @@ _RULES = (
     Rule("LB208", "warning", "part of the benchmark"),
     Rule("LB209", "warning", "data differ from those of the other runs"),
     Rule("LB210", "error", "requests without a response"),
+    Rule("LB211", "warning", "newer run of a model"),
     Rule("LB301", "error", "key or token"),
     Rule("LB302", "error", "path of one machine"),
     Rule("LB303", "error", "hidden text in a prompt"),

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from medtasks.filters import version_of
 from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
+from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
@@ -15,7 +17,8 @@ from medtasks.validation.rendered import leaks
 from .check_rules import MOST, Submission, problem
 from .documents import document_of
 from .facts import release_coverage
-from .standings import protocols_today
+from .releases import is_miniature
+from .standings import protocols_today, released_share
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
 
@@ -87,17 +90,33 @@ def _failed(run: Submission, name: str) -> Iterator[Finding]:
 
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
     path = run.manifest_file
-    for name, facts in run.manifest.data.items():
-        if facts.mini:
+    for name in run.digest.facts.data:  # not those of packages that are not installed
+        facts = run.manifest.data[name]
+        prepared, records = release_coverage(run.manifest, name)
+        little = not facts.mini and prepared < asked.coverage * records
+        if facts.mini or (little and is_miniature(name, facts)):
             if not asked.demonstration:
                 fix, field = "prepare the release and run on it", f"data.{name}.mini"
                 yield problem("LB202", name, "miniature data", "the release", fix, file=path, field=field)
-            continue
-        prepared, records = release_coverage(run.manifest, name)
-        if prepared < asked.coverage * records:
+        elif little:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
             expected, fix = f"{asked.coverage:.0%} or more", "obtain the missing media, prepare and run again"
             yield problem("LB204", name, found, expected, fix, file=path, field=f"data.{name}.coverage")
+        else:
+            yield from _items(run, name, asked)
+
+
+def _items(run: Submission, benchmark: str, asked: Asked) -> Iterator[Finding]:
+    """Whole tasks and groups with fewer items than were published, although the data are said to have them."""
+    for name, entry in run.digest.entries.items():
+        share = released_share(entry)
+        whole = run.digest.complete[name] and not any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(name))
+        if entry.benchmark != benchmark or run.manifest.data[benchmark].mini or not whole:
+            continue
+        if share < asked.coverage:
+            found = f"{len(entry.items):,} items, {share:.1%} of the published number"
+            expected, fix = f"{asked.coverage:.0%} or more", "submit the directory as the run wrote it"
+            yield problem("LB204", name, found, expected, fix, file=run.samples_file(name))
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:
@@ -110,10 +129,13 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     pairs = {
         "task file": (facts.yaml_hash, spec.yaml_hash),
         "prompt": (facts.prompt_hash, spec.prompt_hash or ""),
+        "task version": (facts.version, spec.metadata.version),
+        "filters": (facts.filters, {filter_: version_of(filter_) for filter_ in spec.filters}),
         "generation settings": (facts.generation, spec.generation),
         "cap on frames": (facts.frames.get("cap"), None),
     }
     others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
+    others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
     others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
     if facts.protocol_hash in today and not others:
         return

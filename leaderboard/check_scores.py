@@ -20,6 +20,7 @@ from .facts import claimed_scores, differences
 
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
+_SCORED = ("filtered", "status", "scores", "statistics", "judged", "pending", "repeats")
 _ABSENT = "nothing"
 _AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
 
@@ -93,6 +94,8 @@ def rescored(task: str, manifest: RunManifest, samples: Sequence[Sample], *, lea
 
 def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
     """What was extracted or scored differently: field, old value, new value (None: not computed here)."""
+    if all(getattr(before, field) == getattr(after, field) for field in _SCORED):
+        return
     for field in ("filtered", "status"):
         if getattr(before, field) != getattr(after, field):
             yield field, getattr(before, field), getattr(after, field)

@@ -16,6 +16,7 @@ from medtasks.spec import load_spec
 from .board import Refused
 from .digest import Digest
 from .digest_cache import DigestCache, state_of
+from .doubts import UNSCORED
 from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
 from .redaction import shown
@@ -130,7 +131,8 @@ def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
     digest = cache.by_content(key, state)
     if digest is None or digest.facts.digest != content:
         digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
-        cache.keep(digest, key, state)
+        if not any(UNSCORED in note for note in digest.facts.notes):  # what is lacking may be there next time
+            cache.keep(digest, key, state)
     return digest
 
 

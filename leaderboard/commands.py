@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.registry import get_benchmark
-from medtasks.results.imported import IMPORTED
 from medtasks.results.manifest import RubricFacts, RunManifest
+from medtasks.results.panel import IMPORTED
 from medtasks.results.scoring import COVERAGE
 
 from .redaction import HIDDEN, shown, shown_argument

@@ -1,50 +1,47 @@
 """Contradictions in a run's samples, found without the data: a board does not rank such a run.
 
-`medtasks.leaderboard.check` looks at every sample; these checks are cheap enough for every build.
+Every response is scored again, but no model is loaded: learned metrics are left to `medtasks.leaderboard.check`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.benchmarks.documents import prompt_text
-from medtasks.errors import MedtasksError
+from medtasks.errors import MedtasksError, first_line
 from medtasks.prompts import render
-from medtasks.results.manifest import RunManifest, TaskFacts
+from medtasks.results.manifest import RunManifest, TaskFacts, protocol_today
 from medtasks.results.samples import Sample
+from medtasks.results.signature import changed_options
 from medtasks.spec import TaskSpec, load_spec
 
 from .check_scores import rescored, scored_otherwise
 from .documents import document_of
-from .standings import protocols_today
 from .strip import is_stripped, is_withheld
 
-DRAWN = 500
-"""Responses per task that a build scores again: if 1 % are changed, it finds one with 99 % probability."""
-_ADDED = ("num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn")
-"""Settings of the harness that add to a prompt."""
+UNSCORED = "scores are taken as submitted, because they cannot be computed here"
+"""In notes on tasks that could be scored again on another machine, or after data were prepared."""
 
 
 def doubts_of(
-    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], digest: str
-) -> dict[str, tuple[str, ...]]:
-    """By task, the reasons not to rank it, a sentence each.
+    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """By task, the reasons not to rank it, a sentence each; and notes on what could not be scored again.
 
     Args:
         manifest: of the run, with installed tasks only.
         samples: by task.
-        digest: hash of the run's content; it seeds the draw of responses to score again.
     """
+    notes: list[str] = []
     found = {
-        task: tuple(_doubts(task, manifest, facts, samples[task], digest)) for task, facts in manifest.tasks.items()
+        task: tuple(_doubts(task, manifest, facts, samples[task], notes)) for task, facts in manifest.tasks.items()
     }
-    return {task: doubts for task, doubts in found.items() if doubts}
+    return {task: doubts for task, doubts in found.items() if doubts}, notes
 
 
 def _doubts(
-    task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample], digest: str
+    task: str, manifest: RunManifest, facts: TaskFacts, samples: Sequence[Sample], notes: list[str]
 ) -> Iterator[str]:
     if is_stripped(samples):
         if not is_withheld(facts.benchmark):
@@ -53,21 +50,27 @@ def _doubts(
     others = sum(1 for _ in other_prompts(task, manifest, facts, samples))
     if others:
         yield f"{others:,} of {len(samples):,} prompts differ from the template"
-    if facts.protocol_hash not in protocols_today(task):
-        return  # scored by other rules, as its signature shows
-    drawn = sorted(samples, key=lambda one: hashlib.sha256(f"{digest}\0{one.sample_id}".encode()).digest())[:DRAWN]
-    try:
-        again = rescored(task, manifest, drawn, learned=False)
-    except MedtasksError:  # a metric needs data that are not here; the check reports it
+    if facts.protocol_hash != protocol_today(load_spec(task), facts):
+        yield "scored by other rules than those installed here, so its scores cannot be checked"
         return
+    try:
+        again = rescored(task, manifest, samples, learned=False)
+    except MedtasksError as error:  # a metric needs data that are not here
+        notes.append(f"{task}: {UNSCORED} ({first_line(error).rstrip('.')})")
+        return
+    now, claimed = ({name for one in scored for name in one.statistics} for scored in (again, samples))
+    learned = claimed & set(load_spec(task).metadata.learned)
+    if learned:
+        notes.append(f"{task}: {', '.join(sorted(learned))} are taken as submitted, because building loads no models")
+    if absent := sorted(claimed - now - learned):
+        notes.append(f"{task}: {UNSCORED} ({', '.join(absent)})")
     otherwise = [
         next((field for field, _, there in scored_otherwise(before, after) if there is not None), None)
-        for before, after in zip(drawn, again, strict=True)
+        for before, after in zip(samples, again, strict=True)
     ]
     wrong = [field for field in otherwise if field is not None]
     if wrong:
-        drawn_from = f"{len(drawn):,} responses" if len(drawn) == len(samples) else f"{len(drawn):,} drawn responses"
-        yield f"{len(wrong):,} of {drawn_from} get different scores under today's rules ({wrong[0]})"
+        yield f"{len(wrong):,} of {len(samples):,} responses get different scores under today's rules ({wrong[0]})"
 
 
 def other_prompts(
@@ -75,12 +78,11 @@ def other_prompts(
 ) -> Iterator[tuple[int, Sample]]:
     """The samples, with line numbers, whose prompt is not what the task's template makes of their documents.
 
-    Empty if the run has another template than the one installed here, the harness added to the prompts, or they were
-    stripped. Tasks with two stages log the first prompt.
+    Empty if the run has another template than the one installed here, harness options changed the prompts, or they
+    were stripped. Tasks with two stages log the first prompt.
     """
     spec = load_spec(task)
-    added = any(manifest.settings.get(name) for name in _ADDED)
-    if added or facts.prompt_hash != spec.prompt_hash or is_stripped(samples):
+    if changed_options(manifest.settings) or facts.prompt_hash != spec.prompt_hash or is_stripped(samples):
         return
     for line, sample in enumerate(samples, start=1):
         if sample.status == FAILED and not sample.prompt:  # never asked: the run was not finished

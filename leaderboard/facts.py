@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from medtasks.errors import DataError
 from medtasks.files import canonical_json
+from medtasks.registry import get_benchmark
 from medtasks.results.foreign import Layout
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
 
 from .board import RunFacts
@@ -31,7 +35,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         key=f"run-{digest[:12]}",
         folder=shown(folder),
         digest=digest,
-        created=shown(manifest.created),
+        created=created(manifest),
         model=model_key(manifest),
         versions={
             **shown_facts(manifest.versions),
@@ -63,6 +67,25 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
     )
 
 
+def created(manifest: RunManifest) -> str:
+    """When the run was made, in UTC: the newest run of a model is ranked.
+
+    Raises:
+        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
+    """
+    place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
+    try:
+        stated = datetime.fromisoformat(manifest.created)
+        time = None if stated.tzinfo is None else stated.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        time = None
+    if time is None:
+        raise DataError(f"{place}, expected a time with its offset, such as 2026-11-01T09:30:00+00:00; restore it.")
+    if time > datetime.now(timezone.utc) + timedelta(days=1):
+        raise DataError(f"{place}, in the future, expected when it was run; restore it.")
+    return time.isoformat(timespec="seconds")
+
+
 def run_notes(
     manifest: RunManifest, scores: Mapping[str, Scores], scores_text: str | None, left_out: Sequence[str] = ()
 ) -> list[str]:
@@ -84,9 +107,21 @@ def run_notes(
 
 
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
-    """For the run's tasks, the number of prepared records, and the number in the release."""
+    """The number of prepared records, and the number in the release.
+
+    They are those of the run's tasks if the data count records by task. If the source had fewer records than were
+    published, whatever it counted, all prepared records are compared with the published number.
+    """
+    facts = manifest.data[benchmark]
+    published = get_benchmark(benchmark).published.get("rows", 0)
+    excluded = sum(facts.excluded.values())
+    source = sum(entry.records for entry in facts.coverage) or facts.records
+    if not facts.mini and source + excluded < published:
+        return facts.records, published
+    if not facts.coverage:
+        return facts.records, facts.records + excluded
     tasks = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
-    entries = [entry for entry in manifest.data[benchmark].coverage if entry.task in tasks]
+    entries = [entry for entry in facts.coverage if entry.task in tasks]
     return sum(one.prepared for one in entries), sum(one.records for one in entries)
 
 
@@ -135,10 +170,8 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:
         yield f"streaming items not scored because not all of their rounds were asked: {incomplete:,}"
-    for option, usual in (("num_fewshot", 0), ("repeats", 1), ("system_instruction", "")):
-        value = manifest.settings.get(option)
-        if value is not None and value != usual:
-            yield f"run with --{option} {value}"
+    for option, value in changed_options(manifest.settings).items():
+        yield f"run with --{option} {value}"
     if manifest.settings.get("predict_only"):
         yield "run with --predict_only"
 

@@ -14,6 +14,7 @@ from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, folder_digest, read_run
 from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
+from medtasks.results.panel import own_judge_hash
 from medtasks.results.run import scores_of
 from medtasks.results.samples import Sample, duplicate_ids, without_garbage_collection
 from medtasks.results.scoring import Scores
@@ -25,9 +26,11 @@ from .board import Timeline
 from .digest import Digest, Entry
 from .documents import run_documents
 from .doubts import doubts_of
-from .facts import run_facts, run_notes
+from .facts import created, run_facts, run_notes
 from .limits import require_samples, require_scores, require_statistics, require_timelines
 from .models import model_key
+from .redaction import shown
+from .releases import is_miniature
 from .timelines import timelines
 
 Samples = Mapping[str, list[Sample]]
@@ -48,7 +51,9 @@ def digest_run(folder: Path) -> Digest:
     path = folder / "scores.json"
     scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
     digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), scores_text)
-    return replace(digest, doubts=doubts_of(_installed_part(manifest)[0], samples, digest.facts.digest))
+    doubts, notes = doubts_of(_installed_part(manifest)[0], samples)
+    facts = digest.facts.model_copy(update={"notes": (*digest.facts.notes, *map(shown, notes))})
+    return replace(digest, facts=facts, doubts=doubts)
 
 
 def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
@@ -73,6 +78,8 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, s
         raise UsageError(
             f"{folder}: no installed package has its tasks ({', '.join(unknown_tasks)}); install the one that does."
         )
+    data = {name: one.model_copy(update={"mini": is_miniature(name, one)}) for name, one in manifest.data.items()}
+    manifest = manifest.model_copy(update={"data": data})
     samples = {task: samples[task] for task in manifest.tasks}
     tables = RunTables(samples)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
@@ -97,7 +104,14 @@ def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, s
 
 
 def _check(manifest: RunManifest, samples: Samples) -> None:
-    """Refuse a run whose manifest and samples do not match."""
+    """Refuse a run whose manifest contradicts itself or the samples."""
+    created(manifest)
+    for name, judged in manifest.judge.items():
+        if judged.judge_hash != (own := own_judge_hash(judged)):
+            raise DataError(
+                f"manifest.json: field `judge.{name}.judge_hash` is {judged.judge_hash!r}, expected {own!r}, which "
+                "follows from its rubric and judges; restore it, or judge again."
+            )
     if not manifest.tasks:
         raise DataError("manifest.json: field `tasks` names none, expected at least one; run again.")
     if lacking := sorted(manifest.tasks.keys() - samples.keys()):

@@ -17,6 +17,8 @@ from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, first_line
+from medtasks.registry import get_benchmark
+from medtasks.results.manifest import DataFacts
 from medtasks.spec import load_spec
 
 from .digest import Digest
@@ -132,6 +134,17 @@ def _environment(**variables: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def is_miniature(benchmark: str, facts: DataFacts) -> bool:
+    """Whether the data are miniature data, also if they were prepared from their source files like a release."""
+    if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
+        return facts.mini
+    with CHANGING, _environment(MEDTASKS_DATA="mini"):
+        try:
+            return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
+        except MedtasksError:
+            return False
 
 
 def verified(digest: Digest, releases: Releases) -> Digest:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from medtasks.files import canonical_json
+from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scoring import MetricScore
 from medtasks.results.signature import differences, parse_signature
@@ -18,6 +19,10 @@ from .digest import Digest, Entry
 BLIND = "blind: prompts without media"
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
 OTHER_ITEMS = "items or clusters differ from those of other runs with the same signature"
+DISPUTED = (
+    "its documents differ from those of another run on the same data, and there are no data or document hashes to "
+    "tell which are right; build with --documents"
+)
 
 _ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness")
 """Parts of a signature that describe what was asked; runs without a score are compared by these only."""
@@ -42,12 +47,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run's score of the metric; ``group_key`` is equal for comparable runs."""
+    """One run's score of the metric; ``group_key`` is equal for comparable runs, ``share`` is that of the release."""
 
     digest: Digest
     score: MetricScore
     group_key: tuple[str, str]
     eligible: bool
+    share: float
 
     @property
     def key(self) -> str:
@@ -77,8 +83,9 @@ class Standings:
 
         Its runs are complete, not blind, not on miniature data, without :func:`doubts`, and have equal signatures and
         items. If there are several such sets, one with values is preferred, then all clusters, verified documents
-        (:func:`trust`), today's task files, most models, and the first signature. Only the newest comparable run per
-        model is used.
+        (:func:`trust`), today's task files, most of the release (:func:`released_share`), most models, and the first
+        signature. Sets whose documents contradict each other, and that none of the first five tells apart, are not
+        ranked at all. Only the newest comparable run per model is used.
         """
         if (task, metric) not in self._known:
             self._known[task, metric] = self._standing(task, metric)
@@ -86,7 +93,7 @@ class Standings:
 
     def _standing(self, task: str, metric: str) -> Standing:
         runs = self._runs(task, metric)
-        main = _comparable(runs, task)
+        main, disputed = _comparable(runs, task)
         ranked, replaced = _newest([run for run in main if run.score.value is not None])
         unscored = [
             run for run in runs if main and run.eligible and run.score.value is None and run.asked == main[0].asked
@@ -101,7 +108,7 @@ class Standings:
         for one in dict.fromkeys(run.group_key for run in rest):
             others, older = _newest([run for run in rest if run.group_key == one])
             replaced |= older
-            apart |= {run.key: self._reasons(run, task, metric, main) for run in others.values()}
+            apart |= {run.key: self._reasons(run, task, metric, main, disputed) for run in others.values()}
         return Standing(
             signature=main[0].signature if main else "",
             ranked={model: run.digest for model, run in sorted(ranked.items())},
@@ -143,19 +150,27 @@ class Standings:
                 continue
             eligible = not digest.blind and self._counts(digest, task)
             group_key = (entry.signatures[metric], self._items_of(digest, entry))
-            found.append(_Run(digest, score, group_key, eligible))
+            found.append(_Run(digest, score, group_key, eligible, released_share(entry)))
         return found
 
     def _items_of(self, digest: Digest, entry: Entry) -> str:
-        """A hash of items and clusters, because a signature can be forged."""
+        """A hash of items, of how clusters divide them (stripped runs rename clusters), and of documents that could
+        not be compared with the data, because a signature can be forged."""
         key = (digest.facts.key, entry.name)
         if key not in self._items:
-            text = canonical_json([entry.items, entry.clusters])
+            first: dict[str, int] = {}
+            clusters = [first.setdefault(cluster, number) for number, cluster in enumerate(entry.clusters)]
+            unsure = [digest.documents[leaf] for leaf in leaf_tasks(entry.name) if leaf in digest.unverified]
+            text = canonical_json([entry.items, clusters, [[one.view.fields, one.hashes.hex()] for one in unsure]])
             self._items[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self._items[key]
 
-    def _reasons(self, run: _Run, task: str, metric: str, main: Sequence[_Run]) -> tuple[str, ...]:
+    def _reasons(
+        self, run: _Run, task: str, metric: str, main: Sequence[_Run], disputed: Sequence[_Run]
+    ) -> tuple[str, ...]:
         reasons = doubts(run.digest, task)
+        if run in disputed:
+            reasons.append(DISPUTED)
         if run.digest.blind:
             reasons.append(BLIND)
         if run.digest.facts.mini and not self._demonstration:
@@ -193,26 +208,41 @@ def trust(digest: Digest, task: str) -> int:
     return int(any(digest.documents[leaf].view.fields is not None for leaf in leaves if leaf in digest.documents))
 
 
-def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
-    """The runs to rank; empty if none is eligible."""
+def released_share(entry: Entry) -> float:
+    """The share of the published number of items that the run has; 1 if that number is not known."""
+    published = get_benchmark(entry.benchmark).published_items(entry.name)
+    return min(1.0, len(entry.items) / published) if published else 1.0
+
+
+def _comparable(runs: Sequence[_Run], task: str) -> tuple[list[_Run], list[_Run]]:
+    """The runs to rank, empty if none is eligible, and those that contradict each other, so that none of them is."""
     sets: dict[tuple[str, str], list[_Run]] = {}
     for run in runs:
         if run.eligible:
             sets.setdefault(run.group_key, []).append(run)
 
-    def order(members: list[_Run]) -> tuple[bool, bool, int, bool, int, tuple[str, str]]:
-        valued = {run.digest.model for run in members if run.score.value is not None}
+    def quality(members: list[_Run]) -> tuple[bool, bool, int, bool, float]:
+        valued = any(run.score.value is not None for run in members)
         trusted = min(trust(run.digest, task) for run in members)
-        return (
-            not valued,
-            "subset" in members[0].asked,
-            trusted,
-            not _is_usual(members[0], task),
-            -len(valued),
-            members[0].group_key,
-        )
+        usual = _is_usual(members[0], task)
+        return not valued, "subset" in members[0].asked, trusted, not usual, -max(run.share for run in members)
 
-    return min(sets.values(), key=order, default=[])
+    def order(members: list[_Run]) -> tuple[tuple[bool, bool, int, bool, float], int, tuple[str, str]]:
+        valued = {run.digest.model for run in members if run.score.value is not None}
+        return quality(members), -len(valued), members[0].group_key
+
+    best = min(sets.values(), key=order, default=[])
+    rivals = [
+        members
+        for members in sets.values()
+        if quality(best)[2] and quality(members) == quality(best) and _same_but_items(members[0], best[0])
+    ]
+    return (best, []) if len(rivals) < 2 else ([], [run for members in rivals for run in members])
+
+
+def _same_but_items(one: _Run, other: _Run) -> bool:
+    here, there = (parse_signature(run.signature) | {"items": ""} for run in (one, other))
+    return here == there
 
 
 def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:

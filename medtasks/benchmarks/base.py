@@ -213,6 +213,13 @@ class Benchmark:
         """Accuracy of uniform guessing (0..1); None for open answers."""
         return 1 / len(self.options) if self.options else None
 
+    def published_items(self, name: str) -> int | None:
+        """The published count for a task or group that is named after the benchmark and one of its kinds; None for
+        others. The benchmark's own name has the count of ``rows``.
+        """
+        kind = name.removeprefix(self.name)
+        return self.published.get(kind.removeprefix("_") or "rows")
+
     @property
     def repeatable(self) -> bool:
         """Whether a question may be asked several times (``repeats``)."""

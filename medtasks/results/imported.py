@@ -8,21 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.errors import UsageError
-from medtasks.files import canonical_json, short_hash
 from medtasks.judge.families import same_family
 from medtasks.judge.judgement import Adjudication, Judgement
 from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.results.foreign import Prediction
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.panel import cases_of, panel_responses, rubric_facts, with_verdicts
+from medtasks.results.panel import IMPORTED, cases_of, imported_hash, panel_responses, rubric_facts, with_verdicts
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import COVERAGE
-from medtasks.rubrics.rubric import load_rubric, rubric_hash
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
-
-IMPORTED = "imported"
-"""Used in place of the hashes of rubric and template, because the judge's prompt is not known."""
 
 
 def with_imported_verdicts(
@@ -70,8 +66,7 @@ def with_imported_verdicts(
             threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
         )
-        content = canonical_json([IMPORTED, rubric_hash(rubric), identity])
-        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": short_hash(content)}
+        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, identity)}
         known[name] = facts.model_copy(update=hashes)
         judged = with_verdicts(judged, responses, known, known[name])
     return judged, known

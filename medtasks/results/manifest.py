@@ -175,8 +175,7 @@ def protocol_hash(
 
     Covers the merged YAML, the prompt with its includes, the filters' versions, the benchmark's options, the metrics'
     signatures, the generation settings in force, whether the run is blind, how the back-end deviates from the task
-    (order of text and media, a system prompt) and, for videos, how frames are chosen. A run that is scored later passes
-    its original prompt hash and frame settings.
+    (order of text and media, a system prompt) and, for videos, how frames are chosen.
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
@@ -191,6 +190,18 @@ def protocol_hash(
         **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
     }
     return short_hash(canonical_json(parts))
+
+
+def protocol_today(spec: TaskSpec, facts: TaskFacts) -> str:
+    """The protocol hash under today's rules of a task that was run as ``facts`` say."""
+    return protocol_hash(
+        spec,
+        facts.generation,
+        prompt_hash=facts.prompt_hash,
+        frames=facts.frames,
+        blind=facts.blind,
+        presentation=facts.presentation,
+    )
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
 from medtasks.text import one_line
 
+IMPORTED = "imported"
+"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
 SHOWN = 300  # characters of an answer
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
 _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
@@ -124,7 +126,7 @@ def rubric_facts(
         tasks=tasks,
         judges=dict(identities),
         combine=rule,
-        judge_hash=_judge_hash(rubric, identities, rule),
+        judge_hash=_judge_hash(rubric_hash(rubric), identities, rule),
         threshold=threshold,
         asked=len(cases),
         judged=len(cases) - unjudged.total(),
@@ -138,9 +140,21 @@ def rubric_facts(
     )
 
 
-def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
+def own_judge_hash(facts: RubricFacts) -> str:
+    """The ``judge_hash`` that follows from the rubric, the judges and the rule in ``facts``."""
+    if facts.rubric_hash == IMPORTED:
+        return imported_hash(facts.rubric, *facts.judges.values())
+    return _judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
+
+
+def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
+    """The ``judge_hash`` of verdicts that came with predictions."""
+    return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *identities]))
+
+
+def _judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
     """Hash of everything that determines a panel's verdict; the judges' order and local names do not matter."""
-    parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
+    parts = [rubric, sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:
         parts.append(rule)
     return short_hash(canonical_json(parts))

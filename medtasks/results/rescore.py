@@ -15,7 +15,7 @@ from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord, as_data_error, folder_digest, read_manifest, read_run
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
+from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_today, versions
 from medtasks.results.run import data_facts, scores_of
 from medtasks.results.samples import Sample
 from medtasks.results.scored import scored_again
@@ -162,14 +162,7 @@ def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskF
     return facts.model_copy(
         update={
             "filters": {name: version_of(name) for name in spec.filters},
-            "protocol_hash": protocol_hash(
-                spec,
-                facts.generation,
-                prompt_hash=facts.prompt_hash,
-                frames=facts.frames,
-                blind=facts.blind,
-                presentation=facts.presentation,
-            ),
+            "protocol_hash": protocol_today(spec, facts),
             "yaml_hash": spec.yaml_hash,
             **outcome_counts(samples),
         }

@@ -42,6 +42,8 @@ _HARNESS_OPTIONS: dict[str, tuple[Any, ...]] = {
     "num_fewshot": (None, 0),
     "repeats": (None, 1),
     "system_instruction": (None, ""),
+    "apply_chat_template": (None, False),
+    "fewshot_as_multiturn": (None, False),
 }
 """Harness options that change what the model is asked, regardless of the task file, with their defaults."""
 _MADE_OF = dict.fromkeys(("content", "overall", "overall_table4"), "content_open")
@@ -67,6 +69,12 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
     return format_signature(
         {**own, **_protocol_parts(manifest, name, sample_ids), **_judge(manifest, name, metric, judges)}
     )
+
+
+def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The harness options in a run's settings that change what the model is asked, without those at their default."""
+    options = {key: settings.get(key) for key in _HARNESS_OPTIONS}
+    return {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
 
 
 def format_signature(parts: Mapping[str, str]) -> str:
@@ -162,8 +170,7 @@ def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str])
     members = _members(manifest, name)
     facts = {task: manifest.tasks[task] for task in members}
     ids = sorted(sample_ids)
-    options = {key: manifest.settings.get(key) for key in _HARNESS_OPTIONS}
-    asked = {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
+    asked = changed_options(manifest.settings)
     benchmarks = sorted({one.benchmark for one in facts.values()})
     filters = {task: ",".join(f"{key}={one.filters[key]}" for key in one.filters) for task, one in facts.items()}
     return {

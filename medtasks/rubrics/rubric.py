@@ -110,15 +110,16 @@ def read_rubric(path: Path) -> Rubric:
     return rubric
 
 
-def rubric_hash(rubric: Rubric) -> str:
+def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
     """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and totals.
 
-    Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes.
+    Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes:
+    ``template`` is the hash of that, by default of the template installed here.
     """
     content = [
         FORMAT,
         rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"}),
-        template_hash(rubric.template),
+        template_hash(rubric.template) if template is None else template,
     ]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return short_hash(text)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import av
 import pytest
 from data_sources import kvasir_row, mi_cxr_row, write_kvasir, write_mi_cxr
 from PIL import Image
@@ -17,7 +20,7 @@ from release_rows import single_turn_row
 from time_coded import write_video
 
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
+from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.holding import held
@@ -110,6 +113,68 @@ def test_metadata_that_are_not_utf8_do_not_hide_a_video(tmp_path: Path) -> None:
     assert data.count(b"Lavf") > 0
     path.write_bytes(data.replace(b"Lavf", b"\xe9\xff\xfe\xe8"))
     assert read_index(path) == whole
+
+
+def titled(path: Path, title: bytes) -> Path:
+    """The video with a title tag of these bytes, which need not be valid UTF-8."""
+    placeholder = "T" * len(title)
+    plain = path.rename(path.with_name(f"plain{path.suffix}"))
+    with av.open(str(plain)) as source, av.open(str(path), "w", options={"movflags": "use_metadata_tags"}) as out:
+        out.metadata["title"] = placeholder
+        stream = out.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(source.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = stream
+                out.mux(packet)
+    data = path.read_bytes()
+    assert placeholder.encode() in data
+    path.write_bytes(data.replace(placeholder.encode(), title))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv", "avi", "flv"])
+def test_a_latin_1_title_costs_no_record(suffix: str, tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    titled(write_video(media / f"titled.{suffix}", list(range(0, 20_000, 500))), "Caf\xe9 \xfcber".encode("latin-1"))
+    write_video(media / "good.mp4", list(range(0, 20_000, 500)))
+    rows = [single_turn_row(sample_id=path[:4], media_path=path) for path in ("good.mp4", f"titled.{suffix}")]
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    manifest = prepare_medstream(str(tmp_path / "records"), media, tmp_path / "out").manifest
+    assert (manifest.counts.rows, manifest.excluded) == (2, {})
+
+
+def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow passes PostScript to the program `gs`, whatever the file is called."""
+    marker = tmp_path / "run"
+    interpreter = tmp_path / "bin" / "gs"
+    interpreter.parent.mkdir()
+    interpreter.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{interpreter.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # found by an earlier test
+    text = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+    path = tmp_path / "x.png"
+    path.write_bytes(text)
+    with contextlib.suppress(OSError):
+        Image.open(path).load()
+    assert marker.exists()  # what would happen
+    marker.unlink()
+    with pytest.raises(MediaError, match=r"x\.png: not a complete image"):
+        load_image(path)
+    with pytest.raises(MediaError, match="not a complete image"):
+        decode_image(text, "x.png")
+    assert not marker.exists()
+
+
+def test_rows_larger_than_they_may_be_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medtasks.data.archive.MAX_JSON_BYTES", 10_000)
+    with zipfile.ZipFile(tmp_path / "dataset.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in FILES.values():
+            archive.writestr(name, b"[" + b" " * 1_000_000 + b"]")
+    assert (tmp_path / "dataset.zip").stat().st_size < 5_000
+    with pytest.raises(DataError, match=r"json has 1,000,002 bytes, more than the limit of 10,000"):
+        prepare_med_cmr(str(tmp_path / "dataset.zip"), tmp_path / "out", allow_other_archive=True)
 
 
 def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(

@@ -14,10 +14,13 @@ import medtasks.leaderboard
 import pytest
 import yaml
 from invented_runs import MODELS, edit_json, write_run_of
+from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.check_rules import RULES, Submission
 from medtasks.leaderboard.check_run import Asked, check_run
+from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.standings import MINIATURE
 from medtasks.leaderboard.strip import strip_run
 
 from medtasks.cli.app import main
@@ -43,7 +46,8 @@ def copy(written: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
 
 
 def check(*folders: Path, **options: Any) -> CheckReport:
-    return check_results(folders, **{"environment": {}, **options})
+    """The check of a repository that takes any share of a release: the miniatures claim to be one."""
+    return check_results(folders, **{"environment": {}, "coverage": 0.0, **options})
 
 
 def codes(report: CheckReport, severity: str | None = None) -> list[str]:
@@ -119,12 +123,46 @@ def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path])
     assert "'max_new_tokens': 9" in found.message
 
 
-def test_coverage_below_the_threshold(copy: Callable[[str], Path]) -> None:
+RELEASE = {"fingerprint": "a" * 64, "records": 20654}
+"""Data of Med-CMR as the release has them, but for the documents."""
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [({"excluded": {"missing_image": 2000}, "records": 18654}, "18,654 of the release's 20,654 records (90.3%)"),
+     ({"excluded": {"missing_image": 20000}}, "20,654 of the release's 40,654 records (50.8%)"),
+     ({"records": 654}, "654 of the release's 20,654 records (3.2%)"),
+     ({"coverage": [{"source": "one", "task": "med_cmr_mcq_su", "prepared": 300, "records": 336},
+                    {"source": "one", "task": "med_cmr_open_su", "prepared": 0, "records": 20318}]},
+      "300 of the release's 336 records (89.3%)"),
+     ({"coverage": [{"source": "one", "task": "med_cmr_mcq_su", "prepared": 6, "records": 6}], "records": 6},
+      "6 of the release's 20,654 records (0.0%)")],
+    ids=["excluded", "excluded-more", "fewer-than-published", "by-task", "by-task-of-a-small-source"],
+)  # fmt: skip
+def test_coverage_below_the_threshold(data: dict[str, Any], told: str, copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
-    entry = {"source": "one", "task": "med_cmr_mcq_su", "prepared": 6, "records": 10}
-    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(coverage=[entry]))
-    assert "6 of the release's 10 records (60.0%), expected 95% or more" in only(check(folder), "LB204").message
-    assert check(folder, coverage=0.6).findings == ()
+    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update({**RELEASE, **data}))
+    assert f"{told}, expected 95% or more" in only(check(folder, coverage=0.95, rescore=False), "LB204").message
+    assert "LB204" not in codes(check(folder, rescore=False))
+
+
+def test_fewer_items_than_were_published(copy: Callable[[str], Path]) -> None:
+    """The data are said to be whole, but the tasks are not: the run's own counts agree with each other."""
+    folder = copy("clean")
+    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
+    found = [one for one in check(folder, coverage=0.95, rescore=False).findings if one.code == "LB204"]
+    assert {one.where for one in found} >= {"med_cmr_mcq", "med_cmr_mcq_su"}
+    assert (
+        "5 items, 1.3% of the published number" in next(one for one in found if one.where == "med_cmr_mcq_su").message
+    )
+
+
+def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
+    assert codes(check(written["clean"], coverage=0.95)) == ["LB202"]
+    assert check(written["clean"], coverage=0.95, demonstration=True).findings == ()
+    digests, _ = collect([written["clean"]])
+    (found,) = build_board(digests, title="Board", resamples=10).benchmarks
+    assert (found.rankings, {one.reasons for one in found.tables[0].apart}) == ((), {(MINIATURE,)})
 
 
 def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Path]) -> None:

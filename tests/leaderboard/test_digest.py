@@ -178,7 +178,10 @@ def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
 
 
 def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> None:
-    digest = noted(tmp_path, ["mi_cxr_icr"], mini=False)
+    folder = write_run_of(tmp_path, GUESS, ["mi_cxr_icr"], mini=False)
+    release = {"fingerprint": "a" * 64, "records": 5711}
+    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(release))
+    digest = digest_run(folder)
     assert digest.facts.notes == ()
     assert digest.facts.commands[0].startswith("medtasks prepare mi_cxr ")
     assert digest.facts.commands[1].startswith("lmms-eval --model medtasks_vlm ")

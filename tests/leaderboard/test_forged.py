@@ -6,32 +6,35 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forged_runs import (
+    Forge,
+    Samples,
+    apart,
+    board,
+    check,
+    codes,
+    command,
+    each,
+    of_a_release,
+    on_a_release,
+    places,
+    prompted,
+    rewritten,
+)
 from invented_runs import MODELS, write_run_of
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.releases import Releases
 from medtasks.leaderboard.strip import strip_run
 
-from medtasks.benchmarks.documents import prompt_text
 from medtasks.cli.app import main
 from medtasks.harness import run_tasks
 from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.manifest import RunManifest, outcome_counts
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
-from medtasks.results.scored import scored_again
-from medtasks.spec import load_spec
-
-Samples = dict[str, list[Sample]]
-Forge = Callable[[Samples], Samples]
 
 CAREFUL = MODELS[1]
 NAME = "noisy_oracle (accuracy 0.8, seed 1)"
@@ -50,36 +53,6 @@ def guessed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the real harness whose answers are guessed."""
     out = tmp_path_factory.mktemp("guessed")
     return run_tasks("medtasks_baseline", "policy=uniform,seed=3", ["med_cmr_mcq"], out)
-
-
-def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
-    """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
-    manifest, samples = read_run(folder)
-    forged = {task: scored_again(load_spec(task), members) for task, members in forge(samples).items()}
-    tasks, groups = pooled_scores(forged, manifest.groups)
-    return write_run(out / folder.name, RunRecord(counted(manifest, forged), forged, tasks, groups))
-
-
-def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
-    facts = {
-        task: one.model_copy(update={"asked": len(samples[task]), **outcome_counts(samples[task])})
-        for task, one in manifest.tasks.items()
-    }
-    return manifest.model_copy(update={"tasks": facts})
-
-
-def each(change: Callable[[Sample], Sample]) -> Forge:
-    """A forgery of every sample by itself, with the prompt that its new document gives."""
-
-    def forge(samples: Samples) -> Samples:
-        return {task: [prompted(change(one)) for one in members] for task, members in samples.items()}
-
-    return forge
-
-
-def prompted(sample: Sample) -> Sample:
-    document = {**sample.document, "target": sample.target}
-    return sample.model_copy(update={"prompt": prompt_text(document, load_spec(sample.task).template or "")})
 
 
 def is_right(sample: Sample) -> bool:
@@ -184,31 +157,6 @@ def forgery_names(forge: object) -> str:
 
 
 # -------------------------------------------------------------------------------------------------------- with the data
-
-
-def check(folder: Path, **options: Any) -> CheckReport:
-    return check_results([folder], **{"environment": {}, "demonstration": True, **options})
-
-
-def codes(report: CheckReport, severity: str = "error") -> set[str]:
-    return {one.code for one in report.findings if one.severity == severity}
-
-
-def board(*folders: Path, documents: tuple[Path, ...] = ()) -> Board:
-    digests, refused = collect(folders)
-    assert not refused
-    return build_board(digests, title="x", demonstration=True, releases=Releases(documents), resamples=10)
-
-
-def places(found: Board) -> list[str]:
-    """The models of the first ranking, best first."""
-    (benchmark,) = found.benchmarks
-    return [found.models[one.model].name for ranking in benchmark.rankings[:1] for one in ranking.ranked]
-
-
-def apart(found: Board) -> dict[str, str]:
-    (benchmark,) = found.benchmarks
-    return {found.models[one.row.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
 
 
 def test_honest_runs_pass_and_are_ranked(honest: Path, guessed: Path) -> None:
@@ -339,7 +287,7 @@ def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) 
 def hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     out = tmp_path / "documents.json"
     command(monkeypatch, "digest", "med_cmr", "--out", str(out))
-    return out
+    return of_a_release(out)
 
 
 @pytest.fixture
@@ -347,21 +295,6 @@ def nothing_here(tmp_path: Path, hashes: Path, monkeypatch: pytest.MonkeyPatch) 
     """No data are prepared on this machine; their hashes were written before."""
     assert hashes.is_file()
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr("sys.argv", ["medtasks", "leaderboard", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code, arguments
-
-
-def on_a_release(folder: Path, out: Path) -> Path:
-    """The run as if its data were a release's, which nobody can make here."""
-    manifest, samples = read_run(folder)
-    data = {name: one.model_copy(update={"mini": False}) for name, one in manifest.data.items()}
-    run = RunRecord(manifest.model_copy(update={"data": data}), samples, *pooled_scores(samples, manifest.groups))
-    return write_run(out / folder.name, run)
 
 
 @pytest.mark.usefixtures("nothing_here")
@@ -404,7 +337,7 @@ def test_hashes_of_a_trusted_run_serve_as_well_as_those_of_the_data(
     assert tasks.items() <= all_[fingerprint].items()
     assert len(base64.b64decode(tasks[EASY])) == 12 * len(read_run(honest)[1][EASY])
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
-    assert check(on_a_release(guessed, tmp_path), documents=[one]).findings == ()
+    assert check(on_a_release(guessed, tmp_path), documents=[of_a_release(one)]).findings == ()
 
 
 def test_verified_runs_go_before_many_on_data_that_nobody_has(honest: Path, guessed: Path, tmp_path: Path) -> None:

@@ -164,6 +164,16 @@ def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) 
     assert not (tmp_path / "stripped").exists()
 
 
+def test_a_run_with_numbers_that_json_lacks_is_not_stripped(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tasks"]["mi_cxr_icr"]["version"] = float("nan")
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*: nan"):
+        strip_run(tmp_path / "run", tmp_path / "stripped")
+    assert not (tmp_path / "stripped").exists()
+
+
 def test_a_named_pipe_in_place_of_samples_is_not_opened(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "run")
     path = tmp_path / "run" / "samples" / "mi_cxr_icr.jsonl"

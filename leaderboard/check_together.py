@@ -1,0 +1,89 @@
+"""Findings about several submissions at once: other data, contradicting documents, and runs of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from medtasks.validation.findings import Finding
+
+from .check_documents import names_text
+from .check_rules import problem
+from .digest import Digest
+from .documents import View
+from .releases import Releases, release_of
+from .standings import released_share
+
+Runs = Mapping[Path, Digest]
+"""The runs that could be read, by directory."""
+
+
+def check_together(runs: Runs, releases: Releases) -> Iterator[Finding]:
+    """Findings about runs that are not comparable with, contradict, or would replace another one."""
+    yield from _other_data(runs)
+    yield from _disputed(runs, releases)
+    yield from _same_model(runs)
+
+
+def _other_data(runs: Runs) -> Iterator[Finding]:
+    """Runs on other data than those with most of the release, or that most runs have."""
+    by_data: dict[str, dict[str, list[Path]]] = {}
+    for folder, digest in runs.items():
+        for benchmark, fingerprint in digest.facts.data.items():
+            by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
+    for benchmark, found in sorted(by_data.items()):
+        shares = {
+            one: max(
+                (
+                    released_share(entry)
+                    for folder in found[one]
+                    for entry in runs[folder].entries.values()
+                    if entry.benchmark == benchmark
+                ),
+                default=0.0,
+            )
+            for one in found
+        }
+        usual = min(found, key=lambda one: (-shares[one], -len(found[one]), one))
+        for other in sorted(found.keys() - {usual}):
+            for folder in found[other]:
+                expected = f"{usual[:16]} as {len(found[usual])} of {sum(map(len, found.values()))} runs have"
+                fix, path = "prepare the same release to be comparable", folder / "manifest.json"
+                field = f"data.{benchmark}.fingerprint"
+                yield problem("LB209", benchmark, other[:16], expected, fix, file=path, field=field)
+
+
+def _disputed(runs: Runs, releases: Releases) -> Iterator[Finding]:
+    """Whole tasks whose documents differ between runs on the same data, if nothing tells which are right."""
+    found: dict[tuple[str, str, View], dict[bytes, list[Path]]] = {}
+    for folder, digest in runs.items():
+        for task, own in digest.documents.items():
+            release = release_of(digest, task)
+            if digest.complete[task] and releases.match(task, release, own).absent is not None:
+                found.setdefault((task, release.fingerprint, own.view), {}).setdefault(own.hashes, []).append(folder)
+    disputed: dict[Path, list[str]] = {}
+    for (task, _, _), several in found.items():
+        for folder in (one for folders in several.values() for one in folders) if len(several) > 1 else ():
+            disputed.setdefault(folder, []).append(task)
+    for folder, tasks in disputed.items():
+        differ = f"the documents of {names_text(tasks)} differ from those of another run on the same data"
+        fix = "give --documents FILE of `medtasks leaderboard digest`, which tells whose are right"
+        yield problem("LB401", folder.name, differ, "the same documents", fix, file=folder / "manifest.json")
+
+
+def _same_model(runs: Runs) -> Iterator[Finding]:
+    """Runs that would replace an older one of the same model: whoever submits a run chooses its model's name."""
+    for folder, digest in runs.items():
+        older = [
+            other.name
+            for other, one in runs.items()
+            if one.model == digest.model
+            and one.facts.digest != digest.facts.digest
+            and (one.facts.created, one.facts.key) < (digest.facts.created, digest.facts.key)
+            and one.blind == digest.blind
+            and one.entries.keys() & digest.entries.keys()
+        ]
+        if older:
+            found = f"a newer run of the model of {names_text(sorted(older))}, which it would replace"
+            fix = "make sure that both are from the same people, and remove one of them"
+            yield problem("LB211", folder.name, found, "one run per model", fix, file=folder / "manifest.json")

@@ -1,0 +1,106 @@
+"""What forgers do to a run's directory, and what check and build make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invented_runs import edit_json
+from medtasks.leaderboard.board import Board
+from medtasks.leaderboard.build import build_board
+from medtasks.leaderboard.check import CheckReport, check_results
+from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.releases import Releases
+
+from medtasks.benchmarks.documents import prompt_text
+from medtasks.cli.app import main
+from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.manifest import RunManifest, outcome_counts
+from medtasks.results.run import pooled_scores
+from medtasks.results.samples import Sample
+from medtasks.results.scored import scored_again
+from medtasks.spec import load_spec
+
+Samples = dict[str, list[Sample]]
+Forge = Callable[[Samples], Samples]
+
+
+def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
+    """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
+    manifest, samples = read_run(folder)
+    forged = {task: scored_again(load_spec(task), members) for task, members in forge(samples).items()}
+    tasks, groups = pooled_scores(forged, manifest.groups)
+    return write_run(out / folder.name, RunRecord(counted(manifest, forged), forged, tasks, groups))
+
+
+def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
+    facts = {
+        task: one.model_copy(update={"asked": len(samples[task]), **outcome_counts(samples[task])})
+        for task, one in manifest.tasks.items()
+    }
+    return manifest.model_copy(update={"tasks": facts})
+
+
+def each(change: Callable[[Sample], Sample]) -> Forge:
+    """A forgery of every sample by itself, with the prompt that its new document gives."""
+
+    def forge(samples: Samples) -> Samples:
+        return {task: [prompted(change(one)) for one in members] for task, members in samples.items()}
+
+    return forge
+
+
+def prompted(sample: Sample) -> Sample:
+    document = {**sample.document, "target": sample.target}
+    return sample.model_copy(update={"prompt": prompt_text(document, load_spec(sample.task).template or "")})
+
+
+def check(*folders: Path, **options: Any) -> CheckReport:
+    return check_results(folders, **{"environment": {}, "demonstration": True, "coverage": 0.0, **options})
+
+
+def codes(report: CheckReport, severity: str = "error") -> set[str]:
+    return {one.code for one in report.findings if one.severity == severity}
+
+
+def board(*folders: Path, documents: tuple[Path, ...] = ()) -> Board:
+    digests, refused = collect(folders)
+    assert not refused
+    return build_board(digests, title="x", demonstration=True, releases=Releases(documents), resamples=10)
+
+
+def places(found: Board) -> list[str]:
+    """The models of the first ranking, best first."""
+    (benchmark,) = found.benchmarks
+    return [found.models[one.model].name for ranking in benchmark.rankings[:1] for one in ranking.ranked]
+
+
+def apart(found: Board) -> dict[str, str]:
+    (benchmark,) = found.benchmarks
+    return {found.models[one.row.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["medtasks", "leaderboard", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, arguments
+
+
+def of_a_release(hashes: Path) -> Path:
+    """The file with its hashes under the fingerprint of that release."""
+    edit_json(hashes, lambda it: it["documents"].update({RELEASE["fingerprint"]: it["documents"].popitem()[1]}))
+    return hashes
+
+
+RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}
+
+
+def on_a_release(folder: Path, out: Path) -> Path:
+    """The run as if its data were a release's, which nobody can make here."""
+    manifest, samples = read_run(folder)
+    data = {name: one.model_copy(update=RELEASE) for name, one in manifest.data.items()}
+    run = RunRecord(manifest.model_copy(update={"data": data}), samples, *pooled_scores(samples, manifest.groups))
+    return write_run(out / folder.name, run)
