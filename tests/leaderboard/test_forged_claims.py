@@ -306,9 +306,11 @@ def test_check_names_what_build_holds_against_a_run(
     ("created", "told"),
     [("yesterday", "expected a time with"), ("", "expected a time"), ("2026-11-01T10:00:00", "expected a time"),
      ("0001-01-01T00:00:00+09:00", "expected a time"), ("9999-12-31T00:00:00+00:00", "in the future"),
-     ((datetime.now(timezone.utc) + timedelta(days=30)).isoformat(), "in the future")],
+     ("in 30 days", "in the future")],
 )  # fmt: skip
 def test_a_run_was_made_at_a_time_in_the_past(created: str, told: str, guessed: Path, tmp_path: Path) -> None:
+    if created == "in 30 days":
+        created = (datetime.now(timezone.utc) + timedelta(days=30)).isoformat()
     forged = edited(guessed, tmp_path, lambda it: it.update(created=created))
     (refused,) = collect([forged])[1]
     assert "manifest.json: field `created` is " in refused.reason
