@@ -80,10 +80,14 @@ def _same_model(runs: Runs) -> Iterator[Finding]:
             if one.model == digest.model
             and one.facts.digest != digest.facts.digest
             and (one.facts.created, one.facts.key) < (digest.facts.created, digest.facts.key)
-            and one.blind == digest.blind
-            and one.entries.keys() & digest.entries.keys()
+            and _signed(one) & _signed(digest)
         ]
         if older:
             found = f"a newer run of the model of {names_text(sorted(older))}, which it would replace"
             fix = "make sure that both are from the same people, and remove one of them"
             yield problem("LB211", folder.name, found, "one run per model", fix, file=folder / "manifest.json")
+
+
+def _signed(digest: Digest) -> set[str]:
+    """The signatures of the run's scores: runs that have one in common are comparable."""
+    return {signature for entry in digest.entries.values() for signature in entry.signatures.values()}

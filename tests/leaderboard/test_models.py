@@ -22,7 +22,14 @@ VLM = {"model": "medtasks_vlm", "pretrained": "Qwen/Qwen2.5-VL-7B-Instruct", "re
 
 def run(model: dict[str, Any], **given_settings: Any) -> RunManifest:
     return RunManifest(
-        created="now", processes=1, versions={}, model=model, settings=given_settings, tasks={}, groups={}, data={}
+        created="2026-11-01T00:00:00+00:00",
+        processes=1,
+        versions={},
+        model=model,
+        settings=given_settings,
+        tasks={},
+        groups={},
+        data={},
     )
 
 
