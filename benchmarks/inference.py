@@ -74,7 +74,7 @@ class Work:
 
 SHAPES = {
     "cpu": [
-        Work("Kvasir", groups=5, questions=24, pictures=1, tokens=400, answer=6),
+        Work("Kvasir", groups=4, questions=24, pictures=1, tokens=400, answer=6),
         Work("MI-CXR", groups=2, questions=4, pictures=5, tokens=144, answer=4),
         Work("MedStream", groups=2, questions=5, pictures=2, tokens=64, answer=8, growth=3),
     ],
