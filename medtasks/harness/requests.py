@@ -300,8 +300,8 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iter
 def _unreachable(lm: Any, asker: Asker, error: Exception) -> MedtasksError:
     return MedtasksError(
         f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.answered:,} have a response; start the server "
-        "again."
+        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.answered:,} have a response; start the "
+        "server again."
     )
 
 

@@ -517,8 +517,8 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
     stored = len(read_answers(kept))
     assert answers - flying <= stored <= answers < documents - 4 - flying
     assert (
-        f"medtasks: async_openai: 4 requests in a row did not reach the server at {url} (max_retries=2: Connection error), "
-        f"{stored} have a response; start the server again (replies are in {kept}: repeat the command to continue, "
+        f"medtasks: async_openai: 4 requests in a row did not reach the server at {url} (max_retries=2: Connection "
+        f"error), {stored} have a response; start the server again (replies are in {kept}: repeat the command to "
     ) in dead.stderr
     assert dead.stderr.count("All 2 attempts failed") < 4  # the fourth ends the run
     assert not list(tmp_path.rglob("*_medtasks"))
