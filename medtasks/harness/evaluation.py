@@ -17,6 +17,7 @@ from typing import Any
 
 from medtasks.benchmarks.documents import is_blind
 from medtasks.cache import cache_root
+from medtasks.data.media import default_cache, default_frames
 from medtasks.data.media.windows import frame_cap
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line
@@ -99,6 +100,8 @@ class Evaluation:
                 results = evaluate(*self._call.args, **self._call.kwargs)
                 if live is not None:
                     live.finish(LONGEST_WAIT)
+                default_cache().clear()
+                default_frames().close()
             model = model_facts(self._lm, self._settings["model_args"])
             work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
