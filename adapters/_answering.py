@@ -189,7 +189,8 @@ class Answering:
             some = slice(rows.start, rows.stop)
             return self._batch(chats[some], prompts[some], settings, seed)
 
-        return list(self._budget.run(lengths, compute))
+        with torch.inference_mode():  # with gradients, whatever is shared would keep all that it was computed from
+            return list(self._budget.run(lengths, compute))
 
     def _batch(
         self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int

@@ -144,7 +144,7 @@ class Decoder:
         if exact and not settings.sampling and settings.num_beams == 1:
             extra["logits_processor"] = LogitsProcessorList([margins])
         device = self._model.device
-        with torch.inference_mode(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
                 torch.manual_seed(seed)
             output = self._model.generate(**inputs, generation_config=self._configure(settings), **extra)
@@ -158,8 +158,7 @@ class Decoder:
         config = self._configure(GenerationSettings(max_new_tokens=tokens))
         config.eos_token_id = None
         config.output_logits = config.return_dict_in_generate = True
-        with torch.inference_mode():
-            output = self._model.generate(**inputs, generation_config=config)
+        output = self._model.generate(**inputs, generation_config=config)
         return output.sequences[:, -tokens:].cpu(), torch.stack(output.logits, dim=1).float().cpu()
 
     def _configure(self, settings: GenerationSettings) -> Any:

@@ -74,7 +74,7 @@ class Work:
 
 SHAPES = {
     "cpu": [
-        Work("Kvasir", groups=1, questions=24, pictures=1, tokens=400, answer=12),
+        Work("Kvasir", groups=4, questions=24, pictures=1, tokens=400, answer=6),
         Work("MI-CXR", groups=2, questions=4, pictures=5, tokens=144, answer=4),
         Work("MedStream", groups=2, questions=5, pictures=2, tokens=64, answer=8, growth=3),
     ],
@@ -97,17 +97,20 @@ SHAPES = {
 
 
 def checkpoint(directory: Path, shape: str) -> Path:
-    """A random-weight Qwen2.5-VL of 42 M parameters, or of the size of the 3B one."""
+    """A random-weight Qwen2.5-VL of 123 M parameters, of 42 M for the engine, or of the size of the 3B one."""
     from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
 
-    middle = TinyConfig(
-        vocab_size=8192, hidden_size=512, intermediate_size=1536, layers=8, heads=8, kv_heads=2,
-        vision_hidden_size=320, vision_intermediate_size=896, vision_depth=6, vision_heads=5,
-        max_pixels=400 * TOKEN, end_gain=0.0,
-    )  # fmt: skip
     shapes = {
-        "cpu": middle,
-        "engine": middle,
+        "cpu": TinyConfig(
+            vocab_size=8192, hidden_size=768, intermediate_size=2304, layers=12, heads=12, kv_heads=4,
+            vision_hidden_size=480, vision_intermediate_size=1344, vision_depth=8, vision_heads=6,
+            max_pixels=400 * TOKEN, end_gain=0.0,
+        ),
+        "engine": TinyConfig(
+            vocab_size=8192, hidden_size=512, intermediate_size=1536, layers=8, heads=8, kv_heads=2,
+            vision_hidden_size=320, vision_intermediate_size=896, vision_depth=6, vision_heads=5,
+            max_pixels=400 * TOKEN, end_gain=0.0,
+        ),
         "gpu": TinyConfig(
             vocab_size=151_936, hidden_size=2048, intermediate_size=11_008, layers=36, heads=16, kv_heads=2,
             vision_hidden_size=1280, vision_intermediate_size=3420, vision_depth=32, vision_heads=16,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -66,7 +66,7 @@ class Rows:
         prepared = open_prepared(self.benchmark)
         everything = self._everything(prepared)
         if self.change is not None:
-            everything = self._call_benchmark("change", self.change, everything)
+            everything = iter(self._call_benchmark("change", self.change, list(everything)))
         chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
@@ -91,15 +91,13 @@ class Rows:
         reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
-    def _everything(self, prepared: Prepared) -> list[Document]:
+    def _everything(self, prepared: Prepared) -> Iterator[Document]:
         from medtasks.registry import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
-        return [
-            {"benchmark": self.benchmark, **document}
-            for record in prepared.records()
-            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
-        ]
+        for record in prepared.records():
+            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record):
+                yield {"benchmark": self.benchmark, **document}
 
     def _belongs(self, document: Document) -> bool:
         return bool(self._call_benchmark("keep", self.keep, document))

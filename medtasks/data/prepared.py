@@ -49,6 +49,10 @@ class Prepared:
         """
         return self._records
 
+    def forget_records(self) -> None:
+        """Release the records; they are read again when they are needed."""
+        self.__dict__.pop("_records", None)
+
     def media(self) -> tuple[MediaEntry, ...]:
         """The media index, sorted by path."""
         return self._media

@@ -18,6 +18,7 @@ from typing import Any
 from medtasks.benchmarks.documents import is_blind
 from medtasks.benchmarks.subset import current_subset
 from medtasks.cache import cache_root
+from medtasks.data.media import default_cache, default_frames
 from medtasks.data.media.windows import frame_cap
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line
@@ -90,14 +91,18 @@ class Evaluation:
         arguments = self._call.arguments
         states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
         requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
-        arguments.update(log_samples=True, response_cache=requests)
+        arguments["response_cache"] = requests
         try:
             if self._rank == 0:
                 store.write_plan(self._plan())
+            for spec, _ in self._ours.values():
+                open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
             with watched_peers(store), measured_energy(memory is not None) as energy:
                 results = evaluate(*self._call.args, **self._call.kwargs)
                 if live is not None:
                     live.finish(LONGEST_WAIT)
+                default_cache().clear()
+                default_frames().close()
             model = model_facts(self._lm, self._settings["model_args"])
             work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
@@ -131,7 +136,8 @@ class Evaluation:
         if not run.unscored and not any(facts.failed for facts in run.facts.values()):
             store.remove()
         replace_numbers(results, run)
-        replace_samples(results, run, keep=self._log_samples)
+        if self._log_samples:
+            replace_samples(results, run)
         results[KEY] = {"folder": str(folder) if folder else None, "intervals": run.intervals()}
         return results
 

@@ -44,11 +44,8 @@ def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
         results.setdefault("groups", {})[name] = dict(entry)
 
 
-def replace_samples(results: dict[str, Any], run: CollectedRun, *, keep: bool) -> None:
-    """Put filtered responses, scores and status into the harness's sample log, or remove the log."""
-    if not keep:
-        results.pop("samples", None)
-        return
+def replace_samples(results: dict[str, Any], run: CollectedRun) -> None:
+    """Put filtered responses, scores and status into the harness's sample log."""
     for name, samples in run.samples.items():
         known = {sample.sample_id: sample for sample in samples}
         for entry in results["samples"][name]:

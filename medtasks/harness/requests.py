@@ -11,16 +11,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import count
 from typing import Any
 
+from medtasks.errors import MedtasksError
 from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
 from medtasks.results.replies import BLANK, NOT_ASKED, FromCache, Reply, is_blank
 
-from .backends import cannot_take, one_at_a_time
+from .backends import backend_name, cannot_take, one_at_a_time
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
+_UNREACHED = 4
+"""After this many requests in a row that did not reach the server, however often tried, the run ends."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
@@ -86,7 +89,7 @@ class Requests:
         missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
         by_identity = {id(request): slot for request, slot in zip(requests, slots, strict=True)}
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker.keep):
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker):
 
             def call(batch: list[int]) -> list[Reply]:
                 why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
@@ -248,37 +251,58 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     return [numbers[begin : begin + step] for numbers in batches.values() for begin in range(0, len(numbers), step)]
 
 
-class _NotStored(BaseException):
-    """A reply cannot be stored; after any `Exception`, the back-end would send the request again."""
+class _Ended(BaseException):
+    """Ends the run with the error it holds; after any `Exception`, the back-end would send the request again."""
 
 
 @contextlib.contextmanager
-def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], keep: Callable[[Slot, Reply], None]) -> Iterator[None]:
-    """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived."""
+def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iterator[None]:
+    """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the run
+    if no request reaches the server any more."""
     if not hasattr(lm, _FORWARD):
         yield
         return
     from lmms_eval.api.instance import GenerationResult
+    from openai import APIConnectionError
 
     forward = getattr(lm, _FORWARD)
+    attempts: Counter[int] = Counter()  # by request, since the last response
 
     async def keeping(request: Any, position: int) -> Any:
-        text, place, counts = await forward(request, position)
+        try:
+            text, place, counts = await forward(request, position)
+        except APIConnectionError as error:
+            attempts[position] += 1
+            if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
+                raise _Ended(_unreachable(lm, asker, error)) from error
+            raise
+        except Exception:
+            attempts.clear()
+            raise
+        attempts.clear()
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None and id(request) in slots:
             try:
-                keep(slots[id(request)], reply)
+                asker.keep(slots[id(request)], reply)
             except OSError as error:
-                raise _NotStored(error) from error
+                raise _Ended(error) from error
         return text, place, counts
 
     setattr(lm, _FORWARD, keeping)
     try:
         yield
-    except _NotStored as error:
-        raise error.args[0] from None
+    except _Ended as end:
+        raise end.args[0] from None
     finally:
         delattr(lm, _FORWARD)  # restores the method of the class
+
+
+def _unreachable(lm: Any, asker: Asker, error: Exception) -> MedtasksError:
+    return MedtasksError(
+        f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
+        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.answered:,} have a response; start the "
+        "server again."
+    )
 
 
 def _first(lm: Any, request: Any) -> Any:

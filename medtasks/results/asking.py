@@ -51,11 +51,15 @@ class Asker:
         self.spent: list[Spent] = []
         self._in_a_row: Counter[str] = Counter()
         self._reported: set[str] = set()
-        self.reused = 0
 
     def known(self, slot: Slot) -> Reply | None:
         """The reply received earlier; None if there is none."""
         return self._known.get(slot.key)
+
+    @property
+    def answered(self) -> int:
+        """Number of requests with a response, with those of an earlier run."""
+        return len(self._known)
 
     def ask(self, slots: Sequence[Slot], batches: Iterable[Sequence[int]], call: Call) -> list[Reply]:
         """The replies to ``slots``, in the same order.
@@ -75,7 +79,6 @@ class Asker:
             known = self.known(slot)
             if known is not None:
                 replies[position] = known
-        self.reused += len(replies)
         self._since = time.monotonic()
         self._began = self._since if self._began is None else self._began
         for batch in batches:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import architectures
 import pytest
+import torch
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters._answering import Budget
 from medtasks.adapters.vlm import MedtasksVLM
@@ -77,6 +79,15 @@ def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> N
     assert seen[False] == 12
     assert seen[True] == 1 + 2  # and the two prompts of the comparison with computing from the start
     assert read[True] < 0.7 * read[False]  # the pictures of the tiny checkpoint have few tokens
+
+
+def test_nothing_is_kept_for_gradients(bench: Bench, vlm: Create) -> None:
+    """They would keep every intermediate tensor of the pictures and prefixes that prompts share."""
+    model = vlm()
+    model.generate_until(bench.task("t", [{**doc, "media": ["same.png"]} for doc in questions(3)]))
+
+    assert model.describe()["usage"]["prompt_tokens_reused"] > 0
+    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None]
 
 
 def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> None:

@@ -32,9 +32,12 @@ def error(status: int, message: str) -> Answer:
 
 
 class FailingServer:
-    """Answers every chat request with what ``answer`` makes of its text; ``asked`` are the texts so far."""
+    """Answers every chat request with what ``answer`` makes of its text; ``asked`` are the texts so far.
 
-    def __init__(self, answer: Callable[[str], Answer]) -> None:
+    ``port`` is any that is free unless given.
+    """
+
+    def __init__(self, answer: Callable[[str], Answer], port: int = 0) -> None:
         self.asked: list[str] = []
         server = self
 
@@ -55,8 +58,9 @@ class FailingServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> FailingServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -478,5 +480,52 @@ def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(py
         again = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
     assert again.returncode == 0, again.stderr[-2000:]
     assert documents <= len(answered) <= documents + flying
+    (folder,) = tmp_path.rglob("*_medtasks")
+    assert Run(folder).scores[task]["items"] == documents
+
+
+_SERVER_THAT_DIES = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from failing_server import FailingServer, completion
+
+def answer(text):
+    if len(server.asked) > int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return completion("A")
+
+with FailingServer(answer) as server:
+    print(server.port, flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(python: Any, tmp_path: Path) -> None:
+    task, flying, answers = "mi_cxr_tel", 2, 3
+    documents = sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))
+    script = [sys.executable, "-c", _SERVER_THAT_DIES, str(Path(__file__).parent), str(answers)]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        url = f"http://127.0.0.1:{port}/v1"
+        arguments = f"model_version=m,max_retries=2,retry_backoff_s=0,num_cpus={flying},base_url={url}"
+        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
+        dead = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+    assert dead.returncode == 1
+    (kept,) = unfinished(tmp_path)
+    stored = len(read_answers(kept))
+    assert answers - flying <= stored <= answers < documents - 4 - flying
+    assert (
+        f"medtasks: async_openai: 4 requests in a row did not reach the server at {url} (max_retries=2: Connection "
+        f"error), {stored} have a response; start the server again (replies are in {kept}: repeat the command to "
+    ) in dead.stderr
+    assert dead.stderr.count("All 2 attempts failed") < 4  # the fourth ends the run
+    assert not list(tmp_path.rglob("*_medtasks"))
+
+    with FailingServer(lambda _: completion("A"), port) as alive:
+        again = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert len(alive.asked) == documents - stored
     (folder,) = tmp_path.rglob("*_medtasks")
     assert Run(folder).scores[task]["items"] == documents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,41 @@ def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:
     assert whole["seconds"] > sum(one.reply.work.seconds for one in before if one.reply.work) - 0.001
     assert whole["time_to_first_answer"] <= part["time_to_first_answer"]
     assert "energy_kwh" not in whole  # that of the first part is unknown
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from foreign_backend import Backend, evaluate
+from test_harness_usage import TASK, counted
+
+def answer(document):
+    if len(backend.asked) == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return counted(document)
+
+backend = Backend(answer)
+evaluate(backend, [TASK], Path(sys.argv[2]))
+"""
+
+
+def test_a_run_resumed_after_a_kill_has_the_usage_of_both_parts(python: Any, tmp_path: Path) -> None:
+    """Without the request that was being answered: nothing of it is known."""
+    before, count = 3, len(task_documents(TASK))
+    killed = python("-c", _KILLED, str(Path(__file__).parent), str(tmp_path), str(before))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    (kept,) = tmp_path.rglob("*_unfinished")
+    (first,) = read_spent(kept).values()
+    assert len(first) == before < count
+
+    backend = Backend(counted)
+    whole = usage(evaluate(backend, [TASK], tmp_path))
+    assert len(backend.asked) == count - before
+    assert (whole["samples"], whole["output_tokens"]) == (count, 3 * count)
+    assert whole["seconds"] > sum(one.reply.work.seconds for one in first if one.reply.work) - 0.001
+    assert whole["tasks"][TASK]["output_tokens"] == 3 * count
+    assert "energy_kwh" not in whole
 
 
 def test_answers_from_the_harness_s_cache_are_counted_and_named(tmp_path: Path) -> None:

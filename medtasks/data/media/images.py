@@ -187,6 +187,11 @@ class ImageCache:
             self._held.trim([path])
             return image
 
+    def clear(self) -> None:
+        """Drop all images."""
+        with self._lock:
+            self._held.clear()
+
 
 def pixel_bytes(image: Image) -> int:
     """Bytes of an RGB image in memory; Pillow pads each pixel to four."""
