@@ -37,13 +37,15 @@ class Rows:
     """The rows of one subtask; as ``process_docs`` they replace the task file's placeholder.
 
     ``change`` turns all of the benchmark's documents into those of a variant; ``unusable`` gives the reason why a row
-    of the subtask cannot be asked in this form (empty if it can): such rows are left out and counted.
+    of the subtask cannot be asked in this form (empty if it can): such rows are left out and counted. ``variants`` are
+    the documents that ask a row of the subtask.
     """
 
     benchmark: str
     keep: Callable[[Document], bool]
     change: Callable[[list[Document]], list[Document]] | None = None
     unusable: Callable[[Document], str] | None = None
+    variants: Callable[[Document], list[Document]] | None = None
 
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
@@ -67,13 +69,17 @@ class Rows:
         chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
+            left_out = Counter(self._reason(document) for document in everything if self._belongs(document))
+            why = "".join(f" ({count:,} left out: {reason})" for reason, count in sorted(left_out.items()))
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} have no rows for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"
             )
         if media:
             _refuse_missing(prepared, chosen, command)
-        return chosen
+        if self.variants is None:
+            return chosen
+        return [one for document in chosen for one in self._call_benchmark("variants", self.variants, document)]
 
     def excluded(self) -> dict[str, int]:
         """How many rows of the subtask cannot be asked in this form, by reason.
