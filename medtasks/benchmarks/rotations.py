@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from medtasks.benchmarks.base import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
 from medtasks.benchmarks.documents import Rows, task_rows
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
 from medtasks.spec import TaskSpec, load_spec
@@ -62,21 +62,24 @@ def _letters(document: Mapping[str, Any]) -> list[str]:
 
 
 def _unusable(other: Callable[[Document], str] | None, document: Document) -> str:
-    reason = other(document) if other is not None else ""
-    letters, choices = _letters(document), document.get("choices")
-    if reason or len(letters) > 1 and (document.get("rounds") or 1) == 1 and not document.get("multi_select"):
-        named = letters if choices else document.get("options") or ()
-        return reason or ("" if document["target"] in named else "answer_is_not_an_option")
-    return "no_options" if len(letters) < 2 else "not_one_answer"
+    letters, options = _letters(document), document.get("options") or ()
+    if other is not None and (reason := other(document)):
+        return reason
+    if len(letters) < 2:
+        return "no_options"
+    if len(options) > POSITIONS:
+        return "too_many_options"
+    if (document.get("rounds") or 1) > 1 or document.get("multi_select"):
+        return "not_one_answer"
+    return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"
 
 
 def _rotated(task: str, order: OptionOrder, document: Document) -> list[Document]:
     letters, name = _letters(document), document["sample_id"]
-    most = min(len(letters), POSITIONS)
-    if order.rotations != "all" and order.rotations > most:
-        raise DataError(
+    if order.rotations != "all" and order.rotations > len(letters):
+        raise UsageError(
             f"{task}: metadata.options.rotations is {order.rotations}, but question {name} has {len(letters)} options; "
-            f"write at most {most}, or all."
+            f"write at most {len(letters)}, or all."
         )
     shifts = list(range(len(letters)))
     if order.rotations != "all":  # each rotation is equally likely, whatever the other questions are
@@ -110,7 +113,7 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     that was asked it is incomplete.
     """
     questions: dict[str, list[SampleView]] = {}
-    plain = []
+    plain: list[SampleView] = []
     for sample in samples:
         question = sample.document.get("rotation_of")
         (plain if question is None else questions.setdefault(question, [])).append(sample)
@@ -121,7 +124,7 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     for question, views in sorted(questions.items()):
         views.sort(key=lambda view: int(view.document["rotation"]))
         if len(views) < views[0].document["rotations"]:
-            incomplete[question] = tuple(views)
+            incomplete[question] = tuple(_in_plain_order(benchmark, view) for view in views)
         else:
             items.append(_item(benchmark, question, views))
     return Joined(tuple(items), incomplete, ORDER_METRICS)
@@ -131,7 +134,8 @@ def _item(benchmark: Benchmark, question: str, views: Sequence[SampleView]) -> I
     asked = [benchmark.join([view]).items[0].values for view in views]
     answered = [view for view in views if view.status != FAILED]
     answers = [_answer(benchmark, view) for view in answered]
-    options = {None if one is None else view.document["option_order"][one[0]] for one, view in zip(answers, answered)}
+    pairs = zip(answers, answered, strict=True)
+    options = {None if one is None else view.document["option_order"][one[0]] for one, view in pairs}
     failed = len(answered) < len(views)
     right = all(one is not None and one[0] == one[1] for one in answers)
     values = {name: _mean([one[name] for one in asked]) for name in asked[0]}

@@ -7,7 +7,7 @@ from Zheng et al. 2023 (arXiv 2309.03882).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,18 +37,18 @@ class LetterPreference(OverItems):
     width = 3 * POSITIONS
     signature = sign(name, distance="total-variation", expected="uniform-over-options", unparsed="left-out")
 
-    def item_statistics(self, answers: Iterable[tuple[int, int]], shown: Iterable[int]) -> Array:
+    def item_statistics(self, answers: Sequence[tuple[int, int]], shown: Sequence[int]) -> Array:
         """Statistics ``(width,)`` of one question.
 
         Args:
             answers: position of the chosen and of the correct letter, for each rotation with a selected option.
             shown: positions of the question's letters.
         """
-        rows, places = np.zeros((3, POSITIONS)), list(shown)
+        rows = np.zeros((3, POSITIONS))
         for chosen, correct in answers:
             rows[0, chosen] += 1
-            rows[1, places] += 1 / len(places)
             rows[2, correct] += 1
+        rows[1, shown] = len(answers) / len(shown)
         return rows.reshape(self.width)
 
     def difference(self, totals: Array, position: int) -> Array:

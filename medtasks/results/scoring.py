@@ -287,7 +287,9 @@ class _Plan:
             if not isinstance(letters, RotatedLetters):
                 return letters
             ends = {name: next(drawn) for name in letters.preference}
-            preference = {name: (value[0], ends[name].low, ends[name].high) for name, value in letters.preference.items()}
+            preference = {
+                name: (value[0], ends[name].low, ends[name].high) for name, value in letters.preference.items()
+            }
             return letters.model_copy(update={"preference": preference})
 
         def filled(scores: Scores) -> Scores:
