@@ -69,8 +69,8 @@ class Rows:
         chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
-            left_out = Counter(self._reason(document) for document in everything if self._belongs(document))
-            why = "".join(f" ({count:,} left out: {reason})" for reason, count in sorted(left_out.items()))
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.excluded().items())
+            why = f" (left out: {left_out})" if left_out else ""
             raise NoRowsError(
                 f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"

@@ -21,8 +21,8 @@ from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
-from medtasks.spec import TaskSpec, load_spec
-from medtasks.task_model import ORDER_METRICS, OptionOrder
+from medtasks.spec import load_spec
+from medtasks.task_model import ORDER_METRICS, Metadata, OptionOrder
 
 CIRCULAR, CONSISTENCY, PREFERENCE = ORDER_METRICS
 
@@ -31,27 +31,26 @@ def __getattr__(name: str) -> Rows:
     """The rows of the task called ``name``, for ``!function`` in its file."""
     if name.startswith("_"):
         raise AttributeError(name)
-    return rotated_rows(load_spec(name))
+    return rotated_rows(name, load_spec(name).metadata)
 
 
-def rotated_rows(spec: TaskSpec) -> Rows:
+def rotated_rows(task: str, metadata: Metadata) -> Rows:
     """The rows of ``compare_with``, each in several orders of its options; rows without options are left out.
 
     Raises:
-        UsageError: the task has no ``metadata.options``, or ``compare_with`` is not a task that asks in the plain way.
+        UsageError: there are no ``metadata.options``, or ``compare_with`` is not a task that asks each question once.
     """
-    order, partner = spec.metadata.options, spec.metadata.compare_with
-    plain = None if order is None else load_spec(partner)
+    plain = None if metadata.options is None else load_spec(metadata.compare_with)
     if plain is None or plain.kind != "task" or plain.metadata.options is not None:
         raise UsageError(
-            f"{spec.path}: metadata.options needs as compare_with a task that asks each question once, found "
-            f"{partner!r}; name one."
+            f"{task}: metadata.compare_with is {metadata.compare_with!r}, expected a task that asks each question "
+            "once, whose options metadata.options rotates; name one."
         )
     rows = task_rows(plain.name)
     return replace(
         rows,
         unusable=functools.partial(_unusable, rows.unusable),
-        variants=functools.partial(_rotated, spec.name, order),
+        variants=functools.partial(_rotated, task, metadata.options),
     )
 
 

@@ -239,8 +239,12 @@ class TaskChecker:
         except NotPreparedError as error:
             return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
-            if file.metadata.options is not None and rows.excluded():
-                return [], [in_task(task, "MT143", f"{error}.", "metadata", "options")]
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
+            if file.metadata.options is not None and left_out:
+                message = (
+                    f"no row of {file.metadata.compare_with} has options to rotate ({left_out}); remove `options`."
+                )
+                return [], [in_task(task, "MT143", message, "metadata", "options")]
             severity: Severity | None = None if is_mini() else "note"
             return [], [found("MT303", task.name, f"{error}.", place, "process_docs", severity)]
         except (Exception, SystemExit) as error:  # another package's code may raise anything
