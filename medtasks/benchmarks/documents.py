@@ -63,10 +63,8 @@ class Rows:
         from medtasks.registry import get_benchmark
 
         prepared = open_prepared(self.benchmark)
-        everything = self._everything(prepared)
-        if self.change is not None:
-            everything = self._call_benchmark("change", self.change, everything)
-        chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
+        rows = self._everything(prepared)
+        chosen = [document for document in rows if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.excluded().items())
@@ -87,7 +85,8 @@ class Rows:
         Raises:
             NotPreparedError: the benchmark has not been prepared.
         """
-        rows = self._everything(open_prepared(self.benchmark))
+        prepared = open_prepared(self.benchmark)
+        rows = self._everything(prepared) if self.unusable is not None else []
         reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
@@ -95,11 +94,12 @@ class Rows:
         from medtasks.registry import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
-        return [
+        rows = [
             {"benchmark": self.benchmark, **document}
             for record in prepared.records()
             for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
         ]
+        return rows if self.change is None else self._call_benchmark("change", self.change, rows)
 
     def _belongs(self, document: Document) -> bool:
         return bool(self._call_benchmark("keep", self.keep, document))

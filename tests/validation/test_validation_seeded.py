@@ -71,8 +71,7 @@ def test_nothing_is_found_in_copied_records(bench: Bench, monkeypatch: pytest.Mo
         (
             "order: circular",
             "order: circular, rotations: 6",
-            "mi_cxr_icr_circular: metadata.options.rotations is 6, but question icr-33 has 5 options; write at most 5, "
-            "or all.",
+            "rotations is 6, but question icr-33 has 5 options; write at most 5, or all.",
         ),
         (
             "compare_with: mi_cxr_icr",
