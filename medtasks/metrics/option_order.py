@@ -1,6 +1,6 @@
 """Scores of questions that are asked with their options in several orders (`medtasks.benchmarks.rotations`).
 
-Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281, section 4): a question counts as right
+Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281): a question counts as right
 only if every circular shift of its options is answered right. That models prefer letters whatever they stand for is
 from Zheng et al. 2023 (arXiv 2309.03882).
 """
