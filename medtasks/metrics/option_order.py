@@ -28,8 +28,8 @@ class LetterPreference(OverItems):
 
     >>> metric = LetterPreference()
     >>> always_a = metric.item_statistics([(0, place) for place in range(4)], range(4))
-    >>> float(metric.score(always_a)), float(metric.difference(always_a, 1))
-    (0.75, -0.25)
+    >>> float(metric.score(always_a)), metric.of_letter(always_a, 1).tolist()
+    (0.75, [-1.0, 4.0])
     """
 
     name = "letter_preference"
@@ -51,10 +51,10 @@ class LetterPreference(OverItems):
         rows[1, shown] = len(answers) / len(shown)
         return rows.reshape(self.width)
 
-    def difference(self, totals: Array, position: int) -> Array:
-        """Share of answers that chose a letter minus the share expected ``(...)``, of totals ``(..., width)``."""
-        rows = _rows(totals)
-        return means(rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :]))
+    def of_letter(self, statistics: Array, position: int) -> Array:
+        """A mean's statistics ``(..., 2)``: how many more answers chose a letter than expected, and all answers."""
+        rows = _rows(statistics)
+        return np.stack([rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :])], axis=-1)
 
     def score(self, totals: Array) -> Array:
         """Scores ``(...)`` of totals ``(..., width)``; NaN without an answer."""

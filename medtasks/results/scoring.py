@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from string import ascii_uppercase
 from typing import Any
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.base import FAILED, Benchmark
 from medtasks.metrics import Metric, get_metric, totals
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, MeanMetric
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
 from medtasks.results.samples import Sample
 from medtasks.results.table import Column, ItemTable, Rows, item_table
@@ -237,12 +236,11 @@ class _Plan:
         rows = rows[column.present[rows] & column.known[rows]]
         if not len(rows):
             return None
-        metric, sums = LetterPreference(), totals(column.statistics[rows])
-        chosen, shown, gold = sums.reshape(3, POSITIONS).tolist()
+        statistics, share = column.statistics[rows], MeanMetric().score
+        chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
         names = {place: name for place, name in enumerate(benchmark.options or ascii_uppercase) if shown[place]}
-        by_cluster = cluster_totals(column.statistics[rows], table.codes[rows])
-        for place in names:
-            self._sums.append((by_cluster, partial(metric.difference, position=place)))
+        letters = {name: LetterPreference().of_letter(statistics, place) for place, name in names.items()}
+        self._sums += [(cluster_totals(one, table.codes[rows]), share) for one in letters.values()]
         statuses = Counter(status for row in rows.tolist() for status in table.statuses[row] if status != "ok")
         return RotatedLetters(
             gold={name: int(gold[place]) for place, name in names.items()},
@@ -250,7 +248,7 @@ class _Plan:
                 **{name: int(chosen[place]) for place, name in names.items()},
                 **{f"[{status}]": count for status, count in sorted(statuses.items())},
             },
-            preference={name: (float(metric.difference(sums, place)), None, None) for place, name in names.items()},
+            preference={name: (float(share(totals(one))), None, None) for name, one in letters.items()},
         )
 
     def _score(self, name: str, column: Column, clusters: Rows, rows: Rows, benchmark: Benchmark) -> MetricScore:

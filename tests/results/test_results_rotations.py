@@ -21,6 +21,7 @@ from medtasks.benchmarks.base import SampleView, Value
 from medtasks.benchmarks.documents import task_documents, task_rows
 from medtasks.benchmarks.rotations import joined_items, rotated_rows
 from medtasks.errors import UsageError
+from medtasks.metrics.base import MeanMetric
 from medtasks.metrics.option_order import LetterPreference
 from medtasks.registry import get_benchmark
 from medtasks.results.elsewhere import score_predictions
@@ -290,12 +291,8 @@ def test_intervals_cover() -> None:
         for _ in range(120):
             answers = [0 if draw.random() < 0.4 else int(draw.integers(4)) for _ in range(4)]
             rows.append(metric.item_statistics([(one, 0) for one in answers], range(4)))
-        found = cluster_bootstrap(
-            np.array(rows),
-            [str(row // 2) for row in range(120)],
-            lambda totals: metric.difference(totals, 0),
-            resamples=200,
-        )
+        letter = metric.of_letter(np.array(rows), 0)
+        found = cluster_bootstrap(letter, [str(row // 2) for row in range(120)], MeanMetric().score, resamples=200)
         assert found.low is not None
         assert found.high is not None
         covered += found.low <= truth <= found.high
