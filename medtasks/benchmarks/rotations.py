@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 import string
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -68,6 +69,8 @@ def _unusable(other: Callable[[Document], str] | None, document: Document) -> st
         return "no_options"
     if len(options) > POSITIONS:
         return "too_many_options"
+    if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
+        return "options_name_their_letters"
     if (document.get("rounds") or 1) > 1 or document.get("multi_select"):
         return "not_one_answer"
     return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"

@@ -130,6 +130,27 @@ def test_an_ideal_response_for_the_plain_order_is_not_kept() -> None:
     assert not any("ideal_response" in one for one in made)
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"options": []}, "no_options"),
+        ({"options": ["yes"]}, "no_options"),
+        ({"options": [str(number) for number in range(27)]}, "too_many_options"),
+        ({"options": ["A. yes", "B. no"], "target": "A. yes"}, "options_name_their_letters"),
+        ({"options": ["yes", "no"], "multi_select": True}, "not_one_answer"),
+        ({"options": ["yes", "no"], "rounds": 3}, "not_one_answer"),
+        ({"options": ["yes", "no"], "target": "perhaps"}, "answer_not_an_option"),
+        ({"options": ["yes", "no"], "target": "no"}, ""),
+        ({"choices": {"A": "yes", "B": "no"}, "target": "yes"}, "answer_not_an_option"),
+        ({"choices": {"A": "yes", "B": "no"}, "target": "A"}, ""),
+    ],
+)
+def test_what_cannot_be_rotated_is_left_out_with_its_reason(changed: dict[str, Any], reason: str) -> None:
+    rows = task_rows("medstreambench_present_circular")
+    assert rows.unusable is not None
+    assert rows.unusable({"target": "yes", **changed}) == reason
+
+
 def test_a_subset_is_drawn_by_question_and_seed_and_every_rotation_is_equally_likely() -> None:
     three = OptionOrder(order="circular", rotations=3)
     documents = rotated(ICR, three)
