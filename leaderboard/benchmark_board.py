@@ -212,7 +212,13 @@ class _Filling:
         for model, digest in self._standings.of(column.task, column.metric).ranked.items():
             letters = digest.entries[column.task].scores.letters
             if letters is not None:
-                yield LetterCounts(task=column.task, model=model, gold=letters.gold, chosen=letters.chosen)
+                yield LetterCounts(
+                    task=column.task,
+                    model=model,
+                    gold=letters.gold,
+                    chosen=letters.chosen,
+                    preference=getattr(letters, "preference", {}),
+                )
 
     def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
         for digest in self._standings.of(column.task, column.metric).ranked.values():

@@ -152,12 +152,17 @@ class BoardPlot(_Frozen):
 
 
 class LetterCounts(_Frozen):
-    """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets."""
+    """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
+
+    With rotated options, ``preference`` has by letter the share that chose it minus the share expected, and the ends of
+    its 95 % interval (`medtasks.results.scoring.RotatedLetters`).
+    """
 
     task: str
     model: str
     gold: dict[str, int]
     chosen: dict[str, int]
+    preference: dict[str, tuple[float, float | None, float | None]] = {}
 
 
 class Round(_Frozen):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from medtasks.benchmarks.rotations import joined_items
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, folder_digest, read_run
@@ -180,7 +181,7 @@ def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples
     ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
     shown: tuple[Timeline, ...] = ()
     if name in manifest.tasks and benchmark.timeline is not None:
-        items = benchmark.join([one.view() for one in samples[name]]).items
+        items = joined_items(benchmark, [one.view() for one in samples[name]]).items
         shown = timelines(model, name, items, benchmark.timeline)
     signatures = {
         metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()

@@ -16,7 +16,7 @@ from medtasks.packages import OURS, warn
 from medtasks.prompts import template_hash
 from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
-from medtasks.task_model import GroupFile, Metadata, load_task
+from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task
 
 
 class TaskSpec(BaseModel):
@@ -39,6 +39,11 @@ class TaskSpec(BaseModel):
     generation: dict[str, Any] = {}
     cluster_key: str | None = None
     resolved: dict[str, Any] = Field(default={}, repr=False)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """``metrics``, and those that only whole items of the task have."""
+        return (*self.metrics, *(ORDER_METRICS if self.metadata.options is not None else ()))
 
     @property
     def prompt_hash(self) -> str | None:

@@ -37,6 +37,10 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and not isinstance(value, FunctionName) and bool(value.strip())
 
 
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
 def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_name, value))
 
@@ -69,10 +73,32 @@ class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+ORDER_METRICS = ("circular_accuracy", "rotation_consistency", "letter_preference")
+"""Scores that every task with ``metadata.options`` has (`medtasks.metrics.option_order`)."""
+
+ROTATED = "medtasks.benchmarks.rotations"
+"""The module whose attribute ``TASK`` is the rows of such a task."""
+
+
+class OptionOrder(_Keys):
+    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts.
+
+    ``rotations`` is their number per question: ``all``, or a subset drawn with ``seed``.
+    """
+
+    order: Literal["circular"]
+    rotations: Annotated[
+        Any,
+        expects("`all`, or a whole number of at least 2", lambda value: value == "all" or _is_whole(value, 2)),
+    ] = "all"
+    seed: int = 0
+
+
 class Metadata(_Keys):
     """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
-    always shown), and ``compare_with`` is the task or group that asks the same questions in the plain way."""
+    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way, and
+    ``options`` asks those questions with their options in several orders."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -82,6 +108,7 @@ class Metadata(_Keys):
     learned: Names = ()
     rubrics: Names = ()
     compare_with: Name = _ABSENT
+    options: OptionOrder = _ABSENT
 
 
 class Generation(BaseModel):
@@ -199,6 +226,24 @@ class TaskFile(_Keys):
             raise _contradiction(message, fix, "repeats", repeats=self.repeats)
         return self
 
+    @model_validator(mode="after")
+    def _rotations_have_rows(self) -> TaskFile:
+        rotated = f"{ROTATED}.{self.task}"
+        if self.metadata.options is None:
+            return self
+        if self.metadata.compare_with is None:
+            message = "metadata.options is set, but not the task whose questions are asked"
+            raise _contradiction(message, "name it as metadata.compare_with", "metadata")
+        if self.process_docs != rotated:
+            message = "process_docs is {found}, but metadata.options is set"
+            fix = "write process_docs: !function {rotated}"
+            raise _contradiction(message, fix, "process_docs", found=str(self.process_docs), rotated=rotated)
+        for key, given in (("repeats", self.repeats > 1), ("metadata.rubrics", bool(self.metadata.rubrics))):
+            if given:
+                message = "{key} is set, but rotated questions are asked once and need no judge"
+                raise _contradiction(message, "remove it, or metadata.options", key.partition(".")[0], key=key)
+        return self
+
 
 class GroupFile(_Keys):
     """A group."""
@@ -208,6 +253,13 @@ class GroupFile(_Keys):
     metadata: Metadata
     group_alias: Name = _ABSENT
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
+
+    @model_validator(mode="after")
+    def _options_belong_to_tasks(self) -> GroupFile:
+        if self.metadata.options is not None:
+            message = "metadata.options is set, but a group asks nothing itself"
+            raise _contradiction(message, "set it in the group's tasks", "metadata")
+        return self
 
 
 def _contradiction(message: str, fix: str, at: str, **values: object) -> PydanticCustomError:

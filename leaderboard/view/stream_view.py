@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medtasks.benchmarks.rotations import joined_items
 from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
@@ -58,7 +59,7 @@ def timeline_of(rounds: Sequence[Sample]) -> Timeline | None:
     benchmark = get_benchmark(load_spec(rounds[0].task).metadata.benchmark) if rounds else None
     if benchmark is None or benchmark.timeline is None:
         return None
-    items = benchmark.join([one.view() for one in rounds]).items
+    items = joined_items(benchmark, [one.view() for one in rounds]).items
     return next(iter(timelines("", rounds[0].task, items, benchmark.timeline)), None)
 
 

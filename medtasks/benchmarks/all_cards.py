@@ -10,7 +10,7 @@ from medtasks.benchmarks.card_check import HEADLINE, card_columns, check_card, m
 from medtasks.errors import MedtasksError
 from medtasks.packages import LeftOut
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
-from medtasks.spec import TaskSpec, load_specs
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 
 
 def all_cards() -> dict[str, Card]:
@@ -55,7 +55,8 @@ def _checked(card: Card) -> Card:
 
 def default_card(benchmark: str) -> Card:
     """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
-    metrics for each, one table per breakdown; no samples are shown.
+    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options are not in the headline,
+    and have a figure of their own.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
@@ -68,7 +69,9 @@ def default_card(benchmark: str) -> Card:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     names = _Names()
     options = bool(get_benchmark(benchmark).options)
-    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown)
+    rotated = [spec for spec in shown if any(load_spec(leaf).metadata.options for leaf in leaf_tasks(spec.name))]
+    scored = {spec.name: Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown}
+    headline = tuple(scored[spec.name] for spec in shown if spec not in rotated) or tuple(scored.values())
     tables = [
         CardTable(
             name=names.of(spec.name),
@@ -79,10 +82,15 @@ def default_card(benchmark: str) -> Card:
     ]
     tables += [_by_member(spec, specs, names) for spec in shown if spec.kind == "group"]
     tables += [_by_part(spec, breakdown, names) for spec in shown for breakdown in spec.metadata.breakdowns]
-    lettered = tuple(column for column in headline if options and column.metric == "accuracy")
+    lettered = tuple(column for column in scored.values() if options and column.metric == "accuracy")
     plots = [Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=options)]
     if lettered:
         plots.append(Plot(name="letters", title="Letters chosen and correct", kind="letters", columns=lettered))
+    for spec in rotated:
+        columns = tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name))
+        plots.append(
+            Plot(name=names.of(f"{spec.name}-orders"), title=spec.metadata.title, kind="bars", columns=columns)
+        )
     card = Card(
         benchmark=benchmark,
         headline=headline,

@@ -96,10 +96,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Joined:
-    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming item."""
+    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming item.
+
+    ``metrics`` are those that only whole items have, in display order.
+    """
 
     items: tuple[Item, ...]
     incomplete: Mapping[str, tuple[SampleView, ...]] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:

@@ -28,7 +28,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
         judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
-        names += [*load_spec(leaf).metrics, *metadata.learned, *judged]
+        names += [*load_spec(leaf).scores, *metadata.learned, *judged]
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 

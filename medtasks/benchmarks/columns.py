@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from medtasks.benchmarks.card import ALL_GROUPS, Column
+from medtasks.benchmarks.card import ALL_GROUPS, CardTable, Column, Plot
 
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
@@ -26,3 +26,32 @@ def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
 def labelled(columns: Iterable[Column], suffix: str) -> tuple[Column, ...]:
     """The columns, with ``suffix`` after their headings."""
     return tuple(replace(column, label=f"{column.label}{suffix}") for column in columns)
+
+
+_ORDER_LABELS = {
+    "circular_accuracy": "right in every rotation",
+    "rotation_consistency": "same option in every rotation",
+    "letter_preference": "letter preference",
+}
+
+
+def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[CardTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group whose options are rotated.
+
+    Args:
+        task: its name.
+        parts: headings of its parts, for their circular accuracies.
+        metric: the metric of a single answer.
+    """
+    columns = scores(task, {metric: "mean over rotations", **_ORDER_LABELS})
+    table = CardTable(
+        "option-order",
+        "Options in every rotation",
+        (*columns, *labelled(tasks(parts, "circular_accuracy"), ", every rotation")),
+        note="Letter preference: how far the letters chosen are from those of a model that prefers none; 0 is best.",
+    )
+    plots = (
+        Plot("option-order", table.title, "bars", columns),
+        Plot("rotated-letters", "Letters chosen with rotated options", "letters", columns[:1]),
+    )
+    return table, plots

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -38,13 +38,15 @@ class Rows:
     """The rows of one subtask; as ``process_docs`` they replace the task file's placeholder.
 
     ``change`` turns all of the benchmark's documents into those of a variant; ``unusable`` gives the reason why a row
-    of the subtask cannot be asked in this form (empty if it can): such rows are left out and counted.
+    of the subtask cannot be asked in this form (empty if it can): such rows are left out and counted. ``variants`` are
+    the documents that ask a row of the subtask.
     """
 
     benchmark: str
     keep: Callable[[Document], bool]
     change: Callable[[list[Document]], list[Document]] | None = None
     unusable: Callable[[Document], str] | None = None
+    variants: Callable[[Document], list[Document]] | None = None
 
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
@@ -64,14 +66,14 @@ class Rows:
         from medtasks.registry import get_benchmark
 
         prepared = open_prepared(self.benchmark)
-        everything = self._everything(prepared)
-        if self.change is not None:
-            everything = iter(self._call_benchmark("change", self.change, list(everything)))
-        chosen = [document for document in everything if self._belongs(document) and not self._reason(document)]
+        rows = self._everything(prepared)
+        chosen = [document for document in rows if self._belongs(document) and not self._reason(document)]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.excluded().items())
+            why = f" (left out: {left_out})" if left_out else ""
             raise NoRowsError(
-                f"the prepared data of {self.benchmark} have no rows for this task; prepare a source that has "
+                f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"
             )
         subset = current_subset()
@@ -79,7 +81,9 @@ class Rows:
             chosen = subset.of(chosen)
         if media:
             _refuse_missing(prepared, chosen, command)
-        return chosen
+        if self.variants is None:
+            return chosen
+        return [one for document in chosen for one in self._call_benchmark("variants", self.variants, document)]
 
     def excluded(self) -> dict[str, int]:
         """How many rows of the subtask cannot be asked in this form, by reason.
@@ -87,17 +91,21 @@ class Rows:
         Raises:
             NotPreparedError: the benchmark has not been prepared.
         """
-        rows = self._everything(open_prepared(self.benchmark))
+        prepared = open_prepared(self.benchmark)
+        rows = self._everything(prepared) if self.unusable is not None else []
         reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
-    def _everything(self, prepared: Prepared) -> Iterator[Document]:
+    def _everything(self, prepared: Prepared) -> Iterable[Document]:
         from medtasks.registry import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
-        for record in prepared.records():
-            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record):
-                yield {"benchmark": self.benchmark, **document}
+        rows = (
+            {"benchmark": self.benchmark, **document}
+            for record in prepared.records()
+            for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
+        )
+        return rows if self.change is None else self._call_benchmark("change", self.change, list(rows))
 
     def _belongs(self, document: Document) -> bool:
         return bool(self._call_benchmark("keep", self.keep, document))

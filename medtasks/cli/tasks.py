@@ -37,7 +37,7 @@ def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
                 "title": spec.metadata.title,
                 "version": spec.metadata.version,
                 "members": list(spec.members),
-                "metrics": list(spec.metrics),
+                "metrics": list(spec.scores),
                 "prompt_hash": spec.prompt_hash,
                 "rubrics": list(spec.metadata.rubrics),
                 "package": owner_of(spec.path).distribution,

@@ -63,9 +63,8 @@ def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
         update["letter_bias"] = (
             sum(abs(letters.chosen[letter] / chosen - letters.gold[letter] / gold) for letter in letters.gold) / 2
         )
-    if null_option is not None:
+    if null_option is not None and letters.null_chosen_when_wrong is not None:
         right = letters.gold[null_option]
-        assert letters.null_chosen_when_wrong is not None
         assert letters.null_missed_when_right is not None
         update["false_abstention"] = letters.null_chosen_when_wrong / (gold - right) if gold > right else None
         update["false_commitment"] = letters.null_missed_when_right / right if right else None

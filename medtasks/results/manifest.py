@@ -183,7 +183,7 @@ def protocol_hash(
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
         "filters": {name: version_of(name) for name in spec.filters},
         "options": list(get_benchmark(spec.metadata.benchmark).options),
-        "metrics": {name: get_metric(name).signature for name in spec.metrics},
+        "metrics": {name: get_metric(name).signature for name in spec.scores},
         "generation": generation,
         **({"blind": True} if blind else {}),
         **({"presentation": dict(presentation)} if presentation else {}),

@@ -95,7 +95,7 @@ def _key(folder: Path, store: TableStore) -> str | None:
         manifest = read_manifest(folder)
         specs = [load_spec(task) for task in manifest.tasks]
         signatures = {
-            name: get_metric(name).signature for spec in specs for name in (*spec.metrics, *spec.metadata.learned)
+            name: get_metric(name).signature for spec in specs for name in (*spec.scores, *spec.metadata.learned)
         }
         data = {name: _fingerprint(name) for name in sorted({spec.metadata.benchmark for spec in specs})}
         parts = [folder_digest(folder), code_hash(), signatures, data]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.base import FAILED, Benchmark
 from medtasks.metrics import Metric, get_metric, totals
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, MeanMetric
+from medtasks.metrics.option_order import POSITIONS, LetterPreference
 from medtasks.results.samples import Sample
 from medtasks.results.table import Column, ItemTable, Rows, item_table
 from medtasks.stats import cluster_totals, joint_intervals, student_interval
@@ -24,6 +26,8 @@ from medtasks.stats.bootstrap import Score
 
 COVERAGE = 0.99
 """Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
+
+PREFERENCE = LetterPreference.name
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -99,6 +103,18 @@ class Letters(BaseModel):
     null_missed_when_right: int | None
 
 
+class RotatedLetters(Letters):
+    """The letters of questions asked in several rotations, over all answers with a selected option.
+
+    ``preference`` is by letter the share of answers that chose it minus the share expected
+    (`medtasks.metrics.option_order`), with its 95 % interval.
+    """
+
+    null_chosen_when_wrong: None = None
+    null_missed_when_right: None = None
+    preference: dict[str, tuple[float, float | None, float | None]]
+
+
 class Scores(BaseModel):
     """All scores of one set of samples.
 
@@ -115,7 +131,7 @@ class Scores(BaseModel):
     metrics: dict[str, MetricScore]
     incomplete: int = 0
     breakdowns: dict[str, dict[str, Scores]] = {}
-    letters: Letters | None = None
+    letters: RotatedLetters | Letters | None = None
 
 
 def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
@@ -208,7 +224,31 @@ class _Plan:
                 name: self._score(name, column, table.codes, whole, one.benchmark) for name, column in columns.items()
             },
             incomplete=len(rows) - len(whole),
-            letters=_letters(table, whole, one.benchmark, columns.get("accuracy")),
+            letters=self._rotated_letters(table, whole, one.benchmark, columns[PREFERENCE])
+            if PREFERENCE in columns
+            else _letters(table, whole, one.benchmark, columns.get("accuracy")),
+        )
+
+    def _rotated_letters(
+        self, table: ItemTable, rows: Rows, benchmark: Benchmark, column: Column
+    ) -> RotatedLetters | None:
+        """Letter counts of rotated questions; None if no option was selected."""
+        rows = rows[column.present[rows] & column.known[rows]]
+        if not len(rows):
+            return None
+        statistics, share = column.statistics[rows], MeanMetric().score
+        chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
+        names = {place: name for place, name in enumerate(benchmark.options or ascii_uppercase) if shown[place]}
+        letters = {name: LetterPreference().of_letter(statistics, place) for place, name in names.items()}
+        self._sums += [(cluster_totals(one, table.codes[rows]), share) for one in letters.values()]
+        statuses = Counter(status for row in rows.tolist() for status in table.statuses[row] if status != "ok")
+        return RotatedLetters(
+            gold={name: int(gold[place]) for place, name in names.items()},
+            chosen={
+                **{name: int(chosen[place]) for place, name in names.items()},
+                **{f"[{status}]": count for status, count in sorted(statuses.items())},
+            },
+            preference={name: (float(share(totals(one))), None, None) for name, one in letters.items()},
         )
 
     def _score(self, name: str, column: Column, clusters: Rows, rows: Rows, benchmark: Benchmark) -> MetricScore:
@@ -241,13 +281,23 @@ class _Plan:
             ends = None if found.low is None or found.high is None else (found.low, found.high)
             return score.model_copy(update={"interval": ends, "reason": found.reason})
 
+        def lettered(letters: Letters | None) -> Letters | None:
+            if not isinstance(letters, RotatedLetters):
+                return letters
+            ends = {name: next(drawn) for name in letters.preference}
+            preference = {
+                name: (value[0], ends[name].low, ends[name].high) for name, value in letters.preference.items()
+            }
+            return letters.model_copy(update={"preference": preference})
+
         def filled(scores: Scores) -> Scores:
             metrics = {name: interval(score) for name, score in scores.metrics.items()}
+            letters = lettered(scores.letters)
             breakdowns = {
                 breakdown: {key: filled(part) for key, part in parts.items()}
                 for breakdown, parts in scores.breakdowns.items()
             }
-            return scores.model_copy(update={"metrics": metrics, "breakdowns": breakdowns})
+            return scores.model_copy(update={"metrics": metrics, "letters": letters, "breakdowns": breakdowns})
 
         return {name: filled(scores) for name, scores in made.items()}
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value, sample_items
+from medtasks.benchmarks.rotations import joined_items
 from medtasks.errors import DataError, MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
@@ -310,7 +311,7 @@ def item_table(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
-    joined = benchmark.join([sample.view() for sample in ordered])
+    joined = joined_items(benchmark, [sample.view() for sample in ordered])
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
@@ -321,7 +322,8 @@ def item_table(
             if value is not None:
                 row[name] = value
     filler: list[Value | None] = [None] * (len(rows) - len(items))
-    metrics = tuple(dict.fromkeys([*(name for sample in ordered for name in sample.scores), *pooled]))
+    named = [name for sample in ordered for name in sample.scores]
+    metrics = tuple(dict.fromkeys([*named, *joined.metrics, *pooled]))
     firsts = [views[0] for _, _, views in rows]
     options = bool(benchmark.options)
     return ItemTable(

@@ -251,7 +251,8 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
     for document in documents:
         options, right = list(options_of(document)), _right(document)
         if len(options) > 1 and right is not None:
-            once.setdefault(str(document.get("item_id", document.get("sample_id"))), (options, right))
+            question = document.get("rotation_of") or document.get("item_id", document.get("sample_id"))
+            once.setdefault(str(question), (options, right))
     rows = list(once.values())
     if len(rows) < ENOUGH:
         return

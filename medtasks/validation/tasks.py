@@ -239,9 +239,17 @@ class TaskChecker:
         except NotPreparedError as error:
             return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
+            if file.metadata.options is not None and left_out:
+                message = (
+                    f"no row of {file.metadata.compare_with} has options to rotate ({left_out}); remove `options`."
+                )
+                return [], [in_task(task, "MT143", message, "metadata", "options")]
             severity: Severity | None = None if is_mini() else "note"
             return [], [found("MT303", task.name, f"{error}.", place, "process_docs", severity)]
         except (Exception, SystemExit) as error:  # another package's code may raise anything
+            if file.metadata.options is not None and isinstance(error, UsageError):
+                return [], [in_task(task, "MT143", str(error), "metadata", "options")]
             raised = raised_at(error.__cause__ or error)
             message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
             at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place

@@ -12,6 +12,7 @@ from typing import Any
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
+from medtasks.benchmarks.rotations import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
@@ -114,7 +115,7 @@ class Trials:
             return None
         with self._report.failures(f"the samples of {name} cannot be joined", fix=_FIX):
             judged = with_judged_scores(self.spec, samples)
-            items = self._benchmark.join([sample.view() for sample in judged]).items
+            items = joined_items(self._benchmark, [sample.view() for sample in judged]).items
             metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
             lacking = [metric for metric in self.spec.metrics if metric not in metrics]
             for metric in lacking:

@@ -7,6 +7,7 @@ from seeded_bench import InYaml
 BASE, LEAF = "mi_cxr/_base.yaml", "mi_cxr/mi_cxr_tel_single.yaml"
 GROUP, SAMPLED = "mi_cxr/groups/mi_cxr_tel.yaml", "mi_cxr/_sampled.yaml"
 KVASIR, KVASIR_LEAF = "kvasir_vqa_x1/_base.yaml", "kvasir_vqa_x1/kvasir_vqa_x1_level1.yaml"
+ROTATED = "mi_cxr/mi_cxr_icr_circular.yaml"
 STAGEWISE, STAGED = "mi_cxr/_stagewise.yaml", "mi_cxr/mi_cxr_stagewise_icr.yaml"
 
 
@@ -16,6 +17,10 @@ def _leaf(name: str, code: str, old: str, new: str) -> InYaml:
 
 def _base(name: str, code: str, old: str, new: str) -> InYaml:
     return InYaml(name, code, BASE, old, new, LEAF)
+
+
+def _rotated(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, ROTATED, old, new)
 
 
 def _group(name: str, code: str, old: str, new: str) -> InYaml:
@@ -283,4 +288,23 @@ NAMES = [
     ),
 ]
 
-YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES]
+OPTIONS = "{order: circular}"
+ORDERS = [
+    _rotated("misspelt order key", "MT108", OPTIONS, "{order: circular, rotatons: all}  # here"),
+    _rotated("unknown order", "MT109", OPTIONS, "{order: shuffled}  # here"),
+    _rotated("order that is missing", "MT111", OPTIONS, "{seed: 1}  # here"),
+    _rotated("one rotation", "MT109", OPTIONS, "{order: circular, rotations: 1}  # here"),
+    _rotated("a word for the rotations", "MT109", OPTIONS, "{order: circular, rotations: every}  # here"),
+    _rotated("rotations as text", "MT109", OPTIONS, '{order: circular, rotations: "2"}  # here'),
+    _rotated("plain rows", "MT113", "benchmarks.rotations.mi_cxr_icr_circular", "benchmarks.mi_cxr.icr  # here"),
+    _rotated(
+        "rows of another rotated task", "MT113", "mi_cxr_icr_circular\nm", "mi_cxr_tel_single_circular  # here\nm"
+    ),
+    _rotated("rotations of nothing", "MT113", "  compare_with: mi_cxr_icr\n", ""),
+    _rotated("rotations of a group", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr  # here"),
+    _rotated("rotations of rotations", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_gts_multi_circular"),
+    _rotated("repeated rotations", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
+    _group("rotations in a group", "MT113", "metadata:", "metadata:\n  options: {order: circular}"),
+]
+
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS]

@@ -63,3 +63,27 @@ def test_nothing_is_found_in_copied_records(bench: Bench, monkeypatch: pytest.Mo
     bench.copy_records("mi_cxr", lambda rows: rows)
     monkeypatch.setenv("MEDTASKS_DATA", str(bench.data))
     assert validate_tasks(["mi_cxr"]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "order: circular",
+            "order: circular, rotations: 6",
+            "rotations is 6, but question icr-33 has 5 options; write at most 5, or all.",
+        ),
+        (
+            "compare_with: mi_cxr_icr",
+            "compare_with: mi_cxr_report",
+            "no row of mi_cxr_report has options to rotate (8 no_options, 2 null_option_right); remove `options`.",
+        ),
+    ],
+)
+def test_options_that_cannot_be_rotated_are_one_finding(bench: Bench, old: str, new: str, message: str) -> None:
+    bench.copy_tasks()
+    path = bench.tasks / "mi_cxr" / "mi_cxr_icr_circular.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    (found,) = validate_tasks(None, [path])
+    assert (found.code, found.field, found.line) == ("MT143", "metadata.options", 10)
+    assert message in found.message

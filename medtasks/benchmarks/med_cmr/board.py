@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, scores, tasks
+from medtasks.benchmarks.columns import groups, option_order, scores, tasks
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
 _DIMENSIONS = ("sod", "fdd", "su", "tp", "cr", "ltg", "msi")
 _MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
+_ROTATED, _ROTATED_PLOTS = option_order(
+    f"{_MCQ}_circular", {f"{_MCQ}_{name}_circular": name.upper() for name in _DIMENSIONS}
+)
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
 _MCQ_WHOLE = scores(_MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"})
 _OPEN_WHOLE = scores(_OPEN, {"open_total": "Open-ended, all rows"})
@@ -65,6 +68,7 @@ MED_CMR = Card(
             for breakdown, (part, label) in _PARTS.items()
         ),
         CardTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
+        _ROTATED,
     ),
     plots=(
         Plot("radar-mcq", "Multiple choice by dimension", "radar", _MCQ_AXES),
@@ -90,6 +94,7 @@ MED_CMR = Card(
             if part != "question-type"
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
+        *_ROTATED_PLOTS,
     ),
     shows="text",
     why="The release is Apache-2.0 but does not state where its images come from, so they are not copied.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, scores, tasks
+from medtasks.benchmarks.columns import groups, option_order, scores, tasks
 
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
@@ -22,6 +22,11 @@ _MODES = (
     Column("medstreambench_proactive", "content", "Proactive, content"),
     Column("medstreambench_proactive", "responsiveness", "Proactive, responsiveness"),
     Column("medstreambench_proactive", "stability", "Proactive, stability"),
+)
+_ROTATED, _ROTATED_PLOTS = option_order(
+    f"{_STREAM}_circular",
+    {f"{_STREAM}_{mode}_circular": mode for mode in ("retrospective", "present", "future")},
+    "content",
 )
 _TABLE4 = Column(_STREAM, "overall_table4", "Overall, Table 4")
 _BEHAVIOUR = scores(_STREAM, {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"})
@@ -71,6 +76,7 @@ MEDSTREAMBENCH = Card(
             for breakdown, part, label in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "dataset"))
         ),
         CardTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
+        _ROTATED,
     ),
     plots=(
         Plot("modes", "Content, responsiveness, stability by mode", "radar", _MODES),
@@ -87,6 +93,7 @@ MEDSTREAMBENCH = Card(
             Plot(f"organ{suffix}", f"{title} by organ group", "heatmap", groups(_STREAM, metric, "organ_group"))
             for metric, (suffix, title) in _CONTENTS.items()
         ),
+        *_ROTATED_PLOTS,
         Plot(
             "timelines",
             "Rounds of streaming items",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, labelled, scores, tasks
+from medtasks.benchmarks.columns import groups, labelled, option_order, scores, tasks
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -20,6 +20,9 @@ _SUBTYPES = {
 }
 _STAGEWISE = {f"mi_cxr_stagewise{task.removeprefix(_CXR)}": label for task, label in _FAMILIES.items()}
 _PROMPTED = {"cot": "step by step", "1shot": "one example", "sampled": "three answers at temperature 0.7"}
+_ROTATED, _ROTATED_PLOTS = option_order(
+    f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
+)
 _DIRECT = tasks(_FAMILIES, "accuracy")
 
 
@@ -62,6 +65,7 @@ MI_CXR = Card(
             )
             for variant, label in _PROMPTED.items()
         ),
+        _ROTATED,
         CardTable(
             "right-letters",
             "By correct letter",
@@ -96,6 +100,7 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
+        *_ROTATED_PLOTS,
         Plot(
             "null-option",
             "Accuracy if the null option is correct, and if another is",
