@@ -99,7 +99,7 @@ def prepared(folder: Path, size: int) -> Path:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 8_000, 16_022])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 4_000, 16_022])
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run is not None:
