@@ -8,6 +8,7 @@ from functools import cache, lru_cache, partial
 
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
+from medtasks.metrics._nltk import nltk_module
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
@@ -81,19 +82,16 @@ def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
     if PLAIN.fullmatch(text) and not CONTRACTION.search(text):
         return PLAIN_TOKEN.findall(text)
-    from nltk.tokenize import word_tokenize
-
-    tokens: list[str] = word_tokenize(text, preserve_line=sentence_splitter() == "none")
+    tokenize = nltk_module("nltk.tokenize").word_tokenize
+    tokens: list[str] = tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
 
 @cache
 def sentence_splitter() -> str:
     """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
-    from nltk.tokenize import sent_tokenize
-
     try:
-        sent_tokenize("One. Two.")
+        nltk_module("nltk.tokenize").sent_tokenize("One. Two.")
     except LookupError:
         return "none"
     return "punkt_tab"
@@ -122,10 +120,9 @@ class _Synonyms:
 @cache
 def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
     """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
-    from nltk.stem.porter import PorterStemmer
-    from nltk.translate.meteor_score import single_meteor_score
+    single_meteor_score = nltk_module("nltk.translate.meteor_score").single_meteor_score
 
-    class CachingStemmer(PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(nltk_module("nltk.stem.porter").PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)

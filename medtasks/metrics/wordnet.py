@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from medtasks.metrics._nltk import nltk_module
 from medtasks.metrics.base import MetricUnavailableError
 
 VERSION = "3.0"
@@ -108,11 +109,10 @@ def _found(named: str | None) -> Any:
 
 def _nltk_corpus() -> Any:
     """NLTK's own installed corpus as a path pointer, or None."""
-    import nltk
-
+    data = nltk_module("nltk.data")
     for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
         with contextlib.suppress(LookupError):
-            return nltk.data.find(resource)
+            return data.find(resource)
     return None
 
 
@@ -125,15 +125,14 @@ def _synonyms(corpus: Any, word: str) -> frozenset[str]:
 
 @cache
 def _reader(corpus: Any) -> Any:
-    from nltk.corpus.reader.wordnet import WordNetCorpusReader
-    from nltk.data import PathPointer
+    nltk = nltk_module("nltk")
 
-    class Root(PathPointer):  # type: ignore[misc]
+    class Root(nltk.data.PathPointer):  # type: ignore[misc]
         """NLTK requires a root, which is not used."""
 
         open = file_size = join = None
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
+    class Reader(nltk.corpus.reader.wordnet.WordNetCorpusReader):  # type: ignore[misc]
         """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
         text files, which are several times faster than NLTK's."""
 

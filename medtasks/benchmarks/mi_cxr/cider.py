@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, NoReturn, TypeAlias
 
 from medtasks.errors import UsageError
+from medtasks.metrics._nltk import nltk_module
 from medtasks.metrics.base import MeanMetric, package_version, sign
 
 NAME = "cider"
@@ -120,9 +121,7 @@ def _clipped_cosine(ours: dict[_Gram, float], theirs: dict[_Gram, float]) -> flo
 
 @cache
 def _treebank() -> Any:
-    from nltk.tokenize import NLTKWordTokenizer
-
-    return NLTKWordTokenizer()
+    return nltk_module("nltk.tokenize").NLTKWordTokenizer()
 
 
 class Cider(MeanMetric):
