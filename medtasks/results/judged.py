@@ -170,5 +170,7 @@ def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits
 
 
 def _sum(limits: Sequence[Limits]) -> Limits:
+    if len(limits) == 1:
+        return limits[0]
     low, high = (tuple(fsum(column) for column in zip(*side, strict=True)) for side in zip(*limits, strict=True))
     return (low, high)

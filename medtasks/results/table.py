@@ -197,11 +197,15 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     for rows in (statistics, low, high):
         _check_width(metric, set(map(len, rows)), width)
     lengths = set(map(len, repeats))
+
+    def array(rows: list[tuple[float, ...]]) -> Array:  # several times as fast as np.array
+        return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+
     return replace(
         found,
-        statistics=np.array(statistics, dtype=np.float64).reshape(len(values), width),
-        low=np.array(low, dtype=np.float64) if low else found.low,
-        high=np.array(high, dtype=np.float64) if high else found.high,
+        statistics=array(statistics),
+        low=array(low) if low else found.low,
+        high=array(high) if high else found.high,
         present=np.array([value is not None for value in values], dtype=bool),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
