@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
+from typing import Any
 
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
@@ -120,9 +121,10 @@ class _Synonyms:
 @cache
 def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
     """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
+    PorterStemmer: Any = nltk_module("nltk.stem.porter").PorterStemmer
     single_meteor_score = nltk_module("nltk.translate.meteor_score").single_meteor_score
 
-    class CachingStemmer(nltk_module("nltk.stem.porter").PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)

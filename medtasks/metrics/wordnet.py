@@ -125,14 +125,15 @@ def _synonyms(corpus: Any, word: str) -> frozenset[str]:
 
 @cache
 def _reader(corpus: Any) -> Any:
-    nltk = nltk_module("nltk")
+    PathPointer: Any = nltk_module("nltk.data").PathPointer
+    WordNetCorpusReader: Any = nltk_module("nltk.corpus.reader.wordnet").WordNetCorpusReader
 
-    class Root(nltk.data.PathPointer):  # type: ignore[misc]
+    class Root(PathPointer):  # type: ignore[misc]
         """NLTK requires a root, which is not used."""
 
         open = file_size = join = None
 
-    class Reader(nltk.corpus.reader.wordnet.WordNetCorpusReader):  # type: ignore[misc]
+    class Reader(WordNetCorpusReader):  # type: ignore[misc]
         """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
         text files, which are several times faster than NLTK's."""
 

@@ -124,7 +124,7 @@ def rubric_facts(
         tasks=tasks,
         judges=dict(identities),
         combine=rule,
-        judge_hash=_judge_hash(rubric, identities, rule),
+        judge_hash=judge_hash(rubric, identities, rule),
         threshold=threshold,
         asked=len(cases),
         judged=len(cases) - unjudged.total(),
@@ -138,7 +138,7 @@ def rubric_facts(
     )
 
 
-def _judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
+def judge_hash(rubric: Rubric, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
     """Hash of everything that determines a panel's verdict; the judges' order and local names do not matter."""
     parts = [rubric_hash(rubric), sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:
