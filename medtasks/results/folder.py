@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,9 +111,23 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
-    manifest = read_manifest(directory)
-    files = sorted((directory / "samples").glob("*.jsonl"))
-    return manifest, {file.stem: read_samples(file) for file in files}
+    return read_manifest(directory), dict(SampleFiles(directory))
+
+
+class SampleFiles(Mapping[str, list[Sample]]):
+    """The samples of the run in ``directory`` by task, read anew on each access."""
+
+    def __init__(self, directory: Path) -> None:
+        self._files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
+
+    def __getitem__(self, task: str) -> list[Sample]:
+        return read_samples(self._files[task])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
 from medtasks.metrics import get_metric
-from medtasks.results.folder import RunRecord, as_data_error, folder_digest, read_manifest, read_run
+from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
@@ -25,7 +25,7 @@ from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One value that differs from before: ``what`` is ``filtered``, ``status`` or a metric's name."""
 
@@ -75,7 +75,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             tables=RunTables({}, tables),
         )
     with as_data_error(folder):
-        again = rescore(*read_run(folder))
+        again = rescore(read_manifest(folder), SampleFiles(folder))
     if key is not None and not again.manifest.problems:
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
@@ -130,10 +130,10 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     problems: list[str] = []
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
-        spec = load_spec(name)
-        scored = with_learned_metrics(spec, scored_again(spec, samples[name]), problems)
+        spec, given = load_spec(name), samples[name]
+        scored = with_learned_metrics(spec, scored_again(spec, given), problems)
         again[name] = with_judged_scores(spec, scored, manifest.judge)
-        for before, after in zip(samples[name], again[name], strict=True):
+        for before, after in zip(given, again[name], strict=True):
             changes += _changes(name, before, after)
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
     tables = RunTables(again)

@@ -21,23 +21,32 @@ Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
 
 
-class Repeat(BaseModel):
-    """One of several responses to the same question: the filtered response, and the statistics of each metric."""
+class _Part(BaseModel):
+    """A sample or a part of one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_post_init(self, _: Any, /) -> None:
+        """Forget which fields were given: nobody asks, and the names take as much memory as the values."""
+        object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
+
+
+_UNKNOWN: set[str] = set()
+
+
+class Repeat(_Part):
+    """One of several responses to the same question: the filtered response, and the statistics of each metric."""
 
     filtered: str
     status: str
     statistics: dict[str, tuple[float, ...]]
 
 
-class JudgeEntry(BaseModel):
+class JudgeEntry(_Part):
     """One judge's verdict on one response: scores and reasons by aspect, or why there is no verdict.
 
     ``key`` identifies it in the verdict store; tokens include those of a repair request, if any.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str | None
     scores: dict[str, int] | None = None
@@ -48,27 +57,23 @@ class JudgeEntry(BaseModel):
     completion_tokens: int = 0
 
 
-class JudgedResponse(BaseModel):
+class JudgedResponse(_Part):
     """A panel's verdicts on one response under one rubric.
 
     ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
     gives the reason for each undecided aspect.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     text: str
     judges: dict[str, JudgeEntry] = {}
     open: dict[str, str] = {}
 
 
-class JudgedScore(BaseModel):
+class JudgedScore(_Part):
     """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
 
     ``judge`` is the hash of the panel; None if no judge was asked.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rubric: str
     judge: str | None
@@ -92,7 +97,7 @@ class JudgedScore(BaseModel):
         return Value(statistics=low, repeats=tuple(one[0] for one in self.repeats), judge=self.judge, parts=parts)
 
 
-class Sample(BaseModel):
+class Sample(_Part):
     """One answered question.
 
     ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
@@ -104,8 +109,6 @@ class Sample(BaseModel):
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sample_id: str
     task: str
