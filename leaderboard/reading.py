@@ -30,7 +30,7 @@ from .limits import require_samples, require_scores, require_statistics, require
 from .models import model_key
 from .timelines import timelines
 
-Samples = Mapping[str, list[Sample]]
+Samples = Mapping[str, Sequence[Sample]]
 
 
 @without_garbage_collection()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +33,7 @@ class RunRecord:
     """A finished run: its manifest, its samples by task, its scores by task and group."""
 
     manifest: RunManifest
-    samples: dict[str, list[Sample]]
+    samples: Mapping[str, Sequence[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     made: RunTables | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
 from medtasks.results.run import data_facts, scores_of
-from medtasks.results.samples import Sample
+from medtasks.results.samples import Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.results.table import RunTables
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
+
+PART = 4096
+"""Samples whose metrics are computed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Change:
 class Rescored:
     """A run's samples and scores under the current rules, and the changes from those in its directory."""
 
-    samples: dict[str, list[Sample]]
+    samples: dict[str, Sequence[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     manifest: RunManifest
@@ -125,18 +129,21 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     lacking = sorted(manifest.tasks.keys() - samples.keys())
     if lacking:
         raise MedtasksError(f"samples/{lacking[0]}.jsonl: missing, although the manifest names the task; restore it.")
-    again: dict[str, list[Sample]] = {}
+    again: dict[str, Sequence[Sample]] = {}
+    tables = RunTables(again)
     changes: list[Change] = []
     problems: list[str] = []
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec, given = load_spec(name), samples[name]
-        scored = with_learned_metrics(spec, scored_again(spec, given), problems)
+        parts = (scored_again(spec, given[begin : begin + PART]) for begin in range(0, len(given), PART))
+        scored = with_learned_metrics(spec, list(chain.from_iterable(parts)), problems)
         again[name] = with_judged_scores(spec, scored, manifest.judge)
         for before, after in zip(given, again[name], strict=True):
             changes += _changes(name, before, after)
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
-    tables = RunTables(again)
+        tables.of(name)
+        again[name] = SampleLines(again[name])
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
