@@ -106,14 +106,14 @@ def judge(
             write(summary(known, results))
             write("  nothing is left to ask: every response has a verdict of these judges")
             return
-        with without_garbage_collection():
+        with without_garbage_collection(afterwards=False):
             manifest, samples = read_run(results)
         with bars(config) as progress:
             run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
         if export is not None:
             _export(judged, config, export)
         if judged.succeeded:
-            with without_garbage_collection():
+            with without_garbage_collection(afterwards=False):
                 replace_run(results, run)
                 renewed = renew_numbers(results, run)
             write(summary(run, results))

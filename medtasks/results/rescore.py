@@ -16,7 +16,7 @@ from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
+from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts, outcome_counts, protocol_hash, versions
 from medtasks.results.run import data_facts, scores_of
 from medtasks.results.samples import Sample, SampleLines
 from medtasks.results.scored import scored_again
@@ -135,12 +135,9 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     problems: list[str] = []
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
-        spec, given = load_spec(name), samples[name]
-        parts = (scored_again(spec, given[begin : begin + PART]) for begin in range(0, len(given), PART))
-        scored = with_learned_metrics(spec, list(chain.from_iterable(parts)), problems)
-        again[name] = with_judged_scores(spec, scored, manifest.judge)
-        for before, after in zip(given, again[name], strict=True):
-            changes += _changes(name, before, after)
+        spec = load_spec(name)
+        again[name], found = _scored_task(spec, samples[name], manifest.judge, problems)
+        changes += found
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
         tables.of(name)
         again[name] = SampleLines(again[name])
@@ -148,6 +145,16 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
     return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
+
+
+def _scored_task(
+    spec: TaskSpec, samples: Sequence[Sample], judge: Mapping[str, RubricFacts], problems: list[str]
+) -> tuple[list[Sample], list[Change]]:
+    parts = (scored_again(spec, samples[begin : begin + PART]) for begin in range(0, len(samples), PART))
+    scored = with_learned_metrics(spec, list(chain.from_iterable(parts)), problems)
+    again = with_judged_scores(spec, scored, judge)
+    pairs = zip(samples, again, strict=True)
+    return again, [change for before, after in pairs for change in _changes(spec.name, before, after)]
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
