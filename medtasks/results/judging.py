@@ -111,7 +111,7 @@ def judge_run(
         human=human,
         progress=progress,
     )
-    with without_garbage_collection(afterwards=False):
+    with without_garbage_collection():
         tasks, groups = pooled_scores(judged.samples, manifest.groups, threshold=judged_threshold(judged.facts))
     renewed = manifest.model_copy(update={"judge": judged.facts})
     return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups), judged
@@ -294,7 +294,7 @@ class _Panel:
         cases = cases_of(samples, tasks, rubric)
         asked = asyncio.run(self._ask(rubric, cases))
         config = self._config
-        with without_garbage_collection(afterwards=False):
+        with without_garbage_collection():
             responses = panel_responses(rubric, config.combine, cases, asked)
             facts = rubric_facts(
                 rubric,
