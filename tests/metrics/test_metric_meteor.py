@@ -93,3 +93,11 @@ def test_sentences_are_split_where_punkt_is_installed(tmp_path: Path) -> None:
         check=True,
     )
     assert found.stdout.strip() == "['One', 'polyp', '.', 'Two', 'clips', '.'] True"
+
+
+def test_nltk_is_imported_without_packages_that_no_metric_uses() -> None:
+    code = (
+        "import sys; from medtasks.metrics._nltk import nltk_module; nltk_module('nltk.translate.meteor_score'); "
+        "assert not {'sklearn', 'scipy', 'pandas'} & {*sys.modules}; import scipy.stats"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
