@@ -34,6 +34,7 @@ os.environ.setdefault("MEDTASKS_DATA", "mini")  # the tasks' facts; the rows are
 
 import nltk
 
+from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import AtomicPair, KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
@@ -272,7 +273,7 @@ def unscored(spec: TaskSpec, number: int, row: Row) -> Sample:
     return Sample(
         task=spec.name,
         prompt_hash=spec.prompt_hash or "",
-        prompt=fields["question"],
+        prompt=prompt_text(fields, spec.template or ""),
         responses=(row.prediction,),
         filtered=row.prediction,
         status="ok",

@@ -99,8 +99,17 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
     for field in ("filtered", "status"):
         if getattr(before, field) != getattr(after, field):
             yield field, getattr(before, field), getattr(after, field)
-    fields = {"scores", "statistics", "judged", "repeats"}
-    old, new = (one.model_dump(mode="json", include=fields) for one in (before, after))
+    if any(getattr(before, field) != getattr(after, field) for field in _NUMBERS):
+        yield from _other_numbers(before, after)
+    if sorted(before.pending) != sorted(after.pending):
+        yield "pending", sorted(before.pending), sorted(after.pending)
+
+
+_NUMBERS = frozenset({"scores", "statistics", "judged", "repeats"})
+
+
+def _other_numbers(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
+    old, new = (one.model_dump(mode="json", include=set(_NUMBERS)) for one in (before, after))
     for name in dict.fromkeys((*before.scores, *after.scores)):
         for field in ("scores", "statistics"):
             here, there = old[field].get(name), new[field].get(name)
@@ -110,8 +119,6 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
         here, there = old["judged"].get(name), new["judged"].get(name)
         if any(differences(there, here)):
             yield f"judged.{name}", here or _ABSENT, there or _ABSENT
-    if sorted(before.pending) != sorted(after.pending):
-        yield "pending", sorted(before.pending), sorted(after.pending)
     for place, there, here in differences(new["repeats"], old["repeats"], "repeats"):
         yield place, here, there
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ def converted(run: PlainRun) -> RunRecord:
     given = config.get("resolved_cli_args")
     settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
     model = str(config.get("model") or "unknown")
-    samples: dict[str, list[Sample]] = {}
+    samples: dict[str, Sequence[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
     data: dict[str, DataFacts] = {}
     for task, path in run.logs.items():

@@ -34,7 +34,7 @@ from .redaction import shown
 from .releases import is_miniature
 from .timelines import timelines
 
-Samples = Mapping[str, list[Sample]]
+Samples = Mapping[str, Sequence[Sample]]
 
 
 @without_garbage_collection()

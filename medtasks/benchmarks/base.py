@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.data.records.base import Record
@@ -19,8 +20,10 @@ FAILED = "failed"
 Document = dict[str, Any]
 """A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
 
+_NO_PARTS: Mapping[str, Value] = MappingProxyType({})
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
 
@@ -35,7 +38,7 @@ class Value:
     repeats: tuple[tuple[float, ...], ...] = ()
     """The statistics of each repeat of the question; they sum to ``statistics``."""
     judge: str | None = None
-    parts: Mapping[str, Value] = field(default_factory=dict)
+    parts: Mapping[str, Value] = field(default_factory=lambda: _NO_PARTS)
     """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
     failed: bool = False
 
@@ -56,7 +59,7 @@ class Value:
         return Value(statistics=statistics, low=low, high=high, judge=self.judge, failed=self.failed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SampleView:
     """One answered document, as scoring and breakdowns see it."""
 
@@ -79,7 +82,7 @@ def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
     return groups
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """The unit of a score: a sample, or all rounds of a streaming item."""
 

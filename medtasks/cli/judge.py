@@ -68,13 +68,14 @@ def judge(
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.data.holding import held
     from medtasks.errors import UsageError
-    from medtasks.harness.numbers import renew_numbers
+    from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
     from medtasks.results.find import one_run
-    from medtasks.results.folder import read_run, replace_run
+    from medtasks.results.folder import read_manifest, read_run, replace_run
     from medtasks.results.judge_report import report_lines
-    from medtasks.results.judging import judge_run
+    from medtasks.results.judging import judge_run, judged_before
+    from medtasks.results.samples import without_garbage_collection
     from medtasks.results.summary import summary
 
     if export is not None and export.exists() and not _is_export(export):
@@ -99,14 +100,22 @@ def judge(
     )
     results = one_run(results)
     with held(results, "judged"):  # the scores are read first and replaced at the end
-        manifest, samples = read_run(results)
+        manifest = read_manifest(results)
+        known = None if human or export else judged_before(results, manifest, config)
+        if known is not None and has_numbers(results, known):
+            write(summary(known, results))
+            write("  nothing is left to ask: every response has a verdict of these judges")
+            return
+        with without_garbage_collection(afterwards=False):
+            manifest, samples = read_run(results)
         with bars(config) as progress:
             run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
         if export is not None:
             _export(judged, config, export)
         if judged.succeeded:
-            replace_run(results, run)
-            renewed = renew_numbers(results, run)
+            with without_garbage_collection(afterwards=False):
+                replace_run(results, run)
+                renewed = renew_numbers(results, run)
             write(summary(run, results))
             if renewed is not None:
                 write(f"  the harness's results file has the same scores: {renewed}")

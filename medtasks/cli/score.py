@@ -60,7 +60,7 @@ def score(
     if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
-        with without_garbage_collection():
+        with without_garbage_collection(afterwards=False):
             _rescore(results, against, out, as_json)
         return
     if against is not None:

@@ -64,8 +64,7 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
     """
     from medtasks.results.run import standard_errors
 
-    stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
-    path = folder.resolve().parent / f"{stamp}_results.json"
+    path = _results_file(folder, run)
     if not path.is_file():
         return None
     errors = standard_errors(run.tables, run.manifest.groups)
@@ -84,6 +83,21 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
             f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."
         ) from error
     return path
+
+
+def has_numbers(folder: Path, run: RunRecord) -> bool:
+    """Whether the harness's results file beside ``folder``, if there is one, has the scores of ``run``."""
+    path = _results_file(folder, run)
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))[KEY]["intervals"] if path.is_file() else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    return written is None or bool(written == json.loads(json.dumps(run.intervals())))
+
+
+def _results_file(folder: Path, run: RunRecord) -> Path:
+    stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
+    return folder.resolve().parent / f"{stamp}_results.json"
 
 
 def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:

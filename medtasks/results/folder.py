@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +33,7 @@ class RunRecord:
     """A finished run: its manifest, its samples by task, its scores by task and group."""
 
     manifest: RunManifest
-    samples: dict[str, list[Sample]]
+    samples: Mapping[str, Sequence[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     made: RunTables | None = None
@@ -110,9 +111,23 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
-    manifest = read_manifest(directory)
-    files = sorted((directory / "samples").glob("*.jsonl"))
-    return manifest, {file.stem: read_samples(file) for file in files}
+    return read_manifest(directory), dict(SampleFiles(directory))
+
+
+class SampleFiles(Mapping[str, list[Sample]]):
+    """The samples of the run in ``directory`` by task, read anew on each access."""
+
+    def __init__(self, directory: Path) -> None:
+        self._files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
+
+    def __getitem__(self, task: str) -> list[Sample]:
+        return read_samples(self._files[task])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 @contextmanager
@@ -153,6 +168,25 @@ def read_manifest(directory: Path) -> RunManifest:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
+
+
+def read_scores(directory: Path) -> tuple[dict[str, Scores], dict[str, Scores]]:
+    """Scores by task and by group as ``scores.json`` has them; for what counts, compute them from the samples.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    path = directory / "scores.json"
+    try:
+        written = json.loads(files.read_regular(path))
+        tasks, groups = (
+            {name: Scores.model_validate(one) for name, one in written[kind].items()} for kind in ("tasks", "groups")
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{path}: not the scores of a run; make them again: medtasks score DIR --out NEW_DIR."
+        ) from error
+    return tasks, groups
 
 
 def folder_digest(folder: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.files import short_hash
@@ -58,6 +58,10 @@ def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
     return max((one.threshold for one in facts.values()), default=COVERAGE)
 
 
+_Awaiting: TypeAlias = dict[tuple[str, tuple[bool, ...], tuple[str, ...]], dict[str, JudgedScore]]
+"""The metrics of samples without verdicts, by rubric, by whether each response is to be judged, and by aspects."""
+
+
 def with_judged_scores(
     spec: TaskSpec, samples: Sequence[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
@@ -67,12 +71,17 @@ def with_judged_scores(
     without complete verdicts is pending, with limits on its score.
     """
     known = facts or {}
+    awaiting: _Awaiting = {}
     rubrics = rubrics_of(spec, known)
-    return [_with_scores(spec, sample, rubrics, known) for sample in samples]
+    return [_with_scores(spec, sample, rubrics, known, awaiting) for sample in samples]
 
 
 def _with_scores(
-    spec: TaskSpec, sample: Sample, rubrics: Mapping[str, Rubric], facts: Mapping[str, RubricFacts]
+    spec: TaskSpec,
+    sample: Sample,
+    rubrics: Mapping[str, Rubric],
+    facts: Mapping[str, RubricFacts],
+    awaiting: _Awaiting,
 ) -> Sample:
     scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
     statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
@@ -83,7 +92,7 @@ def _with_scores(
         found = sample.verdicts.get(name, ())
         if [one.text for one in found] == texts:
             verdicts[name] = found
-        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()))
+        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), awaiting)
     for metric, one in judged.items():
         low, high = one.limits
         scores[metric] = None
@@ -109,13 +118,21 @@ def _scores(
     rubric: Rubric,
     facts: RubricFacts | None,
     found: tuple[JudgedResponse, ...],
+    awaiting: _Awaiting,
 ) -> dict[str, JudgedScore]:
-    """Every metric of one rubric."""
+    """Every metric of one rubric; ``awaiting`` shares them between samples without verdicts."""
     document = judged_document(sample)
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
     failed = sample.status == FAILED  # open if the ideal response would be judged
-    for number, text in enumerate(judged_responses(sample)):
-        if not is_asked(spec, rubric.name, document, ideal_response(document) if failed else text):
+    texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]
+    asked = tuple(is_asked(spec, rubric.name, document, text) for text in texts)
+    by_aspect = any(asked) and "aspects" in rubric.metrics.values()
+    names = tuple(aspect.name for aspect in aspects_of(rubric, document)) if by_aspect else ()
+    key = rubric.name, asked, names
+    if not found and key in awaiting:
+        return awaiting[key]
+    for number, is_open in enumerate(asked):
+        if not is_open:
             rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
         else:
             rows.append(_limits(rubric, document, facts, found[number] if found and not failed else None))
@@ -126,6 +143,8 @@ def _scores(
         parts = {key: _sum([row[metric][1][key] for row in rows]) for key in rows[0][metric][1]}
         repeats = tuple(row[metric][0] for row in rows) if len(rows) > 1 else ()
         scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
+    if not found:
+        awaiting[key] = scores
     return scores
 
 
@@ -170,5 +189,7 @@ def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits
 
 
 def _sum(limits: Sequence[Limits]) -> Limits:
+    if len(limits) == 1:
+        return limits[0]
     low, high = (tuple(fsum(column) for column in zip(*side, strict=True)) for side in zip(*limits, strict=True))
     return (low, high)

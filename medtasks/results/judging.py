@@ -6,14 +6,14 @@ import asyncio
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
@@ -23,21 +23,22 @@ from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Question
 from medtasks.judge.settings import judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.results.folder import RunRecord
+from medtasks.results.folder import RunRecord, read_scores
 from medtasks.results.judged import judged_document, judged_threshold
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.panel import (
     Case,
     agreement_of,
     cases_of,
+    judge_hash,
     panel_responses,
     problems,
     rubric_facts,
     with_verdicts,
 )
 from medtasks.results.run import pooled_scores
-from medtasks.results.samples import Sample
-from medtasks.rubrics.rubric import load_rubric
+from medtasks.results.samples import Sample, without_garbage_collection
+from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
 
@@ -110,9 +111,41 @@ def judge_run(
         human=human,
         progress=progress,
     )
-    tasks, groups = pooled_scores(judged.samples, manifest.groups, threshold=judged_threshold(judged.facts))
+    with without_garbage_collection():
+        tasks, groups = pooled_scores(judged.samples, manifest.groups, threshold=judged_threshold(judged.facts))
     renewed = manifest.model_copy(update={"judge": judged.facts})
     return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups), judged
+
+
+def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:
+    """The run in ``folder`` without its samples, if it has this panel's verdicts on all responses; else None.
+
+    According to its manifest and its scores: thousands of samples and verdicts need not be read for that. None, too, if
+    judges see images, which are compared with the prepared data first.
+
+    Raises:
+        MedtasksError: as :func:`judge_all`.
+    """
+    names = model_names(manifest.model, manifest.settings)
+    try:
+        tasks, groups = read_scores(folder)
+    except DataError:  # judging makes them again
+        return None
+    for rubric in _wanted_rubrics(manifest.tasks, config.rubrics):
+        facts, asked = manifest.judge.get(rubric.name), _judged_tasks(manifest.tasks, rubric, config)
+        panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
+        if facts is None or facts.judge_hash != panel or set(facts.tasks) != set(asked) or facts.judged != facts.asked:
+            return None
+        if rubric.media and any(one.images for one in config.judges.values()):
+            return None
+        if (facts.threshold, facts.warnings) != (config.threshold, _family_warnings(config, names)):
+            return None
+        found = [tasks[task].metrics.get(metric) for task in asked if task in tasks for metric in rubric.metrics]
+        if len(found) != len(asked) * len(rubric.metrics):
+            return None
+        if any(one is None or one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+            return None
+    return RunRecord(manifest=manifest, samples={}, tasks=tasks, groups=groups)
 
 
 def judge_all(
@@ -148,10 +181,8 @@ def judge_all(
     with VerdictStore(config.store or default_store()) as store:
         panel = _Panel(config, store, fingerprints, _family_warnings(config, judged_names), progress)
         for rubric in rubrics:
-            tasks = _judgeable_tasks(samples, rubric)
-            labels = None if human is None else _labels(human, rubric, samples, tasks)
-            if not config.rubrics:
-                tasks = tuple(task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1])
+            labels = None if human is None else _labels(human, rubric, samples, _judgeable_tasks(samples, rubric))
+            tasks = _judged_tasks(samples, rubric, config)
             try:
                 outcome = panel.judge(judged.samples, judged.facts, rubric, tasks, labels)
             except MedtasksError as error:
@@ -165,7 +196,7 @@ def judge_all(
     return judged
 
 
-def _wanted_rubrics(samples: Samples, named: Sequence[str]) -> tuple[Rubric, ...]:
+def _wanted_rubrics(samples: Collection[str], named: Sequence[str]) -> tuple[Rubric, ...]:
     """The rubrics in ``named``, by default the first one of each task; each must apply to a task of the run."""
     by_default = (rubric for task in samples for rubric in load_spec(task).metadata.rubrics[:1])
     names = tuple(dict.fromkeys(named or by_default))
@@ -177,7 +208,14 @@ def _wanted_rubrics(samples: Samples, named: Sequence[str]) -> tuple[Rubric, ...
     return rubrics
 
 
-def _judgeable_tasks(samples: Samples, rubric: Rubric) -> tuple[str, ...]:
+def _judged_tasks(samples: Collection[str], rubric: Rubric, config: JudgeConfig) -> tuple[str, ...]:
+    """The tasks to judge under ``rubric``: all that can be, if it is named, or those whose first rubric it is."""
+    if config.rubrics:
+        return _judgeable_tasks(samples, rubric)
+    return tuple(task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1])
+
+
+def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...]:
     """The tasks that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
     named = {name: load_spec(name).metadata for name in samples}
     names = tuple(
@@ -221,6 +259,10 @@ def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[
     return tuple(sorted(set(filter(None, warnings))))
 
 
+def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
+    return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
+
+
 class _Panel:
     """The judges of a run; all rubrics share their budgets and what is known about the endpoints."""
 
@@ -252,24 +294,22 @@ class _Panel:
         cases = cases_of(samples, tasks, rubric)
         asked = asyncio.run(self._ask(rubric, cases))
         config = self._config
-        identities = {
-            name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()
-        }
-        responses = panel_responses(rubric, config.combine, cases, asked)
-        facts = rubric_facts(
-            rubric,
-            tasks,
-            identities,
-            responses,
-            cases,
-            asked,
-            rule=config.combine,
-            threshold=config.threshold,
-            warnings=self._warnings,
-            agreement=agreement_of(rubric, cases, asked, {} if labels is None else labels.ratings),
-        )
-        judged = with_verdicts(samples, responses, known, facts)
-        return Outcome(judged, facts, asked, problems(asked, config.judges, self._store), labels)
+        with without_garbage_collection():
+            responses = panel_responses(rubric, config.combine, cases, asked)
+            facts = rubric_facts(
+                rubric,
+                tasks,
+                _identities(rubric, config),
+                responses,
+                cases,
+                asked,
+                rule=config.combine,
+                threshold=config.threshold,
+                warnings=self._warnings,
+                agreement=agreement_of(rubric, cases, asked, {} if labels is None else labels.ratings),
+            )
+            judged = with_verdicts(samples, responses, known, facts)
+            return Outcome(judged, facts, asked, problems(asked, config.judges, self._store), labels)
 
     async def _ask(self, rubric: Rubric, cases: Sequence[Case]) -> dict[str, Adjudication]:
         images = self._images(cases) if rubric.media and any(one.images for one in self._config.judges.values()) else {}

@@ -126,7 +126,7 @@ def rubric_facts(
         tasks=tasks,
         judges=dict(identities),
         combine=rule,
-        judge_hash=_judge_hash(rubric_hash(rubric), identities, rule),
+        judge_hash=judge_hash(rubric_hash(rubric), identities, rule),
         threshold=threshold,
         asked=len(cases),
         judged=len(cases) - unjudged.total(),
@@ -144,7 +144,7 @@ def own_judge_hash(facts: RubricFacts) -> str:
     """The ``judge_hash`` that follows from the rubric, the judges and the rule in ``facts``."""
     if facts.rubric_hash == IMPORTED:
         return imported_hash(facts.rubric, *facts.judges.values())
-    return _judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
+    return judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
 
 
 def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
@@ -152,7 +152,7 @@ def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
     return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *identities]))
 
 
-def _judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
+def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
     """Hash of everything that determines a panel's verdict; the judges' order and local names do not matter."""
     parts = [rubric, sorted(canonical_json(one) for one in identities.values())]
     if len(identities) > 1:

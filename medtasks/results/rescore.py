@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,23 @@ from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
 from medtasks.metrics import get_metric
-from medtasks.results.folder import RunRecord, as_data_error, folder_digest, read_manifest, read_run
+from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_today, versions
+from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts, outcome_counts, protocol_today, versions
 from medtasks.results.run import data_facts, scores_of
-from medtasks.results.samples import Sample
+from medtasks.results.samples import Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.results.table import RunTables
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 
+PART = 4096
+"""Samples whose metrics are computed together."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One value that differs from before: ``what`` is ``filtered``, ``status`` or a metric's name."""
 
@@ -40,7 +44,7 @@ class Change:
 class Rescored:
     """A run's samples and scores under the current rules, and the changes from those in its directory."""
 
-    samples: dict[str, list[Sample]]
+    samples: dict[str, Sequence[Sample]]
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     manifest: RunManifest
@@ -75,7 +79,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             tables=RunTables({}, tables),
         )
     with as_data_error(folder):
-        again = rescore(*read_run(folder))
+        again = rescore(read_manifest(folder), SampleFiles(folder))
     if key is not None and not again.manifest.problems:
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
@@ -125,22 +129,32 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     lacking = sorted(manifest.tasks.keys() - samples.keys())
     if lacking:
         raise MedtasksError(f"samples/{lacking[0]}.jsonl: missing, although the manifest names the task; restore it.")
-    again: dict[str, list[Sample]] = {}
+    again: dict[str, Sequence[Sample]] = {}
+    tables = RunTables(again)
     changes: list[Change] = []
     problems: list[str] = []
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec = load_spec(name)
-        scored = with_learned_metrics(spec, scored_again(spec, samples[name]), problems)
-        again[name] = with_judged_scores(spec, scored, manifest.judge)
-        for before, after in zip(samples[name], again[name], strict=True):
-            changes += _changes(name, before, after)
+        again[name], found = _scored_task(spec, samples[name], manifest.judge, problems)
+        changes += found
         facts[name] = _facts(spec, manifest.tasks[name], again[name])
-    tables = RunTables(again)
+        tables.of(name)
+        again[name] = SampleLines(again[name])
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
     return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
+
+
+def _scored_task(
+    spec: TaskSpec, samples: Sequence[Sample], judge: Mapping[str, RubricFacts], problems: list[str]
+) -> tuple[list[Sample], list[Change]]:
+    parts = (scored_again(spec, samples[begin : begin + PART]) for begin in range(0, len(samples), PART))
+    scored = with_learned_metrics(spec, list(chain.from_iterable(parts)), problems)
+    again = with_judged_scores(spec, scored, judge)
+    pairs = zip(samples, again, strict=True)
+    return again, [change for before, after in pairs for change in _changes(spec.name, before, after)]
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})

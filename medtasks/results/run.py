@@ -201,7 +201,7 @@ def data_facts(benchmark: str) -> DataFacts:
 
 
 def pooled_scores(
-    samples: Mapping[str, list[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
+    samples: Mapping[str, Sequence[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """As :func:`scores_of`, for samples by task."""
     return scores_of(RunTables(samples), groups, threshold=threshold)

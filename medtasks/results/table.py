@@ -95,7 +95,7 @@ class Column:
         """The column restricted to these items."""
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in _ARRAYS},
+            **{name: _rows(getattr(self, name), rows) for name in _ARRAYS},
             repeats=None if self.repeats is None else self.repeats[rows],
             parts={key: part.take(rows) for key, part in self.parts.items()},
         )
@@ -118,13 +118,32 @@ def _empty(items: int, width: int) -> Column:
     def mask() -> Mask:
         return np.zeros(items, dtype=bool)
 
-    no_value = np.broadcast_to(np.nan, (items, width))  # takes no memory
+    no_value = _blank(items, width)
     judge = np.full(items, _NOBODY, dtype=np.int64)
     return Column(no_value, no_value, no_value, mask(), mask(), mask(), mask(), judge)
 
 
+def _blank(items: int, width: int) -> Array:
+    """An array of NaN that takes no memory."""
+    return np.broadcast_to(np.nan, (items, width))
+
+
+def _is_blank(array: npt.NDArray[Any]) -> bool:
+    return array.ndim == 2 and not any(array.strides)
+
+
+def _rows(array: npt.NDArray[Any], rows: Rows) -> Any:
+    return _blank(len(rows), array.shape[1]) if _is_blank(array) else array[rows]
+
+
+def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    if all(map(_is_blank, arrays)):
+        return _blank(sum(map(len, arrays)), arrays[0].shape[1])
+    return np.concatenate(arrays)
+
+
 def _statistics_alone(column: Column, rest: Column) -> Column:
-    no_value = np.broadcast_to(np.nan, column.statistics.shape)
+    no_value = _blank(*column.statistics.shape)
     return replace(rest, statistics=column.statistics, low=no_value, high=no_value, present=column.present)
 
 
@@ -143,7 +162,7 @@ def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
 def _stacked(columns: Sequence[Column]) -> Column:
     """The columns of several tables, concatenated."""
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
-    arrays = {name: np.concatenate([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
+    arrays = {name: _joined([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
     repeats = [column.repeats for column in columns]
     equal = all(one is not None for one in repeats) and len({one.shape[1] for one in repeats if one is not None}) == 1
     width = columns[0].statistics.shape[1]
@@ -198,11 +217,15 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     for rows in (statistics, low, high):
         _check_width(metric, set(map(len, rows)), width)
     lengths = set(map(len, repeats))
+
+    def array(rows: list[tuple[float, ...]]) -> Array:  # several times as fast as np.array
+        return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+
     return replace(
         found,
-        statistics=np.array(statistics, dtype=np.float64).reshape(len(values), width),
-        low=np.array(low, dtype=np.float64) if low else found.low,
-        high=np.array(high, dtype=np.float64) if high else found.high,
+        statistics=array(statistics),
+        low=array(low) if low else found.low,
+        high=array(high) if high else found.high,
         present=np.array([value is not None for value in values], dtype=bool),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,

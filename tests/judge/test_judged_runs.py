@@ -298,6 +298,27 @@ def test_judging_twice_changes_no_byte_and_asks_nothing(folder: Path, tmp_path: 
     assert content(folder) == first
 
 
+def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamp = manifest_of(folder)["harness_stamp"] or folder.name.removesuffix("_medtasks")
+    harness = folder.parent / f"{stamp}_results.json"
+    harness.write_text('{"results": {}, "medtasks": {}}')
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+        first, asked, numbers = content(folder), stub.counts["ok"], harness.read_bytes()
+        capsys.readouterr()
+        judged(folder, settings_of(stub), store=tmp_path / "empty")
+        assert "nothing is left to ask" in capsys.readouterr().out
+        assert (content(folder), stub.counts["ok"]) == (first, asked)
+        harness.write_bytes(numbers.replace(b'"intervals"', b'"else"'))  # as if it had been killed before the last step
+        judged(folder, settings_of(stub), store=tmp_path / "v")
+        assert json.loads(harness.read_bytes())["medtasks"]["intervals"] == json.loads(numbers)["medtasks"]["intervals"]
+        assert stub.counts["ok"] == asked
+        judged(folder, settings_of(stub, model="another"), store=tmp_path / "v")
+        assert stub.counts["ok"] == 2 * asked
+
+
 def test_scoring_again_keeps_the_verdicts(folder: Path, tmp_path: Path) -> None:
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")
