@@ -29,7 +29,7 @@ class _Model:
 
 
 # on tasks that it was not trained on it would not stop by itself
-_TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
+_TINY = "pretrained=tiny,device=cpu,max_new_tokens=32,share_prefix=false"
 SEEING, BLIND = _Model("tiny", "medtasks_vlm", _TINY), _Model("tiny_blind", "medtasks_vlm", f"{_TINY},blind=true")
 MODELS = (
     SEEING,
