@@ -19,9 +19,12 @@ from medtasks.harness.identity import fingerprint_of
 from ._base import Arguments
 from ._decoding import forget_sampling
 from ._messages import PixelLimits
-from .tiny import progress_bars, tiny_checkpoint
+from .tiny import progress_bars
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+TINY = Path(__file__).with_name("tiny_vlm")
+"""A checkpoint trained on drawn pictures for the demo; its README says how."""
+
 T = TypeVar("T")
 
 
@@ -29,7 +32,7 @@ class CheckpointArguments(Arguments):
     """Which checkpoint is loaded, and how."""
 
     pretrained: str
-    """Checkpoint directory, hub id, or ``tiny``."""
+    """Checkpoint directory, hub id, or ``tiny``, the small model that is part of this package."""
 
     revision: str | None = None
 
@@ -80,7 +83,7 @@ def load_checkpoint(
 
 def _locate(pretrained: str) -> str:
     """The directory of a local checkpoint, or the hub id unchanged."""
-    directory = tiny_checkpoint() if pretrained == "tiny" else Path(pretrained).expanduser()
+    directory = TINY if pretrained == "tiny" else Path(pretrained).expanduser()
     if directory.is_dir():
         if not (directory / "config.json").is_file():
             raise MedtasksError(f"{directory}: no config.json, expected a transformers checkpoint directory.")

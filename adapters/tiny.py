@@ -1,6 +1,6 @@
 """A Qwen2.5-VL-architecture checkpoint with random weights, built on demand and never committed.
 
-With it the demo and the tests run real multimodal inference offline: the files are an ordinary transformers
+With it the tests run real multimodal inference offline: the files are an ordinary transformers
 checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a benchmark can time real
 shapes without real weights. Its byte-level BPE tokenizer is trained on the spot and has Qwen2.5-VL's special tokens.
 """

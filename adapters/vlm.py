@@ -23,7 +23,7 @@ Read = list[tuple[Conversation, Prompt, float]]
 
 
 class VLMArguments(CheckpointArguments, GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny`` (a small random model, built on first use)."""
+    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo."""
 
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Under ``accelerate launch`` each process takes its own GPU."""

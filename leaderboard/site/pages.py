@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from medtasks.benchmarks.all_cards import all_cards
 from medtasks.errors import UsageError
 from medtasks.results.signature import parse_signature
 from medtasks.results.usage import RunUsage
@@ -36,6 +37,8 @@ from .text import paper_link, safe_link
 from .usage_table import usage_table
 
 if TYPE_CHECKING:
+    from medtasks.benchmarks.card import Card
+
     from ..figures import FigureFiles
 
 Entry = TypeVar("Entry", LetterCounts, Timeline)
@@ -96,6 +99,7 @@ def pages_of(
         choices=_choices(board.models.values()),
         downloads=downloads,
     )
+    cards = all_cards() if figures else {}  # without figures, none is missing
     for benchmark in board.benchmarks:
         order = model_order(benchmark)
         on_page = [board.models[slug] for slug in sorted(order)]
@@ -107,6 +111,7 @@ def pages_of(
             charts=list(charts(board, benchmark)),
             titles={table.name: table.title for table in benchmark.tables},
             figures={plot: figure for (name, plot), figure in figures.items() if name == benchmark.name},
+            undrawn=_undrawn(cards.get(benchmark.name), {plot for name, plot in figures if name == benchmark.name}),
             ranks={plot.name: _ranks(benchmark, plot) for plot in benchmark.plots if plot.ranks},
             letters=_in_order(benchmark.letters, order),
             timelines=_in_order(benchmark.timelines, order),
@@ -218,6 +223,11 @@ def _letters(counts: Sequence[LetterCounts]) -> list[str]:
 
 def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]:
     return sorted(entries, key=lambda one: (order.get(one.model, len(order)), one.model))
+
+
+def _undrawn(card: Card | None, drawn: set[str]) -> list[str]:
+    """Titles of the plots of a layout for which no model has values."""
+    return [] if card is None else [plot.title for plot in card.plots if plot.name not in drawn]
 
 
 def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView], dict[str, list[float | None]]]:

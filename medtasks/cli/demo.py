@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +18,7 @@ from medtasks.cli.console import progress, table, write
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
+    from medtasks.leaderboard.site.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,12 @@ class _Model:
     arguments: str
 
 
+# on tasks that it was not trained on it would not stop by itself
+_TINY = "pretrained=tiny,device=cpu,max_new_tokens=32,share_prefix=false"
+SEEING, BLIND = _Model("tiny", "medtasks_vlm", _TINY), _Model("tiny_blind", "medtasks_vlm", f"{_TINY},blind=true")
 MODELS = (
-    # with random weights it never stops by itself
-    _Model("tiny_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu,max_new_tokens=16"),
+    SEEING,
+    BLIND,
     _Model("oracle", "medtasks_baseline", "policy=oracle"),
     _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle"),
     _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
@@ -41,11 +45,12 @@ WIDTH = 100
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Directory for results and logs.")] = Path("medtasks-demo"),
 ) -> None:
-    """Evaluate a tiny vision-language model and three baselines on the miniature data, through lmms-eval."""
+    """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the miniature data."""
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    write("medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model with random")
-    write("weights and of three baselines. A stub that compares words judges the open answers.")
+    write("medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model that learned from")
+    write("other drawings, of the same model without the pictures, and of three baselines. A stub that compares")
+    write("words judges the open answers.")
     out.mkdir(parents=True, exist_ok=True)
     with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
         for number, model in enumerate(MODELS):
@@ -128,12 +133,47 @@ def _publish(out: Path) -> Board:
     )
 
 
+def _cells(board: Board, chart: Chart) -> dict[str, str]:
+    """The headline score of each model, best first, and below a model that of its blind run."""
+    from medtasks.leaderboard.numbers import shown_name
+    from medtasks.leaderboard.site.cells import cell_view
+
+    column, rows = chart.ranking.column, chart.benchmark.tables[0]
+    blind = {one.row.model: one.row.cells[column.key] for one in rows.apart if one.row.blind}
+    found = {}
+    for row in chart.rows:
+        found[row.model.name] = f"{row.cell.text} [{row.cell.interval}]"
+        if row.model.slug in blind:
+            cell = cell_view(column, blind[row.model.slug])
+            found[shown_name(board, row.model.slug, blind=True)] = f"{cell.text} [{cell.interval}]"
+    return found
+
+
+def _without_pictures(charts: Sequence[Chart], out: Path) -> str:
+    """What the tiny model loses without the pictures, in each headline score."""
+    from medtasks.leaderboard.compare import compare_runs, read_one
+    from medtasks.leaderboard.numbers import number
+
+    runs = [read_one(out / model.directory) for model in (SEEING, BLIND)]
+    parts = []
+    for one in charts:
+        column = one.ranking.column
+        (line,) = compare_runs(*runs, task=column.task, metric=column.metric).lines
+        if line.pair is not None:
+            lost, low, high = (
+                "?" if end is None else number(end, column.unit)
+                for end in (line.pair.difference, line.pair.low, line.pair.high)
+            )
+            parts.append(f"{lost} points ({low} to {high}) on {one.benchmark.title}")
+    return f"Without the pictures, tiny loses {', '.join(parts)}."
+
+
 def _report(board: Board, out: Path) -> None:
     """Headline scores, findings, where the files are, and what to type next."""
     from medtasks.leaderboard.site.charts import overview_charts
 
     shown = overview_charts(board)
-    cells = [{row.model.name: f"{row.cell.text} [{row.cell.interval}]" for row in one.rows} for one in shown]
+    cells = [_cells(board, one) for one in shown]
     names = dict.fromkeys(name for column in cells for name in column)
     head = [f"{one.benchmark.title}: {one.ranking.column.label}" for one in shown]
     for start in range(0, len(head), 2):
@@ -145,8 +185,9 @@ def _report(board: Board, out: Path) -> None:
             title="" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals",
         )
     write("")
-    for one in shown:
-        write(textwrap.fill(f"{one.benchmark.title}: {one.finding}", WIDTH, subsequent_indent="  "))
+    findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
+    for text in (*findings, _without_pictures(shown, out)):
+        write(textwrap.fill(text, WIDTH, subsequent_indent="  "))
     write("\nMiniature data: a demonstration, not a benchmark result.")
     write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")
     write(f"Samples, scores and manifest of each run: {out}/*/*_medtasks/")

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board import Board, Published
+from medtasks.leaderboard.figures import FigureFiles
 from medtasks.leaderboard.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.model_page import model_parts
@@ -21,6 +22,7 @@ from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
 from medtasks.leaderboard.site.text import data_script, safe_link
 
+from medtasks.benchmarks.all_cards import all_cards
 from medtasks.errors import DataError, UsageError
 from medtasks.results.folder import folder_digest
 from medtasks.results.samples import Sample, write_samples
@@ -327,6 +329,23 @@ def test_what_would_be_lost_under_a_name_of_the_site_stops_it(kind: str, tmp_pat
         write_site(board(), target, figures=figures)
     assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_plots_that_were_not_drawn_are_named(tmp_path: Path) -> None:
+    plots = {plot.name: plot.title for plot in all_cards()["mi_cxr"].plots}
+    drawn, *others = plots
+
+    def figures(_: Board, directory: Path) -> dict[tuple[str, str], FigureFiles]:
+        directory.mkdir()
+        return {("mi_cxr", drawn): FigureFiles({"svg": "one.svg"}, plots[drawn], "", 100, 100)}
+
+    one = board()
+    renamed = one.benchmarks[0].model_copy(update={"name": "mi_cxr"})
+    write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "with", figures=figures)
+    text = Page(tmp_path / "with" / "benchmark-mi_cxr.html").text
+    assert f"no model has values for them: {'; '.join(plots[name] for name in others)}." in text
+    write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "without")
+    assert "Not drawn" not in Page(tmp_path / "without" / "benchmark-mi_cxr.html").text
 
 
 def test_a_failure_leaves_the_earlier_site(tmp_path: Path) -> None:

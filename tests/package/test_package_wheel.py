@@ -53,6 +53,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/benchmarks/mi_cxr/tasks/mi_cxr/_base.yaml",
         "medtasks/benchmarks/mi_cxr/tasks/mi_cxr/groups/mi_cxr.yaml",
         "medtasks/adapters/vlm.py",
+        "medtasks/adapters/tiny_vlm/model.safetensors",
         "medtasks/leaderboard/__init__.py",
         "medtasks/leaderboard/exports/table.tex.j2",
         "medtasks/leaderboard/site/assets/site.css",

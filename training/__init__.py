@@ -1,0 +1,1 @@
+"""How the demo's tiny vision-language model was trained; run by maintainers, not installed."""

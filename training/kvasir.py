@@ -1,0 +1,106 @@
+"""Endoscopy-like scenes other than the miniature's, and questions of the same kinds in one to three parts.
+
+Answers are terse. The stub judge of the demo compares words: with whole sentences, a wrong colour would pass.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from medtasks.benchmarks.kvasir_vqa_x1.mini.endoscopy import CELLS, COLORS, SCENES, SIZES, Lesion, Scene, draw_scene
+
+from .lesson import Lesson, Shown
+
+_NUMBERS = ("no", "one", "two", "three")
+
+
+def _count(number: int, what: str, counted: str = "counted") -> str:
+    return f"{_NUMBERS[number]} {what}{'' if number == 1 else 's'} {counted}"
+
+
+def _polyps(scene: Scene) -> list[Lesion]:
+    return [lesion for lesion in scene.lesions if lesion.kind == "polyp"]
+
+
+def _listed(scene: Scene, field: str) -> str:
+    return " and ".join(dict.fromkeys(getattr(lesion, field) for lesion in scene.lesions))
+
+
+_ANSWERS: Mapping[str, Callable[[Scene], str]] = {
+    "How many polyps are there": lambda s: _count(len(_polyps(s)), "polyp"),
+    "How many findings are there": lambda s: _count(len(s.lesions), "finding", "identified"),
+    "How many instruments are there": lambda s: _count(int(s.instrument is not None), "instrument"),
+    "What colour is the abnormality": lambda s: _listed(s, "color") or "no abnormality whose colour could be named",
+    "Where is the abnormality": lambda s: _listed(s, "cell") or "no abnormality to locate",
+    "How large is the polyp": lambda s: f"measures {_listed(s, 'size')}" if _polyps(s) else "no polyp to measure",
+    "Which abnormalities are visible": lambda s: f"{_listed(s, 'kind')} seen" if s.lesions else "no abnormality",
+    "Is there any finding at all": lambda s: "contains a finding" if s.lesions else "no finding",
+    "Is any text printed on the frame": lambda s: "text is printed" if s.text else "no text printed",
+    "Does a green or black box cover part of the frame": lambda s: f"a {s.box} box" if s.box else "no box artefact",
+    "Which procedure does the frame come from": lambda s: f"from a {s.procedure}",
+    "Which anatomical landmark can be seen": lambda s: s.landmark or "no anatomical landmark",
+    "Where is the anatomical landmark": lambda s: s.landmark_cell if s.landmark else "no landmark to locate",
+    "Where does the instrument lie": lambda s: "lower-right" if s.instrument else "no instrument has a location",
+    "Which instruments are in view": lambda s: f"a {s.instrument}" if s.instrument else "no instrument",
+}
+
+
+def lessons(seed: int) -> Iterator[Lesson]:
+    """Four questions about each scene."""
+    draw = random.Random(seed)
+    taken = {replace(scene, img_id="") for scene in SCENES}
+    while True:
+        scene = _scene(draw)
+        if scene in taken:
+            continue
+        shown = Shown(draw_scene(scene), _facts(scene))
+        for parts in (1, 1, 2, 3):
+            asked = draw.sample(list(_ANSWERS), parts)
+            answer = _joined([_ANSWERS[question](scene) for question in asked])
+            yield Lesson("kvasir_vqa_x1/answer.j2", {"question": f"{_joined(asked)}?"}, (shown,), answer)
+
+
+def _joined(parts: list[str]) -> str:
+    first, *others = [parts[0], *(part[0].lower() + part[1:] for part in parts[1:])]
+    return f"{', '.join([first, *others[:-1]])}, and {others[-1]}" if others else first
+
+
+def _facts(scene: Scene) -> dict[str, str]:
+    there = {lesion.cell: lesion for lesion in scene.lesions}
+    facts = {f"kvasir {cell}": there[cell].color if cell in there else "none" for cell in CELLS}
+    return facts | {
+        "kvasir kind": _listed(scene, "kind"),
+        "kvasir size": _listed(scene, "size"),
+        "kvasir number": str(len(scene.lesions)),
+        "kvasir procedure": scene.procedure,
+        "kvasir instrument": str(scene.instrument),
+        "kvasir box": str(scene.box),
+        "kvasir text": str(scene.text),
+        "kvasir landmark": f"{scene.landmark} {scene.landmark_cell}" if scene.landmark else "none",
+    }
+
+
+def _scene(draw: random.Random) -> Scene:
+    kind, color = draw.choice(("polyp", "polyp", "ulcer")), draw.choice(list(COLORS))
+    number = draw.choice((0, 0, 1, 1, 1, 2, 3)) if kind == "polyp" else 1
+    cells = sorted(draw.sample(CELLS, number), key=CELLS.index)
+    sizes = draw.choices(list(SIZES), k=number) if draw.random() < 0.3 else [draw.choice(list(SIZES))] * number
+    sizes.sort(key=list(SIZES).index)
+    lesions = tuple(Lesion(kind, color, size, cell) for size, cell in zip(sizes, cells, strict=True))
+    colonoscopy = kind == "polyp" if lesions else draw.random() < 0.5
+    return Scene(
+        img_id="",
+        procedure="colonoscopy" if colonoscopy else "gastroscopy",
+        lesions=lesions,
+        instrument=draw.choice((None, None, "polyp snare", "biopsy forceps")),
+        box=draw.choice((None, None, "green", "black")),
+        text=draw.random() < 0.5,
+        landmark=None if lesions else draw.choice((None, "z-line", "cecum")),
+        landmark_cell=draw.choice(("center", "center-left")),
+    )
+
+
+PHRASES = [*_ANSWERS, *(question[0].lower() + question[1:] for question in _ANSWERS), *CELLS]
+"""What the tokenizer has one token for."""

@@ -1,0 +1,30 @@
+"""What the tiny model learns from: drawn pictures, a prompt as the tasks render it, and the right response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PIL.Image import Image
+
+
+@dataclass(eq=False)
+class Shown:
+    """A picture and what can be seen on it; the names begin with the benchmark's.
+
+    The picture is dropped once its patches are known: thousands of pictures take gigabytes.
+    """
+
+    picture: Image | None
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """``fields`` are what the prompt's ``template`` reads."""
+
+    template: str
+    fields: Mapping[str, Any]
+    shown: tuple[Shown, ...]
+    answer: str

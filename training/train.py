@@ -1,0 +1,453 @@
+"""Train the tiny model that ``medtasks demo`` evaluates, and write it as a transformers checkpoint.
+
+    python -m training.train --out adapters/tiny_vlm
+
+First the vision tower learns to name what is on the pictures, then the decoder learns to answer. Lessons are drawn from
+`SEED`; scenes, patients and clips are not those of the miniature data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from medtasks.adapters.tiny import (
+    CHAT_TEMPLATE,
+    END_OF_TURN,
+    IMAGE_TOKEN,
+    PADDING,
+    SPECIAL_TOKENS,
+    VIDEO_TOKEN,
+    progress_bars,
+)
+
+from medtasks.prompts import render
+
+from . import kvasir, med_cmr, medstream, mi_cxr
+from .lesson import Lesson, Shown
+
+SEED = 20261122
+LESSONS = {
+    "kvasir": (kvasir, 10000),
+    "mi_cxr": (mi_cxr, 16000),
+    "med_cmr": (med_cmr, 16000),
+    "medstream": (medstream, 6000),
+}
+"""Lessons of each benchmark to learn from."""
+CHECKED = 240
+"""Lessons of each benchmark, from another seed, on which the model is checked."""
+SHARES = {"kvasir": 2.0, "mi_cxr": 0.9, "med_cmr": 2.2, "medstream": 0.9}
+"""Share of the training steps, relative to each other."""
+BLIND = 0.12
+"""Share of lessons without pictures, so that the model also knows what to answer when it cannot see."""
+VOCABULARY = 608
+HIDDEN, LAYERS, HEADS, MIDDLE = 96, 3, 4, 192
+PATCH, MERGED, VISION, BLOCKS = 16, 4, 32, 1
+SIDE = PATCH * MERGED
+"""Every picture is resized to a square of this side, and becomes one token."""
+VISION_STEPS, STEPS, BATCH = 1400, 1300, 96
+VISION_RATE, RATE = 2e-3, 2.5e-3
+TEMPLATE = CHAT_TEMPLATE.replace(
+    "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
+).replace(
+    "{{- '<|vision_start|><|image_pad|>",
+    "{%- set shown.pictures = shown.pictures + 1 -%}{{- 'Picture ' ~ shown.pictures ~ ': <|vision_start|><|image_pad|>",
+)
+"""Pictures are numbered, as Qwen2-VL's template does on request: the model need not count them."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """Tokens of a lesson: its prompt, the same without pictures, and the answer."""
+
+    prompt: list[int]
+    blind: list[int]
+    answer: list[int]
+    places: list[int]
+    """Its pictures, as rows of `Pictures`."""
+
+
+def tokenizer_for(lessons: Mapping[str, Sequence[Lesson]]) -> Any:
+    """Byte-level BPE; what many prompts share, and the phrases of questions and options, are one token each."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import Qwen2TokenizerFast
+
+    phrases = dict.fromkeys(
+        ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "Question: ", "Final answer: ")
+    )
+    phrases |= dict.fromkeys(f"Picture {number}: " for number in range(1, 17))
+    phrases |= dict.fromkeys(f"{letter}. " for letter in "ABCDE")
+    texts: list[str] = []
+    for name, some in lessons.items():
+        prompts = [render(one.template, **one.fields) for one in some]
+        phrases |= dict.fromkeys([*shared_lines(prompts), *LESSONS[name][0].PHRASES])
+        texts += [*prompts[::8], *(one.answer for one in some)]
+    bare = Tokenizer(models.BPE())
+    bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bare.decoder = decoders.ByteLevel()
+    for phrase in sorted(phrases, key=len, reverse=True):
+        texts = [text.replace(phrase, "\n") for text in texts]
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    bare.train_from_iterator(texts, trainer)
+    tokenizer = Qwen2TokenizerFast(
+        tokenizer_object=bare,
+        eos_token=END_OF_TURN,
+        pad_token=PADDING,
+        additional_special_tokens=["<|im_start|>", *SPECIAL_TOKENS[3:]],
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.add_tokens([AddedToken(phrase, single_word=phrase[-1].isalnum(), normalized=False) for phrase in phrases])
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def shared_lines(prompts: Sequence[str]) -> list[str]:
+    """Runs of lines that many prompts share, with the line breaks around them."""
+    lines = Counter(line for prompt in prompts for line in dict.fromkeys(prompt.split("\n")))
+    runs: Counter[str] = Counter()
+    for prompt in prompts:
+        parts = prompt.split("\n")
+        common = [lines[part] >= 0.12 * len(prompts) and not part.startswith("Question") for part in parts]
+        start = 0
+        for same, group in itertools.groupby(common):
+            end = start + len(list(group))
+            if same:
+                runs["\n" * (start > 0) + "\n".join(parts[start:end]) + "\n" * (end < len(parts))] += 1
+            start = end
+    return [run for run, count in sorted(runs.items()) if count >= 0.01 * len(prompts) and run.strip()]
+
+
+def model_for(tokenizer: Any) -> Any:
+    from transformers import GenerationConfig, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    identity = tokenizer.convert_tokens_to_ids
+    rotation = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 4, 4], "mrope_interleaved": True}
+    config = Qwen3VLConfig(
+        text_config={
+            "vocab_size": -(-len(tokenizer) // 8) * 8,
+            "hidden_size": HIDDEN,
+            "intermediate_size": MIDDLE,
+            "num_hidden_layers": LAYERS,
+            "num_attention_heads": HEADS,
+            "num_key_value_heads": HEADS,
+            "head_dim": HIDDEN // HEADS,
+            "max_position_embeddings": 32768,
+            "rope_parameters": rotation,
+            "tie_word_embeddings": True,
+            "bos_token_id": None,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+        },
+        vision_config={
+            "depth": BLOCKS,
+            "hidden_size": VISION,
+            "intermediate_size": 2 * VISION,
+            "num_heads": 4,
+            "patch_size": PATCH,
+            "temporal_patch_size": 1,
+            "spatial_merge_size": MERGED,
+            "out_hidden_size": HIDDEN,
+            "num_position_embeddings": MERGED**2,
+            "deepstack_visual_indexes": [],
+        },
+        image_token_id=identity(IMAGE_TOKEN),
+        video_token_id=identity(VIDEO_TOKEN),
+        vision_start_token_id=identity("<|vision_start|>"),
+        vision_end_token_id=identity("<|vision_end|>"),
+        tie_word_embeddings=True,
+    )
+    model = Qwen3VLForConditionalGeneration(config)
+    with torch.no_grad():
+        for name, weight in sorted(model.named_parameters()):
+            if weight.ndim < 2:
+                continue
+            spread = weight[0].numel() ** -0.5
+            if "o_proj" in name or "down_proj" in name:  # small, or they drown what the embeddings say
+                spread *= 0.15
+            elif "embed_tokens" in name or "pos_embed" in name:
+                spread = 0.1 if "tokens" in name else 0.02
+            weight.normal_(0.0, spread)
+    model.generation_config = GenerationConfig(
+        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
+    )
+    return model
+
+
+def processor_for(tokenizer: Any) -> Any:
+    from transformers import Qwen2VLImageProcessor, Qwen3VLProcessor, Qwen3VLVideoProcessor
+
+    size = {"shortest_edge": SIDE**2, "longest_edge": SIDE**2}
+    given = {"size": size, "patch_size": PATCH, "temporal_patch_size": 1, "merge_size": MERGED}
+    pictures = Qwen2VLImageProcessor(**given)
+    like_pictures = {"image_mean": pictures.image_mean, "image_std": pictures.image_std}
+    return Qwen3VLProcessor(
+        image_processor=pictures,
+        tokenizer=tokenizer,
+        video_processor=Qwen3VLVideoProcessor(
+            **{**given, "size": {"shortest_edge": SIDE**2, "longest_edge": 64 * SIDE**2}}, **like_pictures
+        ),
+        chat_template=TEMPLATE,
+    )
+
+
+class Pictures:
+    """The patches of all pictures: (pictures, patches, channels)."""
+
+    def __init__(self, image_processor: Any, shown: Sequence[Shown]) -> None:
+        self.shown = list({id(one): one for one in shown}.values())
+        self.places = {id(one): place for place, one in enumerate(self.shown)}
+        found = []
+        for start in range(0, len(self.shown), 64):
+            part = self.shown[start : start + 64]
+            patches = image_processor(images=[one.picture for one in part], return_tensors="pt")["pixel_values"]
+            found.append(patches.unflatten(0, (len(part), -1)).half())
+            for one in part:
+                one.picture = None  # thousands of pictures take gigabytes
+        self.patches = torch.cat(found)
+
+    def tokens(self, model: Any, places: Sequence[int]) -> torch.Tensor:
+        """What the vision tower makes of these pictures: (pictures, HIDDEN)."""
+        grids = torch.tensor([[1, MERGED, MERGED]] * len(places))
+        seen = model.model.visual(self.patches[places].float().flatten(0, 1), grid_thw=grids, return_dict=True)
+        return seen.pooler_output
+
+
+def together(attention: Any) -> None:
+    """Let the vision tower attend within all pictures at once; they have equally many patches."""
+    from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_vision
+
+    def forward(hidden_states: torch.Tensor, position_embeddings: Any, **_: Any) -> torch.Tensor:
+        parts = attention.qkv(hidden_states).reshape(len(hidden_states), 3, attention.num_heads, -1).unbind(1)
+        query, key = apply_rotary_pos_emb_vision(parts[0], parts[1], *position_embeddings)
+        query, key, value = (one.unflatten(0, (-1, MERGED**2)).transpose(1, 2) for one in (query, key, parts[2]))
+        found = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=attention.scaling)
+        return attention.proj(found.transpose(1, 2).flatten(0, 1).flatten(1))
+
+    attention.forward = forward
+
+
+def learn_to_see(model: Any, pictures: Pictures, steps: int) -> None:
+    """Train the vision tower to name the facts of each picture."""
+    values: dict[str, list[str]] = {}
+    kinds: dict[str, list[int]] = {}
+    for place, one in enumerate(pictures.shown):
+        kinds.setdefault(next(iter(one.facts)).split()[0], []).append(place)
+        for name, value in one.facts.items():
+            if value not in values.setdefault(name, []):
+                values[name].append(value)
+    targets = {
+        name: torch.tensor([known.index(one.facts[name]) if name in one.facts else -100 for one in pictures.shown])
+        for name, known in values.items()
+    }
+    heads = torch.nn.ModuleList(torch.nn.Linear(HIDDEN, len(one)) for one in values.values())
+    learned = [*model.model.visual.parameters(), *heads.parameters()]
+    optimizer = torch.optim.AdamW(learned, lr=VISION_RATE, weight_decay=0.02, betas=(0.9, 0.98))
+    rate = schedule(optimizer, steps)
+    chance = random.Random(SEED)
+    began = time.time()
+    losses: dict[str, float] = defaultdict(float)
+    for step in range(steps):
+        batch = [
+            place for name, kind in kinds.items() for place in chance.sample(kind, 96 if name == "med_cmr" else 48)
+        ]
+        found = pictures.tokens(model, batch)
+        loss = torch.zeros(())
+        for (name, target), head in zip(targets.items(), heads, strict=True):
+            asked = target[batch]
+            if (asked >= 0).any():
+                part = (
+                    torch.nn.functional.cross_entropy(head(found[asked >= 0]), asked[asked >= 0], reduction="sum") / 48
+                )
+                loss = loss + part * (4 if name.startswith("mi_cxr") else 2 if name.startswith("med_cmr") else 1)
+                losses[name.split()[0]] += part.item()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learned, 1.0)
+        optimizer.step()
+        rate.step()
+        if step % 200 == 199:
+            said = {name: round(one / 200, 3) for name, one in losses.items()}
+            print(f"see {step + 1} {time.time() - began:.0f} s {said}", flush=True)
+            losses.clear()
+
+
+def schedule(optimizer: Any, steps: int) -> Any:
+    return torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 40) * (0.52 + 0.48 * math.cos(math.pi * step / steps))
+    )
+
+
+def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
+    prompt = render(lesson.template, **lesson.fields)
+
+    def tokens(number: int) -> list[int]:
+        content = [{"type": "image"}] * number + [{"type": "text", "text": prompt}]
+        message = [{"role": "user", "content": content}]
+        text = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        return list(tokenizer(text)["input_ids"])
+
+    places = [pictures.places[id(one)] for one in lesson.shown]
+    return Example(tokens(len(places)), tokens(0), list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"]), places)
+
+
+def answers(
+    model: Any, batch: Sequence[tuple[Example, bool]], seen: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scores of the next token at each token of the answers, the right tokens, and their rows.
+
+    A picture is one token, so positions are those of text.
+    """
+    rows = [(one.blind if blind else one.prompt, one.answer) for one, blind in batch]
+    shape = len(rows), max(len(prompt) + len(answer) for prompt, answer in rows)
+    tokens, mask, labels = (
+        torch.zeros(shape, dtype=torch.long),
+        torch.zeros(shape, dtype=torch.long),
+        torch.full(shape, -100),
+    )
+    for row, (prompt, answer) in enumerate(rows):
+        start, end = len(prompt), len(prompt) + len(answer)
+        tokens[row, :end] = torch.tensor(prompt + answer)
+        mask[row, :end] = 1
+        labels[row, start:end] = torch.tensor(answer)
+    language = model.model.language_model
+    embedded = language.embed_tokens(tokens)
+    shown = [place for one, blind in batch if not blind for place in one.places]
+    if shown:
+        where = (tokens == model.config.image_token_id)[..., None].expand_as(embedded)
+        embedded = embedded.masked_scatter(where, seen[shown])
+    hidden = language(inputs_embeds=embedded, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
+    asked = labels[:, 1:] != -100
+    return model.lm_head(hidden[asked]), labels[:, 1:][asked], asked.nonzero()[:, 0]
+
+
+def right(model: Any, examples: Sequence[Example], seen: torch.Tensor, blind: bool) -> float:
+    """Share of examples whose every token is the likeliest, given the right ones before it."""
+    good = 0
+    with torch.no_grad():
+        for start in range(0, len(examples), 60):
+            batch = [(one, blind) for one in examples[start : start + 60]]
+            scores, labels, rows = answers(model, batch, seen)
+            wrong = {int(row) for row, hit in zip(rows, scores.argmax(-1) == labels, strict=True) if not hit}
+            good += len(batch) - len(wrong)
+    return good / len(examples)
+
+
+def learn_to_answer(
+    model: Any,
+    examples: Mapping[str, Sequence[Example]],
+    checked: Mapping[str, Sequence[Example]],
+    seen: torch.Tensor,
+    steps: int,
+) -> None:
+    """Train the decoder on the answers; what the vision tower makes of the pictures (`seen`) stays as it is."""
+    learned = list(model.model.language_model.parameters())
+    optimizer = torch.optim.AdamW(learned, lr=RATE, weight_decay=0.05, betas=(0.9, 0.98))
+    rate = schedule(optimizer, steps)
+    chance = random.Random(SEED)
+    turns = {name: batches(some, chance) for name, some in examples.items()}
+    began = time.time()
+    losses: dict[str, list[float]] = {name: [] for name in examples}
+    for step in range(steps):
+        (name,) = chance.choices(list(SHARES), list(SHARES.values()))
+        batch = [(one, chance.random() < BLIND) for one in next(turns[name])]
+        scores, labels, _ = answers(model, batch, seen)
+        loss = torch.nn.functional.cross_entropy(scores, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learned, 1.0)
+        optimizer.step()
+        rate.step()
+        losses[name].append(float(loss.detach()))
+        if step % 100 == 99:
+            said = {name: round(sum(one[-50:]) / max(1, len(one[-50:])), 3) for name, one in losses.items()}
+            print(f"answer {step + 1} {time.time() - began:.0f} s {said}", flush=True)
+        if step % 500 == 499:
+            found = {
+                name: tuple(round(right(model, some, seen, blind), 3) for blind in (False, True))
+                for name, some in checked.items()
+            }
+            print(f"  seeing, blind: {found}", flush=True)
+
+
+def batches(examples: Sequence[Example], chance: random.Random) -> Iterator[list[Example]]:
+    """Endless batches of examples of similar length."""
+    while True:
+        mixed = chance.sample(range(len(examples)), len(examples))
+        mixed.sort(key=lambda number: len(examples[number].prompt) // 24)
+        some = [mixed[start : start + BATCH] for start in range(0, len(mixed), BATCH)]
+        chance.shuffle(some)
+        yield from ([examples[number] for number in batch] for batch in some)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    torch.set_num_threads(1)  # another number gives other bytes
+    torch.manual_seed(SEED)
+    lessons = {name: list(itertools.islice(one.lessons(SEED), number)) for name, (one, number) in LESSONS.items()}
+    tests = {name: list(itertools.islice(one.lessons(SEED + 1), CHECKED)) for name, (one, _) in LESSONS.items()}
+    tokenizer = tokenizer_for(lessons)
+    model, processor = model_for(tokenizer), processor_for(tokenizer)
+    print(sum(one.numel() for one in model.parameters()), "parameters,", len(tokenizer), "tokens", flush=True)
+    for block in model.model.visual.blocks:
+        together(block.attn)
+    began = time.time()
+    taught = [one for some in (*lessons.values(), *tests.values()) for lesson in some for one in lesson.shown]
+    pictures = Pictures(processor.image_processor, taught)
+    examples = {name: [example(tokenizer, one, pictures) for one in some] for name, some in lessons.items()}
+    checked = {name: [example(tokenizer, one, pictures) for one in some] for name, some in tests.items()}
+    lengths = {name: sum(len(one.prompt) for one in some) // len(some) for name, some in examples.items()}
+    print(f"{len(pictures.shown)} pictures, {time.time() - began:.0f} s, tokens of a prompt: {lengths}", flush=True)
+    learn_to_see(model, pictures, VISION_STEPS)
+    with torch.no_grad():
+        every = range(len(pictures.shown))
+        seen = torch.cat([pictures.tokens(model, every[start : start + 500]) for start in every[::500]])
+    learn_to_answer(model, examples, checked, seen, STEPS)
+    for block in model.model.visual.blocks:
+        del block.attn.forward
+    model.eval()
+    with progress_bars(False):
+        model.half().save_pretrained(given.out)
+        processor.save_pretrained(given.out)
+    for_transformers_4(given.out)
+
+
+def for_transformers_4(directory: Path) -> None:
+    """Add what transformers 5 writes in another place than transformers 4.57 reads it."""
+
+    def change(name: str, update: Callable[[dict[str, Any]], object]) -> None:
+        content = json.loads((directory / name).read_text(encoding="utf-8"))
+        update(content)
+        (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    def rope(config: dict[str, Any]) -> None:
+        text = config["text_config"]
+        text["rope_scaling"] = {**text["rope_parameters"]}
+        text["rope_theta"] = text["rope_scaling"].pop("rope_theta")
+
+    change("config.json", rope)
+    change("tokenizer_config.json", lambda one: one.update(additional_special_tokens=one.pop("extra_special_tokens")))
+    whole = json.loads((directory / "processor_config.json").read_text(encoding="utf-8"))
+    for name, part in (("preprocessor", "image_processor"), ("video_preprocessor", "video_processor")):
+        (directory / f"{name}_config.json").write_text(json.dumps(whole[part], indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
