@@ -234,7 +234,7 @@ def _joined(parts: list[Features]) -> Any:
         return [joined] if first.listed else joined[None]
 
     found = {"pooler_output": presented([part.pooled for part in parts])}
-    if first.deep:
+    if "deepstack_features" in getattr(first.kind, "__dataclass_fields__", ()):  # a model may have none of these layers
         found["deepstack_features"] = [
             presented(list(layer)) for layer in zip(*(part.deep for part in parts), strict=True)
         ]

@@ -66,7 +66,10 @@ class MediaGain:
             return []
         first = self._headline[0]
         taken = {one.key for one in self._headline}
-        others = {one.key: one for one in columns if one.metric == first.metric and one.key not in taken}
+        others: dict[str, BoardColumn] = {}
+        for one in columns:
+            if one.metric == first.metric and one.key not in taken:
+                others.setdefault(one.key, one)  # a later table may call it "all classes"
         grouped = [one.breakdown for one in others.values() if one.task == first.task and one.breakdown is not None]
         return [
             one

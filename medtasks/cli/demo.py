@@ -29,7 +29,7 @@ class _Model:
 
 
 # on tasks that it was not trained on it would not stop by itself
-_TINY = "pretrained=tiny,device=cpu,max_new_tokens=32,share_prefix=false"
+_TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
 SEEING, BLIND = _Model("tiny", "medtasks_vlm", _TINY), _Model("tiny_blind", "medtasks_vlm", f"{_TINY},blind=true")
 MODELS = (
     SEEING,
@@ -92,13 +92,15 @@ def _run(model: _Model, out: Path) -> None:
 
 
 def demo_tasks() -> list[str]:
-    """Every task of the benchmarks with miniature data, other packages' included, by outermost groups if in any."""
+    """Every task of the benchmarks with miniature data but those with rotated options, other packages' included, by
+    outermost groups if in any."""
     from medtasks.registry import all_benchmarks
     from medtasks.spec import leaf_tasks, load_specs
 
     drawn = {name for name, one in all_benchmarks().items() if one.mini is not None}
     specs = load_specs().items()
-    tasks = {name for name, spec in specs if spec.kind == "task" and spec.metadata.benchmark in drawn}
+    asked = [(name, spec.metadata) for name, spec in specs if spec.kind == "task"]
+    tasks = {name for name, facts in asked if facts.benchmark in drawn and facts.options is None}
     groups = {name: {*leaf_tasks(name)} for name, spec in specs if spec.kind == "group"}
     groups = {name: leaves for name, leaves in groups.items() if leaves <= tasks}
     outermost = [name for name, leaves in groups.items() if not any(leaves < other for other in groups.values())]
@@ -149,22 +151,19 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
     return found
 
 
-def _without_pictures(charts: Sequence[Chart], out: Path) -> str:
+def _without_pictures(charts: Sequence[Chart]) -> str:
     """What the tiny model loses without the pictures, in each headline score."""
-    from medtasks.leaderboard.compare import compare_runs, read_one
-    from medtasks.leaderboard.numbers import number
+    from medtasks.leaderboard.media_gain import NAME
+    from medtasks.leaderboard.numbers import interval, number
 
-    runs = [read_one(out / model.directory) for model in (SEEING, BLIND)]
     parts = []
     for one in charts:
         column = one.ranking.column
-        (line,) = compare_runs(*runs, task=column.task, metric=column.metric).lines
-        if line.pair is not None:
-            lost, low, high = (
-                "?" if end is None else number(end, column.unit)
-                for end in (line.pair.difference, line.pair.low, line.pair.high)
-            )
-            parts.append(f"{lost} points ({low} to {high}) on {one.benchmark.title}")
+        rows = [row for table in one.benchmark.tables if table.name == NAME for row in table.rows]
+        for cell in filter(None, (row.cells.get(f"{column.key}.gain") for row in rows)):
+            if cell.value is not None:
+                ends = interval(cell.low, cell.high, column.unit)
+                parts.append(f"{number(cell.value, column.unit)} points ({ends}) on {one.benchmark.title}")
     return f"Without the pictures, tiny loses {', '.join(parts)}."
 
 
@@ -186,7 +185,7 @@ def _report(board: Board, out: Path) -> None:
         )
     write("")
     findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
-    for text in (*findings, _without_pictures(shown, out)):
+    for text in (*findings, _without_pictures(shown)):
         write(textwrap.fill(text, WIDTH, subsequent_indent="  "))
     write("\nMiniature data: a demonstration, not a benchmark result.")
     write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")

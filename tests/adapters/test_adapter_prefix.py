@@ -12,6 +12,7 @@ import pytest
 import torch
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters._answering import Budget
+from medtasks.adapters._checkpoint import TINY
 from medtasks.adapters.vlm import MedtasksVLM
 
 from medtasks.errors import MedtasksError
@@ -56,6 +57,14 @@ def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable
 
     assert texts(model.generate_until(requests)) == alone
     assert len(set(alone)) > len(alone) // 2
+    assert model.describe()["share_prefix"] is True
+
+
+def test_sharing_changes_no_answer_of_a_model_without_deepstack_layers(bench: Bench) -> None:
+    requests = clinic(bench)
+    alone = texts(model_on(bench, TINY, share_prefix=False, batch_size=1).generate_until(requests))
+    model = model_on(bench, TINY)
+    assert texts(model.generate_until(requests)) == alone
     assert model.describe()["share_prefix"] is True
 
 
