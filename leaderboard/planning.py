@@ -61,7 +61,7 @@ def default_metric(task: str) -> str:
     spec = load_spec(task)
     card = all_cards().get(spec.metadata.benchmark)
     columns = [] if card is None else [*card.headline, *(column for table in card.tables for column in table.columns)]
-    metrics = [*spec.metrics, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).metrics)]
+    metrics = [*spec.scores, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).scores)]
     return next(iter((*(column.metric for column in columns if column.task == task), *metrics)))
 
 

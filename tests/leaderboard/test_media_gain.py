@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from invented_runs import Invented, make_run
+from invented_runs import Invented, answered, judged_by_stub, make_run
 from made_digests import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
 from medtasks.leaderboard.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.build import build_board
@@ -18,6 +18,7 @@ from medtasks.leaderboard.figures import draw_all
 from medtasks.leaderboard.site.pages import pages_of
 from scipy import stats
 
+from medtasks.judge.stub import StubJudge
 from medtasks.results.folder import write_run
 
 GAIN = f"{KEY}.gain"
@@ -125,6 +126,39 @@ def test_the_gain_is_no_score_in_the_csv() -> None:
     assert "media-gain" not in accuracy
     (gain,) = [row for row in rows if row["metric"] == "accuracy.gain"]
     assert float(gain["value"]) == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
+
+
+def test_judged_classes_have_a_gain_without_an_interval(tmp_path: Path) -> None:
+    groups = ("kvasir_vqa_x1",)
+    with StubJudge() as stub:
+        for name, policy, blind in (("seeing", "noisy_oracle", False), ("blind", "abstain", True)):
+            model = Invented("invented/Careful-7B", policy, seed=1, accuracy=0.7 if policy == "noisy_oracle" else None)
+            made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
+            write_run(tmp_path / "runs" / name, made)
+    digests, _ = collect([tmp_path / "runs"])
+    board_of = build_board(digests, title="Gains", demonstration=True, published=False, resamples=50)
+    table = table_of(board_of.benchmarks[0])
+    assert "Judged classes have no interval" in table.note
+    (row,) = table.rows
+    seeing, blind_run = sorted(digests, key=lambda digest: digest.blind)
+    classes = [column for column in table.columns if column.breakdown == "question_class"]
+    assert len(classes) > 10
+    for column in classes:
+        cell = row.cells[column.key]
+        values = [
+            one.entries["kvasir_vqa_x1"]
+            .scores.breakdowns["question_class"][str(column.group)]
+            .metrics["judged_accuracy"]
+            for one in (seeing, blind_run)
+        ]
+        assert values[0].value is not None
+        assert values[1].value is not None
+        assert cell.value == pytest.approx(values[0].value - values[1].value)
+        assert (cell.low, cell.high) == (None, None)
+    whole = row.cells["kvasir_vqa_x1.judged_accuracy.gain"]
+    assert whole.value is not None
+    assert whole.low is not None
+    assert whole.value > 0
 
 
 def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> None:
