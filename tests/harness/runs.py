@@ -68,6 +68,14 @@ class Run:
         }
 
 
+def random_vlm(**arguments: Any) -> str:
+    """Arguments of ``medtasks_vlm`` with random weights: its answers differ from question to question."""
+    from medtasks.adapters.tiny import tiny_checkpoint
+
+    named = {"pretrained": tiny_checkpoint(), "device": "cpu", **arguments}
+    return ",".join(f"{name}={value}" for name, value in named.items())
+
+
 def baseline(policy: str, tasks: list[str], output: Path, **settings: Any) -> Run:
     """One run of ``medtasks_baseline``."""
     return Run(run_tasks("medtasks_baseline", f"policy={policy}", tasks, output, **settings))

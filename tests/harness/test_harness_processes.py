@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Run
+from runs import Run, random_vlm
 
-VLM = ("--model", "medtasks_vlm", "--model_args", "pretrained=tiny,device=cpu", "--gen_kwargs", "max_new_tokens=8")
 TASKS = [
     "kvasir_vqa_x1_level3",
     "kvasir_vqa_x1_transformed_level3",
@@ -40,7 +39,8 @@ def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
 
 
 def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: Run) -> None:
-    several = run(python, tmp_path / "several", 2, *VLM, "--tasks", ",".join(TASKS))
+    asked = ("--model", "medtasks_vlm", "--model_args", random_vlm(), "--gen_kwargs", "max_new_tokens=8")
+    several = run(python, tmp_path / "several", 2, *asked, "--tasks", ",".join(TASKS))
     assert several.files() == one_process.files()
     assert several.manifest["model"] == one_process.manifest["model"]
     one, two = one_process.manifest["usage"], several.manifest["usage"]
@@ -77,7 +77,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
     before = default_cache().misses
     folder = run_tasks(
         "medtasks_vlm",
-        "pretrained=tiny,device=cpu",
+        random_vlm(),
         TASKS,
         output,
         gen_kwargs="max_new_tokens=8",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from PIL.Image import Image
-from runs import Run, baseline
+from runs import Run, baseline, random_vlm
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
@@ -17,11 +17,12 @@ from medtasks.spec import leaf_tasks, load_spec
 
 TASKS = leaf_tasks("mi_cxr_stagewise")
 SETTINGS = load_spec("mi_cxr_stagewise_icr").resolved["lmms_eval_specific_kwargs"]
-VLM = "pretrained=tiny,device=cpu,max_new_tokens=12"
 
 
 def run_vlm(output: Path, **settings: Any) -> Run:
-    return Run(harness.run_tasks("medtasks_vlm", VLM, ["mi_cxr_stagewise"], output, **settings))
+    return Run(
+        harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=12), ["mi_cxr_stagewise"], output, **settings)
+    )
 
 
 @pytest.fixture(scope="module")
