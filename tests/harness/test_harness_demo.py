@@ -195,7 +195,8 @@ class Tables(HTMLParser):
         elif tag == "th" and "data-k" in found:
             self._keys.append(found["data-k"] or "")
         elif tag == "tr":
-            self._model, self._place = found.get("data-m") or "", 0
+            blind = found.get("class") == "with"  # below the model's own row
+            self._model, self._place = f"{found.get('data-m') or ''}{BLIND * blind}", 0
         if tag in ("td", "th") and self._model:
             self._text, self._value = [], found.get("data-v")
 

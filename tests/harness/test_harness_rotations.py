@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from foreign_backend import Backend, evaluate
 from lmms_eval.utils import load_yaml_config
-from runs import Run
+from runs import Run, random_vlm
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.spec import load_spec, load_specs
 
 TASK = "mi_cxr_icr_circular"
-VLM = "pretrained=tiny,device=cpu,max_new_tokens=8"
 
 
 def test_the_harness_alone_asks_every_rotation() -> None:
@@ -46,8 +45,9 @@ def test_a_failed_rotation_is_named_and_its_question_not_scored(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_the_rotations_of_a_question_share_its_media(tmp_path: Path) -> None:
+    vlm = random_vlm(max_new_tokens=8)
     plain, rotated = (
-        Run(harness.run_tasks("medtasks_vlm", VLM, [task], tmp_path / task, batch_size=4)).manifest["usage"]["counters"]
+        Run(harness.run_tasks("medtasks_vlm", vlm, [task], tmp_path / task, batch_size=4)).manifest["usage"]["counters"]
         for task in ("mi_cxr_icr", TASK)
     )
     assert rotated["media_encoded"] == plain["media_encoded"]
