@@ -151,8 +151,8 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
     return found
 
 
-def _without_pictures(charts: Sequence[Chart]) -> str:
-    """What the tiny model loses without the pictures, in each headline score."""
+def _added_by_pictures(charts: Sequence[Chart]) -> str:
+    """What the pictures add to the tiny model, in each headline score."""
     from medtasks.leaderboard.media_gain import NAME
     from medtasks.leaderboard.numbers import interval, number
 
@@ -164,7 +164,7 @@ def _without_pictures(charts: Sequence[Chart]) -> str:
             if cell.value is not None:
                 ends = interval(cell.low, cell.high, column.unit)
                 parts.append(f"{number(cell.value, column.unit)} points ({ends}) on {one.benchmark.title}")
-    return f"Without the pictures, tiny loses {', '.join(parts)}."
+    return f"What the pictures add to tiny: {', '.join(parts)}."
 
 
 def _report(board: Board, out: Path) -> None:
@@ -185,7 +185,7 @@ def _report(board: Board, out: Path) -> None:
         )
     write("")
     findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
-    for text in (*findings, _without_pictures(shown)):
+    for text in (*findings, _added_by_pictures(shown)):
         write(textwrap.fill(text, WIDTH, subsequent_indent="  "))
     write("\nMiniature data: a demonstration, not a benchmark result.")
     write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")

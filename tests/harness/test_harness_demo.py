@@ -72,7 +72,7 @@ def test_seeing_beats_guessing_and_falls_behind_knowing(demo: Demo, board: dict[
         assert seeing <= noisy < right
         if benchmark["name"] in LEARNED:
             assert guessed < blind < seeing - 0.15
-    assert "Without the pictures, tiny loses" in demo.printed
+    assert "What the pictures add to tiny: 40.0 points" in demo.printed
 
 
 def test_all_of_its_runs_follow_the_task_files(demo: Demo) -> None:
