@@ -41,6 +41,7 @@ class BatchEndpoint(Endpoint):
         self._client: AsyncOpenAI | None = None
         self._waiting: dict[str, asyncio.Future[Attempt]] = {}
         self._lines: dict[str, bytes] = {}
+        self._size = 0  # bytes of these lines
         self._elsewhere: set[str] = set()  # in batches of an earlier process
         self._early: dict[str, Attempt] = {}  # results of these that nobody has asked for yet
         self._timer: asyncio.TimerHandle | None = None
@@ -95,15 +96,16 @@ class BatchEndpoint(Endpoint):
 
     def _collect(self, name: str, line: bytes) -> None:
         """Add a line to the next batch, which is sent when it is full or no further line comes."""
-        if sum(map(len, self._lines.values())) + len(line) > LARGEST:
+        if self._size + len(line) > LARGEST:
             self._send()
         self._lines[name] = line
+        self._size += len(line)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(QUIET, self._send)
 
     def _send(self) -> None:
-        lines, self._lines = self._lines, {}
+        lines, self._lines, self._size = self._lines, {}, 0
         if lines:
             self._start(list(lines), self._new_batch(lines))
 
@@ -136,16 +138,18 @@ class BatchEndpoint(Endpoint):
             self._early[name] = result
         self._elsewhere.discard(name)
 
-    async def _new_batch(self, lines: Mapping[str, bytes]) -> Mapping[str, Attempt]:
+    async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
         assert self._client is not None
-        content = b"".join(lines.values())
+        names, content = list(lines), b"".join(lines.values())
         uploaded = await self._client.files.create(file=("medtasks.jsonl", content), purpose="batch")
+        del content  # up to 100 MB, and the batch may take a day
+        lines.clear()
         record = self._records / f"{short_hash(uploaded.id)}.json"
-        known = {"names": list(lines), "file": uploaded.id}
+        known = {"names": names, "file": uploaded.id}
         _write(record, known)
         batch = await self._create(uploaded.id)
         _write(record, {**known, "batch": batch.id})
-        return await self._results(record, lines, batch)
+        return await self._results(record, names, batch)
 
     async def _create(self, file: str) -> Batch:
         assert self._client is not None
@@ -184,7 +188,7 @@ class BatchEndpoint(Endpoint):
                 batch = await self._client.batches.retrieve(batch.id)
             results: dict[str, Attempt] = {}
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-                results |= self._read_lines((await self._client.files.content(file)).text.splitlines())
+                results |= self._read_lines((await self._client.files.content(file)).text.split("\n"))
         finally:
             self._progress.pop(batch.id, None)
         self._ended.append(record)
@@ -209,7 +213,7 @@ class BatchEndpoint(Endpoint):
                 else:
                     found[name] = self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                continue  # its request has no result
+                continue  # an empty last line, or damaged: its request has no result
         return found
 
     def _failed_batch(self, error: Exception) -> FailedAttempt:

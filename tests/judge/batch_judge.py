@@ -114,5 +114,7 @@ class BatchJudge(StubJudge):
         good.reverse()  # the order is not that of the requests
         for key, rows in (("output_file_id", good), ("error_file_id", bad)):
             if rows:
-                batch[key] = self._file("".join(f"{json.dumps(row)}\n" for row in rows).encode())["id"]
+                batch[key] = self._file("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())[
+                    "id"
+                ]
         batch["status"] = "expired" if fault == "expired" else "completed"

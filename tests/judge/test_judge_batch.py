@@ -155,6 +155,12 @@ def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> N
     assert len(stub.batches) == 2
 
 
+def test_a_line_separator_inside_an_answer_ends_no_line(tmp_path: Path) -> None:
+    with BatchJudge(lambda request: f"\u2028{decide(request)}") as stub:
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(stub.batches) == 1
+
+
 def test_the_budget_limits_the_requests_of_a_batch(tmp_path: Path) -> None:
     with BatchJudge(decide) as stub:
         result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
