@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks.cache import cache_root
 from medtasks.files import canonical_json, replaced, short_hash
-from medtasks.judge.endpoint import Endpoint, FailedAttempt
+from medtasks.judge.endpoint import LARGEST_BODY, Endpoint, FailedAttempt
 from medtasks.judge.request import JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 QUIET = 2.0  # seconds without a further request after which a batch is sent
 LARGEST = 100 * 2**20  # bytes of a batch; OpenAI allows 200 MB and 50,000 requests
 POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
+UNREACHED = 100  # looks in a row without a reply before the wait ends: an hour and a half
 FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 
 Attempt = JudgeAnswer | FailedAttempt
@@ -91,6 +92,7 @@ class BatchEndpoint(Endpoint):
             api_key=self._key or "none",
             timeout=self._settings.timeout,
             max_retries=self._settings.retries,
+            default_headers={"Accept-Encoding": "identity"},  # a compressed result could have any size
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
@@ -176,19 +178,11 @@ class BatchEndpoint(Endpoint):
 
     async def _results(self, record: Path, names: Iterable[str], batch: Batch) -> Mapping[str, Attempt]:
         """Wait until the batch has ended, and read what it has of every request."""
-        assert self._client is not None
-        pause, longest = POLLS
         try:
-            while batch.status not in FINAL:
-                counts = batch.request_counts
-                done = f", {counts.completed:,} of {counts.total:,} done" if counts is not None else ""
-                self._progress[batch.id] = f"{batch.status}{done}"
-                await asyncio.sleep(pause)
-                pause = min(1.5 * pause, longest)
-                batch = await self._client.batches.retrieve(batch.id)
-            results: dict[str, Attempt] = {}
+            batch = await self._final(batch)
+            found: dict[str, Attempt] = {}
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-                results |= self._read_lines((await self._client.files.content(file)).text.split("\n"))
+                found |= await self._read_file(file)
         finally:
             self._progress.pop(batch.id, None)
         self._ended.append(record)
@@ -198,28 +192,68 @@ class BatchEndpoint(Endpoint):
         else:
             again = batch.status != "cancelled"
             why = FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
-        return {name: results.get(name, why) for name in names}
+        return {name: found.get(name, why) for name in names}
 
-    def _read_lines(self, lines: Iterable[str]) -> dict[str, Attempt]:
-        found: dict[str, Attempt] = {}
-        for text in lines:
+    async def _final(self, batch: Batch) -> Batch:
+        """The batch once it has ended. A network or a server may be away in the meantime."""
+        import openai
+
+        assert self._client is not None
+        pause, longest = POLLS
+        unreached = 0
+        while batch.status not in FINAL:
+            counts = batch.request_counts
+            done = f", {counts.completed:,} of {counts.total:,} done" if counts is not None else ""
+            self._progress[batch.id] = f"{'not reached' if unreached else batch.status}{done}"
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, longest)
             try:
-                line = json.loads(text)
-                name, response, error = str(line["custom_id"]), line.get("response"), line.get("error")
-                if response is None:
-                    code = str((error or {}).get("code"))
-                    detail = (error or {}).get("message") or code
-                    found[name] = self._failed_attempt("batch", detail, again=code in ("batch_expired", "server_error"))
-                else:
-                    found[name] = self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                continue  # an empty last line, or damaged: its request has no result
-        return found
+                batch = await self._client.batches.retrieve(batch.id)
+                unreached = 0
+            except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
+                unreached += 1
+                if unreached == UNREACHED:
+                    raise
+        return batch
+
+    async def _read_file(self, file: str) -> dict[str, Attempt]:
+        """The results in a file, one a line; a line larger than a reply may be counts as damaged."""
+        assert self._client is not None
+        async with self._client.files.with_streaming_response.content(file) as response:
+            return dict([one async for line in _lines(response.iter_bytes()) for one in self._read_line(line)])
+
+    def _read_line(self, text: bytes) -> Iterator[tuple[str, Attempt]]:
+        """The request's id and result; nothing if the line is empty or damaged: its request then has no result."""
+        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            line = json.loads(text)
+            name, response, error = str(line["custom_id"]), line.get("response"), line.get("error")
+            if response is not None:
+                yield name, self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))
+            else:
+                code = str((error or {}).get("code"))
+                detail = (error or {}).get("message") or code
+                yield name, self._failed_attempt("batch", detail, again=code in ("batch_expired", "server_error"))
 
     def _failed_batch(self, error: Exception) -> FailedAttempt:
         status = getattr(error, "status_code", None)
         kind = "connection" if status is None else f"http {status}"
         return replace(self._failed_attempt(kind, error, again=False), status=status)  # openai has tried again
+
+
+async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Lines that end at a line feed, without those of more than `LARGEST_BODY` bytes."""
+    line, size = bytearray(), 0
+    async for chunk in chunks:
+        for number, part in enumerate(chunk.split(b"\n")):
+            if number:
+                if size <= LARGEST_BODY:
+                    yield bytes(line)
+                line, size = bytearray(), 0
+            size += len(part)
+            if size <= LARGEST_BODY:
+                line += part
+    if size <= LARGEST_BODY:
+        yield bytes(line)
 
 
 def _write(record: Path, known: Mapping[str, Any]) -> None:

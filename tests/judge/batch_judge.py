@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from medtasks.judge.endpoint import LARGEST_BODY
 from medtasks.judge.stub import StubJudge
 from medtasks.judge.stub.server import completion
 
@@ -17,14 +18,15 @@ class BatchJudge(StubJudge):
 
     Args:
         looks: how often a batch is reported as in progress.
-        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail" or "lost line", which
-            spoil every third line.
+        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail", "lost line" or "large
+            line", which spoil every third line.
         **options: as :class:`StubJudge`.
 
     Attributes:
         files: the content of every file by id.
         batches: every batch by id.
         held: whether batches stay in progress.
+        away: how many further looks at a batch end in an error of the server.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class BatchJudge(StubJudge):
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.held = False
+        self.away = 0
         self.refuse_creation = False
         self._looks, self._faults = looks, dict(faults or {})
 
@@ -84,6 +87,10 @@ class BatchJudge(StubJudge):
         batch = self.batches.get(request.match_info["id"])
         if batch is None:
             return web.json_response({"error": {"message": "no such batch"}}, status=404)
+        if self.away:
+            self.away -= 1
+            soon = {"retry-after-ms": "1"}
+            return web.json_response({"error": {"message": "back soon"}}, status=503, headers=soon)
         batch["looks"] += 1
         if batch["status"] == "in_progress" and batch["looks"] >= self._looks and not self.held:
             self._finish(batch)
@@ -108,9 +115,11 @@ class BatchJudge(StubJudge):
                 elif fault == "some fail":
                     response = {"status_code": 500, "request_id": "q", "body": {"error": {"message": "try again"}}}
                     bad.append({"id": "r", "custom_id": name, "response": response, "error": None})
-                continue
+                if fault != "large line":
+                    continue
             response = {"status_code": 200, "request_id": "q", "body": completion(body, self._decide(body))}
-            good.append({"id": "r", "custom_id": name, "response": response, "error": None})
+            padding = "x" * LARGEST_BODY if fault and place % 3 == 0 else ""
+            good.append({"id": f"r{padding}", "custom_id": name, "response": response, "error": None})
         good.reverse()  # the order is not that of the requests
         for key, rows in (("output_file_id", good), ("error_file_id", bad)):
             if rows:

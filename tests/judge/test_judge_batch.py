@@ -123,7 +123,7 @@ def test_a_batch_that_is_gone_is_asked_again(tmp_path: Path) -> None:
         assert len(stub.batches) == 1
 
 
-@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line"])
+@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
 def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
     with BatchJudge(decide, faults={0: fault}) as stub:
         result = judged(stub, tmp_path / "v")
@@ -153,6 +153,24 @@ def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> N
         result = judged(stub, tmp_path / "v")
     assert result.repaired == len(documents())
     assert len(stub.batches) == 2
+
+
+def test_a_server_that_is_away_for_a_while_ends_no_wait(tmp_path: Path) -> None:
+    with BatchJudge(decide) as stub:
+        stub.away = 20  # openai's client tries each look six times
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert stub.away == 0
+        assert len(stub.batches) == 1
+
+
+def test_a_server_that_stays_away_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "UNREACHED", 2)
+    with BatchJudge(decide) as stub:
+        stub.away = 10**6
+        assert {one[:8] for one in judged(stub, tmp_path / "v").unjudged.values()} == {"http 503"}
+        stub.away = 0
+        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(stub.batches) == 1
 
 
 def test_a_line_separator_inside_an_answer_ends_no_line(tmp_path: Path) -> None:
