@@ -11,8 +11,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.results.samples import Sample
-from medtasks.results.table import ItemTable, Rows, item_table, without_value
+from medtasks.results.table import ItemTable, Rows, without_value
 from medtasks.stats import PairedDifference, clustered_score, few_clusters, paired_difference
 from medtasks.stats.bootstrap import Clusters
 
@@ -49,18 +48,6 @@ class Paired(BaseModel):
     unpaired: int
     metrics: dict[str, PairedScore]
     breakdowns: dict[str, dict[str, Paired]] = {}
-
-
-def compare_samples(
-    first: tuple[str, Sequence[Sample]],
-    second: tuple[str, Sequence[Sample]],
-    benchmark: Benchmark,
-    breakdowns: Sequence[str] = (),
-    pooled: Sequence[str] = (),
-) -> Paired:
-    """As :func:`compare_tables`, for two (name, samples) pairs."""
-    one, other = ((name, item_table(samples, benchmark, breakdowns, pooled)) for name, samples in (first, second))
-    return compare_tables(one, other, benchmark, breakdowns)
 
 
 def compare_tables(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.diagnostics import comparisons, diagnose, level_gap, same_tasks
-from medtasks.results.paired import compare_samples
+from medtasks.results.paired import Paired, compare_tables
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import score_samples
 from medtasks.results.table import RunTables, item_table
@@ -49,8 +49,13 @@ FIRST = "ABCDEABCDEABCDAAAAAA"
 SECOND = "ABCDAAAAAAABCDEABAAA"
 
 
+def compare_samples(first: tuple[str, list[Sample]], second: tuple[str, list[Sample]], breakdowns: list[str]) -> Paired:
+    one, other = ((name, item_table(samples, MI_CXR, breakdowns)) for name, samples in (first, second))
+    return compare_tables(one, other, MI_CXR, breakdowns)
+
+
 def test_the_difference_is_that_of_the_accuracies_and_p_swaps_patients() -> None:
-    paired = compare_samples(("new", run(FIRST, GOLD)), ("old", run(SECOND, GOLD)), MI_CXR, ["family"])
+    paired = compare_samples(("new", run(FIRST, GOLD)), ("old", run(SECOND, GOLD)), ["family"])
     score = paired.metrics["accuracy"]
     ours = [a == g for a, g in zip(FIRST, GOLD, strict=True)]
     theirs = [b == g for b, g in zip(SECOND, GOLD, strict=True)]
@@ -73,31 +78,31 @@ def test_an_oracle_against_guessing_on_four_patients() -> None:
     oracle, guesser = (
         [answered(n, letter, gold[n], patient=f"p{n // 4}") for n, letter in enumerate(said)] for said in (gold, guess)
     )
-    score = compare_samples(("oracle", oracle), ("guess", guesser), MI_CXR).metrics["accuracy"]
+    score = compare_samples(("oracle", oracle), ("guess", guesser), []).metrics["accuracy"]
     assert (score.difference, score.p_value) == (0.75, 0.125)
     assert "no difference can be significant" in (score.warning or "")
 
 
 def test_equal_runs_differ_by_nothing() -> None:
-    score = compare_samples(("a", run(FIRST, GOLD)), ("b", run(FIRST, GOLD)), MI_CXR).metrics["accuracy"]
+    score = compare_samples(("a", run(FIRST, GOLD)), ("b", run(FIRST, GOLD)), []).metrics["accuracy"]
     assert (score.difference, score.interval, score.p_value) == (0.0, (0.0, 0.0), 1.0)
 
 
 def test_only_shared_samples_are_paired_and_the_others_counted() -> None:
-    paired = compare_samples(("a", run(FIRST, GOLD)[:15]), ("b", run(SECOND, GOLD)[5:]), MI_CXR)
+    paired = compare_samples(("a", run(FIRST, GOLD)[:15]), ("b", run(SECOND, GOLD)[5:]), [])
     assert (paired.items, paired.unpaired) == (10, 10)
     with pytest.raises(MedtasksError, match="a and b share no item"):
-        compare_samples(("a", run(FIRST, GOLD)[:5]), ("b", run(SECOND, GOLD)[5:]), MI_CXR)
+        compare_samples(("a", run(FIRST, GOLD)[:5]), ("b", run(SECOND, GOLD)[5:]), [])
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_the_order_of_samples_changes_nothing_and_swapping_changes_the_sign(seed: int) -> None:
     one, two = run(FIRST, GOLD), run(SECOND, GOLD)
-    expected = compare_samples(("a", one), ("b", two), MI_CXR)
+    expected = compare_samples(("a", one), ("b", two), [])
     shuffled = random.Random(seed).sample(one, len(one))
-    assert compare_samples(("a", shuffled), ("b", two), MI_CXR) == expected
-    swapped = compare_samples(("b", two), ("a", one), MI_CXR).metrics["accuracy"]
+    assert compare_samples(("a", shuffled), ("b", two), []) == expected
+    swapped = compare_samples(("b", two), ("a", one), []).metrics["accuracy"]
     assert swapped.difference == -expected.metrics["accuracy"].difference
     assert swapped.p_value == expected.metrics["accuracy"].p_value
 
@@ -105,10 +110,10 @@ def test_the_order_of_samples_changes_nothing_and_swapping_changes_the_sign(seed
 def test_a_metric_is_compared_over_the_samples_that_have_it_in_both() -> None:
     one, two = run(FIRST, GOLD), run(SECOND, GOLD)
     two[3] = two[3].model_copy(update={"statistics": {}, "scores": {"accuracy": None}})
-    paired = compare_samples(("a", one), ("b", two), MI_CXR)
+    paired = compare_samples(("a", one), ("b", two), [])
     assert (paired.items, paired.metrics["accuracy"].items) == (20, 19)
     alone = [[sample for sample in side if sample.sample_id != "icr-3"] for side in (one, two)]
-    assert compare_samples(("a", alone[0]), ("b", alone[1]), MI_CXR).metrics == paired.metrics
+    assert compare_samples(("a", alone[0]), ("b", alone[1]), []).metrics == paired.metrics
 
 
 def test_partners_are_those_that_the_task_files_name() -> None:
