@@ -16,7 +16,7 @@ from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.benchmarks.rotations import plain_task, selected_option, share
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric
-from medtasks.metrics.prompt_sensitivity import AGREEMENT, BEST, SPREAD, WORST, ChosenPrompt
+from medtasks.metrics.prompt_sensitivity import AGREEMENT, BEST, SPREAD, WORST, ChosenPrompt, half_of
 from medtasks.spec import load_spec
 from medtasks.task_model import Metadata, prompt_metric
 
@@ -53,7 +53,7 @@ def paraphrased_rows(task: str, metadata: Metadata) -> Rows:
     return replace(
         rows,
         unusable=functools.partial(_unusable, rows.unusable),
-        variants=functools.partial(_paraphrased, metadata.prompts),
+        variants=functools.partial(_paraphrased, metadata.prompts, metric.name),
     )
 
 
@@ -65,16 +65,18 @@ def _unusable(other: Callable[[Document], str] | None, document: Document) -> st
     return "no_options" if "options" in document and not document["options"] else ""
 
 
-def _paraphrased(templates: Sequence[str], document: Document) -> list[Document]:
+def _paraphrased(templates: Sequence[str], metric: str, document: Document) -> list[Document]:
     name = document["sample_id"]
+    # of the cluster's own name, which stripped runs do not have
+    facts = {"prompts": len(templates), "prompt_metric": metric, "prompt_half": half_of(document["cluster"])}
     return [
         {
             **document,
             "sample_id": f"{name}~p{number}",
             "prompt_of": name,
             "prompt": number,
-            "prompts": len(templates),
             "prompt_template": template,
+            **facts,
         }
         for number, template in enumerate(templates, start=1)
     ]
@@ -88,18 +90,19 @@ def prompt_scores(
     Args:
         benchmark: the benchmark.
         views: the answer under each prompt.
-        asked: the values of each answer; the first metric is the score under the prompt.
+        asked: the values of each answer.
     """
-    first = next(iter(asked[0]))
-    each = [one[first] for one in asked]
+    document = views[0].document
+    each = [one[document["prompt_metric"]] for one in asked]
     answered = [view for view in views if view.status != FAILED]
     failed = len(answered) < len(views)
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        over = Value(statistics=tuple(ChosenPrompt(BEST, best=True).item_statistics(rows, views[0].cluster).tolist()))
+        found = ChosenPrompt(BEST, best=True).item_statistics(rows, document["prompt_half"])
+        over = Value(statistics=tuple(found.tolist()))
     values = dict.fromkeys((WORST, BEST, SPREAD), over)
-    if benchmark.options or views[0].document.get("options"):
+    if benchmark.options or document.get("options"):
         options = {selected_option(benchmark, view) for view in answered}
         values[AGREEMENT] = share(len(options) < 2 and None not in options, failed=failed)
     else:

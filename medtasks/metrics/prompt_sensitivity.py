@@ -23,6 +23,11 @@ WORST, BEST, SPREAD, AGREEMENT = PROMPT_METRICS
 _SCORE = {"score": "first-metric-of-the-task"}
 
 
+def half_of(cluster: str) -> int:
+    """The half that a cluster is in, 0 or 1."""
+    return hashlib.sha256(cluster.encode()).digest()[0] % 2
+
+
 class _OverPrompts(OverItems):
     """Base of the scores over prompts; statistics: by half and prompt, ``(sum of values, items)``."""
 
@@ -34,10 +39,13 @@ class _OverPrompts(OverItems):
         self.higher_is_better = higher_is_better
         self.signature = sign(name, **_SCORE, rule=self.rule, halves="sha256-of-cluster")
 
-    def item_statistics(self, values: Sequence[Sequence[float]], cluster: str) -> Array:
-        """Statistics ``(width,)`` of one question: ``(value, 1)`` for each prompt, or ``(0, 0)`` where none applies."""
+    def item_statistics(self, values: Sequence[Sequence[float]], half: int) -> Array:
+        """Statistics ``(width,)`` of one question: ``(value, 1)`` for each prompt, or ``(0, 0)`` where none applies.
+
+        ``half`` is that of the question's cluster (:func:`half_of`).
+        """
         rows = np.zeros((2, MOST_PROMPTS, 2))
-        rows[hashlib.sha256(cluster.encode()).digest()[0] % 2, : len(values)] = values
+        rows[half, : len(values)] = values
         return rows.reshape(self.width)
 
     def score(self, totals: Array) -> Array:
@@ -58,7 +66,7 @@ class ChosenPrompt(_OverPrompts):
     Prompts with the same score in a half are averaged.
 
     >>> metric = ChosenPrompt("best_prompt", best=True)
-    >>> rows = [metric.item_statistics([(1, 1), (0, 1)], cluster) for cluster in "ae"]  # in different halves
+    >>> rows = [metric.item_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
     >>> float(metric.score(np.sum(rows, axis=0)))
     1.0
     """
@@ -86,7 +94,7 @@ class PromptSpread(_OverPrompts):
     estimate counts as 0.
 
     >>> metric = PromptSpread("prompt_spread", higher_is_better=False)
-    >>> rows = [metric.item_statistics([(1, 1), (0, 1)], cluster) for cluster in "ae"]
+    >>> rows = [metric.item_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
     >>> round(float(metric.score(np.sum(rows, axis=0))), 4)  # the standard deviation of 1 and 0
     0.7071
     """
