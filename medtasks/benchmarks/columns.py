@@ -43,7 +43,7 @@ def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tup
     )
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over),
-        Plot("prompts", "Score under each prompt", "bars", each),
+        Plot("prompts", "Score under each prompt", "bars", each, chance=True),
         Plot("prompt-ranks", "Rank under each prompt", "heatmap", each, ranks=True),
     )
     return table, plots

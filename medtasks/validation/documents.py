@@ -111,7 +111,7 @@ def _twice(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: 
     """The same prompt with the same media: a duplicate, or a contradiction if the answers differ."""
     seen: dict[str, Mapping[str, Any]] = {}
     for document in documents:
-        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames"]
+        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames", "prompt_template"]
         key = repr([(field, document.get(field)) for field in fields])
         first = seen.setdefault(key, document)
         if first is document:
