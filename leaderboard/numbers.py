@@ -10,7 +10,13 @@ from .board import Board, BoardColumn, Cell, Unit
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
-UNITS: dict[Unit, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score", "rank": "rank"}
+UNITS: dict[Unit, str] = {
+    "fraction": "%",
+    "points": "points, 0 to 100",
+    "seconds": "s",
+    "score": "score",
+    "rank": "rank",
+}
 """The unit of a number as printed by `shown`."""
 
 UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}

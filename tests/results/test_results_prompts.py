@@ -146,7 +146,10 @@ def test_what_has_no_single_answer_is_left_out_with_its_reason(changed: dict[str
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompts": ("mi_cxr/mcq_2.j2", "mi_cxr/mcq.j2")}, r"prompts\[0\] is 'mi_cxr/mcq_2\.j2', expected 'mi_cxr/mcq"),
+        (
+            {"prompts": ("mi_cxr/mcq_2.j2", "mi_cxr/mcq.j2")},
+            r"prompts\[0\] is 'mi_cxr/mcq_2\.j2', expected 'mi_cxr/mcq",
+        ),
         ({"compare_with": "mi_cxr"}, r"compare_with is 'mi_cxr', expected a task that asks each question once"),
         ({"compare_with": ICR}, r"expected a task that asks each question once"),
         ({"compare_with": "mi_cxr_icr_circular"}, r"expected a task that asks each question once"),
@@ -169,7 +172,9 @@ def test_rows_of_a_task_without_prompts_cannot_be_asked_for() -> None:
 def test_the_oracle_does_not_depend_on_the_prompt(task: str) -> None:
     found = values(scores_of(task, policy("oracle")))
     first, count = load_spec(task).metrics[0], len(load_spec(task).metadata.prompts)
-    assert [found[name] for name in (first, *(f"prompt_{number + 1}" for number in range(count)))] == [1.0] * (count + 1)
+    assert [found[name] for name in (first, *(f"prompt_{number + 1}" for number in range(count)))] == [1.0] * (
+        count + 1
+    )
     assert found["prompt_agreement"] == (None if task.startswith("kvasir") else 1.0)
     assert set(prompt_metrics(count)) <= set(found)
     assert {found[name] for name in OVER[:2]} <= {1.0, None}  # None: the miniature data have too few clusters

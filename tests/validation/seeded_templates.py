@@ -133,7 +133,9 @@ TEMPLATE_DEFECTS = [
         '{{ question }} {{ choices["A"] }}',
         "mi_cxr_icr_prompts",
     ),
-    InTemplate("paraphrase with the target", "MT204", PARAPHRASE, "Answer the", "{{ target }}# here", "mi_cxr_icr_prompts"),
+    InTemplate(
+        "paraphrase with the target", "MT204", PARAPHRASE, "Answer the", "{{ target }}# here", "mi_cxr_icr_prompts"
+    ),
     InTemplate("malformed paraphrase", "MT202", PARAPHRASE, "Answer the", "{% whatever %}# here", "mi_cxr_icr_prompts"),
     _kvasir("question cut", "MT216", "{{ question }}", "{{ question[:10] }}"),
     _mcq("question left out", "MT216", "{{ question }}", "{{ question[:0] }}", OPTIONS),
