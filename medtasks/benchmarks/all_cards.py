@@ -55,8 +55,8 @@ def _checked(card: Card) -> Card:
 
 def default_card(benchmark: str) -> Card:
     """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
-    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts are
-    not in the headline, and have a figure of their own.
+    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts
+    are not in the headline, and have a figure of their own.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.

@@ -51,17 +51,16 @@ class _OverPrompts(OverItems):
     def score(self, totals: Array) -> Array:
         """Scores ``(...)`` of totals ``(..., width)``; NaN if a half has no items, as with a single cluster."""
         totals = np.asarray(totals, dtype=np.float64)
-        sums = totals.reshape(*totals.shape[:-1], 2, MOST_PROMPTS, 2)
-        scores = means(sums[..., 0], sums[..., 1])
-        return self._of_halves(scores[..., 0, :], scores[..., 1, :])
+        halves = totals.reshape(*totals.shape[:-1], 2, MOST_PROMPTS, 2)
+        return self._of_halves(halves[..., 0], halves[..., 1])
 
-    def _of_halves(self, one: Array, other: Array) -> Array:
-        """Scores of the prompts' scores ``(..., prompts)`` in both halves, NaN for prompts that do not exist."""
+    def _of_halves(self, sums: Array, counts: Array) -> Array:
+        """Scores of the sums and counts ``(..., 2, prompts)`` in both halves; counts are 0 for prompts not asked."""
         raise NotImplementedError
 
 
 class ChosenPrompt(_OverPrompts):
-    """The score of the best (or worst) prompt: chosen on each half of the clusters, scored on the other, averaged.
+    """The score of the best (or worst) prompt: chosen on each half of the clusters, scored on the items of the other.
 
     Prompts with the same score in a half are averaged.
 
@@ -77,13 +76,12 @@ class ChosenPrompt(_OverPrompts):
         super().__init__(name)
         self._sign = 1 if best else -1
 
-    def _of_halves(self, one: Array, other: Array) -> Array:
-        return (self._scored(one, other) + self._scored(other, one)) / 2
-
-    def _scored(self, chosen_on: Array, scored_on: Array) -> Array:
-        ordered = np.where(np.isnan(chosen_on), -np.inf, self._sign * chosen_on)
-        chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & ~np.isnan(chosen_on)
-        return means(sum_in_order(np.where(chosen, scored_on, 0.0)), chosen.sum(axis=-1).astype(np.float64))
+    def _of_halves(self, sums: Array, counts: Array) -> Array:
+        scores = means(sums, counts)
+        ordered = np.where(np.isnan(scores), -np.inf, self._sign * scores)
+        chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & (counts > 0)
+        weights = (chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1))[..., ::-1, :]
+        return means(*(sum_in_order(sum_in_order(weights * one)) for one in (sums, counts)))
 
 
 class PromptSpread(_OverPrompts):
@@ -101,15 +99,14 @@ class PromptSpread(_OverPrompts):
 
     rule = "standard-deviation,covariance-of-halves"
 
-    def _of_halves(self, one: Array, other: Array) -> Array:
-        asked = ~(np.isnan(one) | np.isnan(other))
-        count = asked.sum(axis=-1).astype(np.float64)
-        deviations = [
-            np.where(asked, half - means(sum_in_order(np.where(asked, half, 0.0)), count)[..., None], 0.0)
-            for half in (one, other)
-        ]
-        variance = means(sum_in_order(deviations[0] * deviations[1]), np.maximum(count - 1, 0))
-        return np.sqrt(np.maximum(variance, 0.0))
+    def _of_halves(self, sums: Array, counts: Array) -> Array:
+        asked = (counts[..., 0, :] > 0) & (counts[..., 1, :] > 0)
+        prompts = asked.sum(axis=-1)
+        scores = np.where(asked[..., None, :], means(sums, counts), 0.0)
+        centres = sum_in_order(scores) / np.maximum(prompts, 1)[..., None]
+        deviations = np.where(asked[..., None, :], scores - centres[..., None], 0.0)
+        covered = sum_in_order(deviations[..., 0, :] * deviations[..., 1, :])
+        return np.sqrt(np.maximum(means(covered, np.maximum(prompts - 1.0, 0.0)), 0.0))
 
 
 PROMPT_SCORES: tuple[ItemMetric | _OverPrompts, ...] = (

@@ -255,6 +255,17 @@ def test_scores_worked_out_by_hand() -> None:
     assert [summed(f"prompt_{number}", samples) for number in (1, 2, 3)] == [0.75, 0.5, 0.0]
 
 
+def test_a_model_that_does_not_depend_on_the_prompt_has_one_score_whatever_the_halves() -> None:
+    samples = [
+        view
+        for number, (answer, half) in enumerate([("A", 0), ("B", 1), ("B", 1), ("A", 1), ("B", 1)])
+        for view in views(answer * 3, name=str(number), half=half)
+    ]
+    names = ("accuracy", "worst_prompt", "best_prompt", "prompt_1", "prompt_2", "prompt_3")
+    assert [summed(name, samples) for name in names] == pytest.approx([2 / 5] * 6)
+    assert summed("prompt_spread", samples) == 0.0
+
+
 def halves_of(first: Sequence[float], second: Sequence[float]) -> Array:
     """Totals with these scores of the prompts in the two halves."""
     metric: Any = get_metric("prompt_spread")
