@@ -39,7 +39,7 @@ def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tup
         (*over, *each),
         note="Spread: standard deviation of the prompts' scores, without what sampling noise adds; 0 for a model "
         "that does not depend on the prompt. The standard error of one prompt's score is about a quarter of its "
-        "interval's width. The worst and the best prompt are chosen on one half of the clusters and scored on the other.",
+        "interval's width. Worst and best prompt: chosen on one half of the clusters, scored on the other.",
     )
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over),
