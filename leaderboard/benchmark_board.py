@@ -26,6 +26,7 @@ from .board import (
 from .columns import board_columns
 from .digest import Digest
 from .media_gain import MediaGain
+from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
 from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
 from .standings import Standing, Standings
@@ -85,6 +86,10 @@ class _Filling:
         if gain.table is not None:
             kept.append(gain.table)
             plots += gain.plots
+        paraphrased = prompt_ranks(
+            [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
+        )
+        kept += [] if paraphrased is None else [paraphrased[0]]
         ordering = [column for column in headline if not column.signed][:1]
         usage = tuple(self._usage(ordering, every[0]))
         plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
@@ -108,6 +113,7 @@ class _Filling:
             timelines=tuple(self._timelines()),
             usage=usage,
             text_only=gain.text_only,
+            prompt_order=None if paraphrased is None else paraphrased[1],
             published=rows,
             published_notes=() if reference is None else reference.notes,
             published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from medtasks.results.usage import RunUsage, Usage
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
-Unit: TypeAlias = Literal["fraction", "points", "seconds", "score"]
+Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
 
 
 class _Frozen(BaseModel):
@@ -240,6 +240,28 @@ class TextOnly(_Frozen):
     answered: tuple[str, ...]
 
 
+class OrderChange(_Frozen):
+    """Two models whose order depends on the prompt: ``first`` is better under the prompts ``ahead``, numbered from 1,
+    and worse under those ``behind``."""
+
+    first: str
+    second: str
+    ahead: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+class PromptOrder(_Frozen):
+    """How the order of models by one task's score depends on the prompt: the ``changes`` among all ``pairs`` of models,
+    and Kendall's tau-b between two prompts, its mean and lowest value; None if models are tied under all of them."""
+
+    task: str
+    prompts: int
+    pairs: int
+    changes: tuple[OrderChange, ...]
+    tau: float | None
+    lowest_tau: float | None
+
+
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
     board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
@@ -262,6 +284,7 @@ class BenchmarkBoard(_Frozen):
     timelines: tuple[Timeline, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
     text_only: TextOnly | None = None
+    prompt_order: PromptOrder | None = None
     published: tuple[Published, ...] = ()
     published_notes: tuple[str, ...] = ()
     published_gaps: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from .numbers import number
 MOST_NAMED = 3
 """Models named in a sentence; the others are counted."""
 
-_UNITS: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds": " s", "score": ""}
+_UNITS: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds": " s", "score": "", "rank": ""}
 """Units of differences; those of fractions are percentage points."""
 
 

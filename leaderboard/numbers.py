@@ -10,21 +10,27 @@ from .board import Board, BoardColumn, Cell, Unit
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
-UNITS: dict[Unit, str] = {"fraction": "%", "points": "points, 0 to 100", "seconds": "s", "score": "score"}
+UNITS: dict[Unit, str] = {
+    "fraction": "%",
+    "points": "points, 0 to 100",
+    "seconds": "s",
+    "score": "score",
+    "rank": "rank",
+}
 """The unit of a number as printed by `shown`."""
 
-UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score"}
+UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 """Units, short enough for a heading."""
 MINUS = "−"
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
-    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with three.
+    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with three, ranks whole.
 
     Halves are rounded away from zero, on the decimal number that ``repr`` gives; there is no -0.0.
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
-    step = Decimal("0.001" if unit == "score" else "0.1")
+    step = Decimal({"score": "0.001", "rank": "1"}.get(unit, "0.1"))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from medtasks.benchmarks.rotations import joined_items
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, folder_digest, read_run

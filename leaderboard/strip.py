@@ -11,7 +11,7 @@ from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
 from medtasks.benchmarks.card_check import card_columns
-from medtasks.benchmarks.rotations import joined_items
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.find import one_run

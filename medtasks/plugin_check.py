@@ -20,6 +20,8 @@ SHARED_METRICS = frozenset(
         *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_open"),
         *("responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
         *("circular_accuracy", "rotation_consistency", "letter_preference"),
+        *("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement"),
+        *(f"prompt_{number}" for number in range(1, 11)),
     }
 )
 """Names of the metrics that benchmarks share (`medtasks.metrics.registry`), which no package may use."""

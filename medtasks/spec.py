@@ -16,7 +16,7 @@ from medtasks.packages import OURS, warn
 from medtasks.prompts import template_hash
 from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
-from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task
+from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 
 
 class TaskSpec(BaseModel):
@@ -43,14 +43,18 @@ class TaskSpec(BaseModel):
     @property
     def scores(self) -> tuple[str, ...]:
         """``metrics``, and those that only whole items of the task have."""
-        return (*self.metrics, *(ORDER_METRICS if self.metadata.options is not None else ()))
+        order = ORDER_METRICS if self.metadata.options is not None else ()
+        return (*self.metrics, *order, *prompt_metrics(len(self.metadata.prompts)))
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Every template of the task: of the first stage, its own, and the further ones of ``metadata.prompts``."""
+        return tuple(dict.fromkeys(filter(None, (self.stage1_template, self.template, *self.metadata.prompts))))
 
     @property
     def prompt_hash(self) -> str | None:
-        """Hash of the template, that of the first stage, and everything they include; None for a group."""
-        if self.template is None:
-            return None
-        return template_hash(*filter(None, (self.stage1_template, self.template)))
+        """Hash of all ``templates`` and everything they include; None for a group."""
+        return template_hash(*self.templates) if self.templates else None
 
     @property
     def yaml_hash(self) -> str:

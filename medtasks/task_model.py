@@ -80,6 +80,27 @@ ROTATED = "medtasks.benchmarks.rotations"
 """The module whose attribute ``TASK`` is the rows of such a task."""
 
 
+PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
+"""Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.prompt_sensitivity`)."""
+
+MOST_PROMPTS = 10
+"""The largest number of prompts."""
+
+PARAPHRASED = "medtasks.benchmarks.paraphrases"
+"""The module whose attribute ``TASK`` is the rows of such a task."""
+
+
+def prompt_metric(number: int) -> str:
+    """The score under one prompt, numbered from 1."""
+    return f"prompt_{number}"
+
+
+def prompt_metrics(prompts: int) -> tuple[str, ...]:
+    """All scores of a task with so many prompts, in display order; none without prompts."""
+    each = map(prompt_metric, range(1, prompts + 1))
+    return (*PROMPT_METRICS, *each) if prompts else ()
+
+
 class OptionOrder(_Keys):
     """``metadata.options``: every question is asked with its options in several orders, which are circular shifts.
 
@@ -97,8 +118,8 @@ class OptionOrder(_Keys):
 class Metadata(_Keys):
     """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
-    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way, and
-    ``options`` asks those questions with their options in several orders."""
+    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
+    those questions with their options in several orders, ``prompts`` with several templates, the plain one first."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -109,6 +130,14 @@ class Metadata(_Keys):
     rubrics: Names = ()
     compare_with: Name = _ABSENT
     options: OptionOrder = _ABSENT
+    prompts: Annotated[Names, Field(min_length=2, max_length=MOST_PROMPTS)] = ()
+
+    @property
+    def varied(self) -> tuple[str, str] | None:
+        """The key that asks each question several times, and the module with the rows; None if neither is set."""
+        if self.options is not None:
+            return "options", ROTATED
+        return ("prompts", PARAPHRASED) if self.prompts else None
 
 
 class Generation(BaseModel):
@@ -227,21 +256,33 @@ class TaskFile(_Keys):
         return self
 
     @model_validator(mode="after")
-    def _rotations_have_rows(self) -> TaskFile:
-        rotated = f"{ROTATED}.{self.task}"
-        if self.metadata.options is None:
+    def _variants_have_rows(self) -> TaskFile:
+        if self.metadata.varied is None:
             return self
+        varied, module = self.metadata.varied
+        rows = f"{module}.{self.task}"
         if self.metadata.compare_with is None:
-            message = "metadata.options is set, but not the task whose questions are asked"
-            raise _contradiction(message, "name it as metadata.compare_with", "metadata")
-        if self.process_docs != rotated:
-            message = "process_docs is {found}, but metadata.options is set"
-            fix = "write process_docs: !function {rotated}"
-            raise _contradiction(message, fix, "process_docs", found=str(self.process_docs), rotated=rotated)
-        for key, given in (("repeats", self.repeats > 1), ("metadata.rubrics", bool(self.metadata.rubrics))):
+            message = "metadata.{varied} is set, but not the task whose questions are asked"
+            raise _contradiction(message, "name it as metadata.compare_with", "metadata", varied=varied)
+        if self.process_docs != rows:
+            message = "process_docs is {found}, but metadata.{varied} is set"
+            fix = "write process_docs: !function {rows}"
+            raise _contradiction(message, fix, "process_docs", found=str(self.process_docs), varied=varied, rows=rows)
+        settings, prompts = self.lmms_eval_specific_kwargs, self.metadata.prompts
+        for key, given in (
+            ("repeats", self.repeats > 1),
+            ("metadata.rubrics", bool(self.metadata.rubrics)),
+            ("metadata.prompts", varied != "prompts" and bool(prompts)),
+            ("lmms_eval_specific_kwargs.stage1_template", bool(prompts) and settings.stage1_template is not None),
+        ):
             if given:
-                message = "{key} is set, but rotated questions are asked once and need no judge"
-                raise _contradiction(message, "remove it, or metadata.options", key.partition(".")[0], key=key)
+                message = "{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
+                fix = "remove it, or metadata.{varied}"
+                raise _contradiction(message, fix, key.partition(".")[0], key=key, varied=varied)
+        if prompts and settings.template != prompts[0]:
+            message = "the template is {found}, but the first of metadata.prompts is {first}"
+            fix = "begin metadata.prompts with the template"
+            raise _contradiction(message, fix, "metadata", found=settings.template, first=prompts[0])
         return self
 
 
@@ -255,10 +296,10 @@ class GroupFile(_Keys):
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
     @model_validator(mode="after")
-    def _options_belong_to_tasks(self) -> GroupFile:
-        if self.metadata.options is not None:
-            message = "metadata.options is set, but a group asks nothing itself"
-            raise _contradiction(message, "set it in the group's tasks", "metadata")
+    def _variants_belong_to_tasks(self) -> GroupFile:
+        if self.metadata.varied is not None:
+            message = "metadata.{varied} is set, but a group asks nothing itself"
+            raise _contradiction(message, "set it in the group's tasks", "metadata", varied=self.metadata.varied[0])
         return self
 
 

@@ -50,7 +50,7 @@ POLICY = (
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score"}
+_DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
 _SIGNATURE_PARTS = {
     "metric": "what is computed",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.benchmarks.rotations import joined_items
+from medtasks.benchmarks.variants import joined_items
 from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec

@@ -55,8 +55,8 @@ def _checked(card: Card) -> Card:
 
 def default_card(benchmark: str) -> Card:
     """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
-    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options are not in the headline,
-    and have a figure of their own.
+    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts
+    are not in the headline, and have a figure of their own.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
@@ -69,9 +69,9 @@ def default_card(benchmark: str) -> Card:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     names = _Names()
     options = bool(get_benchmark(benchmark).options)
-    rotated = [spec for spec in shown if any(load_spec(leaf).metadata.options for leaf in leaf_tasks(spec.name))]
+    varied = [spec for spec in shown if any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
     scored = {spec.name: Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown}
-    headline = tuple(scored[spec.name] for spec in shown if spec not in rotated) or tuple(scored.values())
+    headline = tuple(scored[spec.name] for spec in shown if spec not in varied) or tuple(scored.values())
     tables = [
         CardTable(
             name=names.of(spec.name),
@@ -86,7 +86,7 @@ def default_card(benchmark: str) -> Card:
     plots = [Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=options)]
     if lettered:
         plots.append(Plot(name="letters", title="Letters chosen and correct", kind="letters", columns=lettered))
-    for spec in rotated:
+    for spec in varied:
         columns = tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name))
         plots.append(
             Plot(name=names.of(f"{spec.name}-orders"), title=spec.metadata.title, kind="bars", columns=columns)

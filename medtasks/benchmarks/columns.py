@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, CardTable, Column, Plot
+from medtasks.task_model import prompt_metric
 
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
@@ -27,6 +28,33 @@ def labelled(columns: Iterable[Column], suffix: str) -> tuple[Column, ...]:
     """The columns, with ``suffix`` after their headings."""
     return tuple(replace(column, label=f"{column.label}{suffix}") for column in columns)
 
+
+def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[CardTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group that is asked with several prompts, whose first metric is ``metric``."""
+    over = scores(task, {metric: "mean over prompts", **_PROMPT_LABELS})
+    each = scores(task, {prompt_metric(number): f"prompt {number}" for number in range(1, prompts + 1)})
+    table = CardTable(
+        "prompt-sensitivity",
+        "Paraphrased prompts",
+        (*over, *each),
+        note="Spread: standard deviation of the prompts' scores, without what sampling noise adds; 0 for a model "
+        "that does not depend on the prompt. The standard error of one prompt's score is about a quarter of its "
+        "interval's width. Worst and best prompt: chosen on one half of the clusters, scored on the other.",
+    )
+    plots = (
+        Plot("prompt-sensitivity", table.title, "bars", over),
+        Plot("prompts", "Score under each prompt", "bars", each, chance=True),
+        Plot("prompt-ranks", "Rank under each prompt", "heatmap", each, ranks=True),
+    )
+    return table, plots
+
+
+_PROMPT_LABELS = {
+    "worst_prompt": "worst prompt",
+    "best_prompt": "best prompt",
+    "prompt_spread": "spread over prompts",
+    "prompt_agreement": "same option under every prompt",
+}
 
 _ORDER_LABELS = {
     "circular_accuracy": "right in every rotation",

@@ -170,12 +170,16 @@ def task_rows(task: str) -> Rows:
 def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
+    A document that asks its question with another template (`medtasks.benchmarks.paraphrases`) has that one's text.
+
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.
     """
     from medtasks.registry import get_benchmark
 
     visible = get_benchmark(doc["benchmark"]).visible_fields
+    if "prompt_of" in doc:
+        template = doc["prompt_template"]
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **values)
 
 

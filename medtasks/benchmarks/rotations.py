@@ -1,4 +1,4 @@
-"""Questions that are asked with their options in several orders (``metadata.options``): documents, and items.
+"""Questions that are asked with their options in several orders (``metadata.options``): documents, and scores.
 
 In rotation r the letter at position i shows the option that was at position i + r, modulo the number of options: the
 circular shifts of MMBench (arXiv 2307.06281). A task's rows are this module's attribute with the task's name, so task
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 import re
 import string
 from collections import ChainMap
@@ -17,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
+from medtasks.benchmarks.base import FAILED, Benchmark, Document, SampleView, Value
 from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
-from medtasks.spec import load_spec
+from medtasks.spec import TaskSpec, load_spec
 from medtasks.task_model import ORDER_METRICS, Metadata, OptionOrder
 
 CIRCULAR, CONSISTENCY, PREFERENCE = ORDER_METRICS
@@ -39,20 +38,29 @@ def rotated_rows(task: str, metadata: Metadata) -> Rows:
     """The rows of ``compare_with``, each in several orders of its options; rows without options are left out.
 
     Raises:
-        UsageError: there are no ``metadata.options``, or ``compare_with`` is not a task that asks each question once.
+        UsageError: as :func:`plain_task`.
     """
-    plain = None if metadata.options is None else load_spec(metadata.compare_with)
-    if plain is None or plain.kind != "task" or plain.metadata.options is not None:
-        raise UsageError(
-            f"{task}: metadata.compare_with is {metadata.compare_with!r}, expected a task that asks each question "
-            "once, whose options metadata.options rotates; name one."
-        )
-    rows = task_rows(plain.name)
+    rows = task_rows(plain_task(task, metadata, "options").name)
     return replace(
         rows,
         unusable=functools.partial(_unusable, rows.unusable),
         variants=functools.partial(_rotated, task, metadata.options),
     )
+
+
+def plain_task(task: str, metadata: Metadata, key: str) -> TaskSpec:
+    """The task of ``compare_with``, whose questions ``task`` asks several times because of ``metadata``'s ``key``.
+
+    Raises:
+        UsageError: the key is not set, or ``compare_with`` is not a task that asks each question once.
+    """
+    plain = load_spec(metadata.compare_with) if metadata.varied is not None and metadata.varied[0] == key else None
+    if plain is None or plain.kind != "task" or plain.metadata.varied is not None:
+        raise UsageError(
+            f"{task}: metadata.compare_with is {metadata.compare_with!r}, expected a task that asks each question "
+            f"once, which metadata.{key} asks several times; name one."
+        )
+    return plain
 
 
 def _letters(document: Mapping[str, Any]) -> list[str]:
@@ -107,63 +115,31 @@ def _shifted(document: Document, letters: Sequence[str], shift: int, rotations: 
     }
 
 
-def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
-    """The benchmark's items; all rotations of a question are one item, with the scores of `ORDER_METRICS` as well.
-
-    Any other metric of such an item is the mean over its rotations, so that each question counts once. The views of an
-    item name targets and answers in the plain order. With a failed rotation the item's values are unknown, without one
-    that was asked it is incomplete.
-    """
-    questions: dict[str, list[SampleView]] = {}
-    plain: list[SampleView] = []
-    for sample in samples:
-        question = sample.document.get("rotation_of")
-        (plain if question is None else questions.setdefault(question, [])).append(sample)
-    if not questions:
-        return benchmark.join(samples)
-    found = benchmark.join(plain) if plain else Joined(())
-    items, incomplete = list(found.items), dict(found.incomplete)
-    for question, views in sorted(questions.items()):
-        views.sort(key=lambda view: int(view.document["rotation"]))
-        if len(views) < views[0].document["rotations"]:
-            incomplete[question] = tuple(_in_plain_order(benchmark, view) for view in views)
-        else:
-            items.append(_item(benchmark, question, views))
-    return Joined(tuple(items), incomplete, ORDER_METRICS)
-
-
-def _item(benchmark: Benchmark, question: str, views: Sequence[SampleView]) -> Item:
-    asked = [benchmark.join([view]).items[0].values for view in views]
+def order_scores(
+    benchmark: Benchmark, views: Sequence[SampleView], asked: Sequence[Mapping[str, Value]]
+) -> dict[str, Value]:
+    """The scores of `ORDER_METRICS` of one question from its rotations; those ``asked`` one by one do not matter."""
+    del asked
     answered = [view for view in views if view.status != FAILED]
     answers = [_answer(benchmark, view) for view in answered]
     pairs = zip(answers, answered, strict=True)
     options = {None if one is None else view.document["option_order"][one[0]] for one, view in pairs}
     failed = len(answered) < len(views)
     right = all(one is not None and one[0] == one[1] for one in answers)
-    values = {name: _mean([one[name] for one in asked]) for name in asked[0]}
-    values[CIRCULAR] = _share(right, failed=failed)
-    values[CONSISTENCY] = _share(len(options) < 2 and None not in options, failed=failed)
+    values = {
+        CIRCULAR: share(right, failed=failed),
+        CONSISTENCY: share(len(options) < 2 and None not in options, failed=failed),
+    }
     selected = [one for one in answers if one is not None]
     if failed:
         values[PREFERENCE] = Value(failed=True)
     elif selected:
         values[PREFERENCE] = _preference(benchmark, sorted(views[0].document["option_order"]), selected)
-    return Item(question, views[0].cluster, tuple(_in_plain_order(benchmark, view) for view in views), values)
+    return values
 
 
-def _mean(values: Sequence[Value]) -> Value:
-    """The mean of one metric over the rotations; if one failed, its lowest and highest values."""
-    rows = [(one.low, one.high) if one.statistics is None else (one.statistics, one.statistics) for one in values]
-    failed = any(one.failed for one in values)
-    ends = [
-        None if None in side else tuple(math.fsum(column) / len(side) for column in zip(*side, strict=True))
-        for side in zip(*rows, strict=True)
-    ]
-    return Value(low=ends[0], high=ends[1], failed=True) if failed else Value(statistics=ends[0])
-
-
-def _share(possible: bool, *, failed: bool) -> Value:
-    """Whether something holds in every rotation; ``possible`` is whether it holds in those that did not fail."""
+def share(possible: bool, *, failed: bool) -> Value:
+    """Whether something holds every time; ``possible`` is whether it holds where the back-end did not fail."""
     row = (float(possible), 1.0)
     return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
 
@@ -177,25 +153,34 @@ def _preference(benchmark: Benchmark, letters: Sequence[str], answers: Sequence[
 
 def _answer(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
     """Positions of the selected and of the correct option as they were shown; None unless one option is selected."""
-    texts = _unlettered(benchmark, view)
+    chosen, texts = selected_option(benchmark, view), unlettered(benchmark, view)
+    if chosen is None:
+        return None
+    if texts is not None:
+        return int(chosen), texts.index(view.document["target"])
+    letters = sorted(view.document["option_order"])
+    return (letters.index(chosen), letters.index(view.document["target"])) if chosen in letters else None
+
+
+def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
+    """The letter of the one option that was selected, or its position in a list without letters; None without one."""
     if view.status != "ok":
         return None
+    texts = unlettered(benchmark, view)
     if texts is None:
-        letters = sorted(view.document["option_order"])
-        names = (view.filtered, view.document["target"])
-        return (letters.index(names[0]), letters.index(names[1])) if names[0] in letters else None
+        return view.filtered
     chosen = [place for place, text in enumerate(texts) if closed_answer_matches(view.filtered, [text], texts)]
-    return (chosen[0], texts.index(view.document["target"])) if len(chosen) == 1 else None
+    return str(chosen[0]) if len(chosen) == 1 else None
 
 
-def _unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
+def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
     """The options as shown if they are a list, whose target is a text; None if they have letters of their own."""
     return None if benchmark.options else view.document.get("options") or None
 
 
-def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
+def in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
     """The view with the letters of the plain order as target and answer."""
-    if _unlettered(benchmark, view) is not None:
+    if unlettered(benchmark, view) is not None:
         return view
     order = view.document["option_order"]
     was = dict(zip(sorted(order), order, strict=True))

@@ -69,7 +69,7 @@ def show(
     if diff:
         from medtasks.prompts import overlay_diff
 
-        parts = [overlay_diff(template) for template in (spec.stage1_template, spec.template) if template]
+        parts = [overlay_diff(template) for template in spec.templates]
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
@@ -81,7 +81,7 @@ def show(
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
     from medtasks.prompts import template_path, template_source
 
-    for template in filter(None, (spec.stage1_template, spec.template)):
+    for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
         write(template_source(template).rstrip())
 

@@ -11,6 +11,7 @@ from medtasks.metrics.item_metrics import ITEM_METRICS
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.option_order import ORDER_METRICS
+from medtasks.metrics.prompt_sensitivity import PROMPT_SCORES
 from medtasks.metrics.rouge import Rouge
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
@@ -29,6 +30,7 @@ _ALL: tuple[Metric, ...] = (
     *LEARNED.values(),
     *ITEM_METRICS,
     *ORDER_METRICS,
+    *PROMPT_SCORES,
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Our metrics by name; one instance each, since metrics are stateless."""

@@ -6,6 +6,7 @@ the summed statistics of all its items, never averaged over its tasks. An item i
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -260,6 +261,8 @@ class _Plan:
         known = rows[column.known[rows]]
         statistics = column.statistics[known]
         value = _value(metric, statistics)
+        if math.isnan(value):
+            return answer.model_copy(update={"reason": "it is undefined for so few clusters"})
         chance = benchmark.chance if name == "accuracy" else None
         self._sums.append((cluster_totals(statistics, clusters[known]), metric.score))
         return answer.model_copy(

@@ -19,6 +19,10 @@ _HEADLINE = (
     "circular_accuracy",
     "rotation_consistency",
     "letter_preference",
+    "worst_prompt",
+    "best_prompt",
+    "prompt_spread",
+    "prompt_agreement",
     "open_total",
     "medreason_total",
     "judged_accuracy",
@@ -167,7 +171,9 @@ def _all_notes(run: RunRecord) -> list[str]:
         lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({named})")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
     if incomplete:
-        lines.append(f"  {incomplete} items are not scored: not all of their rounds or rotations were asked (--limit)")
+        lines.append(
+            f"  {incomplete} items are not scored: not all of their rounds, rotations or prompts were asked (--limit)"
+        )
     for name, task in run.manifest.tasks.items():
         lines += [f"  {name}: {count:,} rows left out ({why})" for why, count in task.excluded.items()]
     for facts in run.manifest.data.values():

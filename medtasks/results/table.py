@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value, sample_items
-from medtasks.benchmarks.rotations import joined_items
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import DataError, MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array

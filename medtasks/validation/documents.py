@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.variants import question_of
 from medtasks.schema import shown
 from medtasks.validation.findings import Tally
 
@@ -110,7 +111,7 @@ def _twice(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: 
     """The same prompt with the same media: a duplicate, or a contradiction if the answers differ."""
     seen: dict[str, Mapping[str, Any]] = {}
     for document in documents:
-        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames"]
+        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames", "prompt_template"]
         key = repr([(field, document.get(field)) for field in fields])
         first = seen.setdefault(key, document)
         if first is document:
@@ -251,7 +252,7 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
     for document in documents:
         options, right = list(options_of(document)), _right(document)
         if len(options) > 1 and right is not None:
-            question = document.get("rotation_of") or document.get("item_id", document.get("sample_id"))
+            question = question_of(document) or document.get("item_id", document.get("sample_id"))
             once.setdefault(str(question), (options, right))
     rows = list(once.values())
     if len(rows) < ENOUGH:

@@ -62,7 +62,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT140", "error", "description of the benchmark is incomplete"),
     Rule("MT141", "note", "benchmark does not state language or intended use"),
     Rule("MT142", "warning", "no cluster key"),
-    Rule("MT143", "error", "options cannot be rotated"),
+    Rule("MT143", "error", "options cannot be rotated, or prompts not varied"),
     Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing"),
@@ -84,6 +84,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT217", "error", "documents lack a field that the judge is shown"),
     Rule("MT218", "error", "judge's prompt cannot be rendered"),
     Rule("MT219", "error", "prompt contains the gold answer"),
+    Rule("MT220", "error", "two templates render the same prompt"),
     # documents
     Rule("MT300", "note", "documents not checked: data are not prepared"),
     Rule("MT301", "error", "documents cannot be made"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.rotations import rotated_rows
+from medtasks.benchmarks.variants import varied_rows
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
@@ -228,8 +228,7 @@ def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
         if isinstance(name, FunctionName):
             yield from _resolved(task, name, (key,), "a callable", callable)
     try:
-        if file.metadata.options is not None:
-            rotated_rows(file.task, file.metadata)
+        varied_rows(file.task, file.metadata)
     except MedtasksError as error:
         yield in_task(task, "MT143", str(error), "metadata", "compare_with")
     rows = task_rows(file)
@@ -247,8 +246,8 @@ def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
         rows = imported(file.process_docs)
-        if file.metadata.options is not None:  # as this file says, not the installed one of the same name
-            return rotated_rows(file.task, file.metadata)
+        if varied := varied_rows(file.task, file.metadata):  # as this file says, not the installed one of this name
+            return varied
     except (LookupError, MedtasksError):
         return None
     return rows if isinstance(rows, Rows) else None

@@ -47,7 +47,7 @@ def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
     """Render the prompt of every document, and count its defects in ``tally``."""
-    first, values, place = "", {}, Place(template_path(template), 1)
+    first, values, prompts = "", {}, dict[object, set[str]]()
     if stage1:
         values = GIVEN_BY_STAGE_1
         try:
@@ -56,6 +56,7 @@ def check_prompts(
             fix, at = "fix the template of stage 1", Place(template_path(stage1), 1)
             tally.add("MT208", documents[0], " ".join(str(error).split())[:300], fix, place=at)
     for document in documents:
+        place = Place(template_path(document.get("prompt_template", template)), 1)
         try:
             prompt = prompt_text(document, template, **values)
         except Exception as error:  # a template may divide by zero, or call a field as a function
@@ -64,6 +65,11 @@ def check_prompts(
         if not prompt.strip():
             tally.add("MT212", document, "the prompt is empty", "show the question", place=place)
             continue
+        if "prompt_of" in document:
+            others = prompts.setdefault(document["prompt_of"], set())
+            if prompt in others:
+                tally.add("MT220", document, "the prompt is that of another template", "rephrase it", place=place)
+            others.add(prompt)
         _check_complete(document, prompt, visible, tally)
         for field, text in leaks(document, visible, f"{first}\n{prompt}"):
             message = f"the prompt contains {text[:60]!r} of the hidden field `{field}`"

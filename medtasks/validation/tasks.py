@@ -207,7 +207,11 @@ class TaskChecker:
             for key, name in (("template", settings.template), ("stage1_template", settings.stage1_template))
             if name is not None
         }
-        for template in templates.values():
+        further = [
+            read_template(name, task.place("metadata", "prompts", number))
+            for number, name in enumerate(file.metadata.prompts[1:], start=1)
+        ]
+        for template in (*templates.values(), *further):
             yield from template.findings
         if benchmark is None:
             return
@@ -215,11 +219,12 @@ class TaskChecker:
         if self._documents and not any(one.field == "process_docs" for one in about_functions):
             documents, unmade = self._task_documents(task, file)
             yield from unmade
-        about_variables = list(_variables(task, file, templates, benchmark, documents))
+        asked = [templates, *({**templates, "template": one} for one in further)]
+        about_variables = [one for each in asked for one in _variables(task, file, each, benchmark, documents)]
         yield from about_variables
         if documents:
             # a template with an unknown variable fails on every document for the same reason
-            sound = all(template.sound for template in templates.values()) and not failed(about_variables)
+            sound = all(one.sound for one in (*templates.values(), *further)) and not failed(about_variables)
             names = {key: template.name for key, template in templates.items() if sound}
             tally = Tally(task.name, len(documents), task.place("process_docs"))
             windows = benchmark.name not in self._prepared
@@ -232,6 +237,7 @@ class TaskChecker:
         if rows is None:
             return [], [_unchecked(task, "MT302", "`process_docs` is not a medtasks.api.Rows")]
         place = task.place("process_docs")
+        varied = None if file.metadata.varied is None else file.metadata.varied[0]
         try:
             made = rows.documents()
             if not all(isinstance(document, dict) for document in made):
@@ -240,16 +246,15 @@ class TaskChecker:
             return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
-            if file.metadata.options is not None and left_out:
-                message = (
-                    f"no row of {file.metadata.compare_with} has options to rotate ({left_out}); remove `options`."
-                )
-                return [], [in_task(task, "MT143", message, "metadata", "options")]
+            if varied is not None and left_out:
+                why = "has options to rotate" if varied == "options" else "has one answer that can be compared"
+                message = f"no row of {file.metadata.compare_with} {why} ({left_out}); remove `{varied}`."
+                return [], [in_task(task, "MT143", message, "metadata", varied)]
             severity: Severity | None = None if is_mini() else "note"
             return [], [found("MT303", task.name, f"{error}.", place, "process_docs", severity)]
         except (Exception, SystemExit) as error:  # another package's code may raise anything
-            if file.metadata.options is not None and isinstance(error, UsageError):
-                return [], [in_task(task, "MT143", str(error), "metadata", "options")]
+            if varied is not None and isinstance(error, UsageError):
+                return [], [in_task(task, "MT143", str(error), "metadata", varied)]
             raised = raised_at(error.__cause__ or error)
             message = f"{' '.join(first_line(error).split()).rstrip('.')}; fix the loader, or prepare the data again."
             at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place
@@ -298,7 +303,9 @@ def document_findings(
     template = templates.get("template")
     if template is not None:
         check_prompts(documents, template, templates.get("stage1_template"), benchmark.visible_fields, tally)
-        check_giveaways(documents, benchmark.visible_fields & template_variables(template), tally)
+        used = {str(document.get("prompt_template", template)) for document in documents}
+        variables = {variable for name in used for variable in template_variables(name)}
+        check_giveaways(documents, benchmark.visible_fields & variables, tally)
         if windows:
             _windows(documents, benchmark, template, tally)
     yield from tally.findings()

@@ -12,7 +12,7 @@ from typing import Any
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
-from medtasks.benchmarks.rotations import joined_items
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages

@@ -135,7 +135,7 @@ class ValueCheck:
         """Compare with the numbers that the harness computes by itself."""
         listed = self._trials.spec.resolved.get("metric_list") or ()
         aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
-        if not aggregations or self._trials.spec.metadata.options is not None:  # the harness counts each rotation
+        if not aggregations or self._trials.spec.metadata.varied is not None:  # the harness counts each variant
             return
         values: list[Mapping[str, Any]] = []
         with self._report.failures("`process_results` fails when it is called again", fix="it must keep no state"):

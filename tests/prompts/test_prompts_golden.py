@@ -36,8 +36,11 @@ def described(messages: list[dict[str, Any]]) -> str:
 
 
 def prompt_of(spec: TaskSpec) -> str:
-    """The first document's messages; of both stages, where there are two."""
-    document = task_documents(spec.name)[0]
+    """The first document's messages; of both stages, or of every prompt, where there are several."""
+    document, *rest = task_documents(spec.name)
+    if spec.metadata.prompts:
+        asked = [document, *rest[: len(spec.metadata.prompts) - 1]]
+        return "=== next prompt\n".join(described(doc_to_messages(one, {"template": spec.template})) for one in asked)
     if not spec.stage1_template:
         return described(doc_to_messages(document, {"template": spec.template}))
     settings = spec.resolved["lmms_eval_specific_kwargs"]
@@ -70,7 +73,8 @@ def test_chat_and_simple_back_ends_get_the_same(spec: TaskSpec) -> None:
 def test_a_template_sees_only_what_its_benchmark_shows(spec: TaskSpec) -> None:
     assert spec.template is not None
     shown = get_benchmark(spec.metadata.benchmark).visible_fields
-    assert template_variables(spec.template) <= (shown | {"observations"} if spec.stage1_template else shown)
+    allowed = shown | {"observations"} if spec.stage1_template else shown
+    assert all(template_variables(template) <= allowed for template in spec.templates)
     assert not spec.stage1_template or not template_variables(spec.stage1_template)
 
 
@@ -134,7 +138,7 @@ def test_no_hidden_field_changes_a_prompt(spec: TaskSpec) -> None:
     settings = {"template": spec.template}
     for document in task_documents(spec.name):
         text = doc_to_text(document, settings)
-        for field in document.keys() - VISIBLE[spec.metadata.benchmark] - {"benchmark"}:
+        for field in document.keys() - VISIBLE[spec.metadata.benchmark] - {"benchmark", "prompt_template"}:
             assert doc_to_text(planted(document, field), settings) == text, field
 
 

@@ -19,7 +19,8 @@ from medtasks.leaderboard.strip import strip_run
 from medtasks.benchmarks import rotations
 from medtasks.benchmarks.base import SampleView, Value
 from medtasks.benchmarks.documents import task_documents, task_rows
-from medtasks.benchmarks.rotations import joined_items, rotated_rows
+from medtasks.benchmarks.rotations import rotated_rows
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import UsageError
 from medtasks.metrics.base import MeanMetric
 from medtasks.metrics.option_order import LetterPreference

@@ -5,6 +5,7 @@ from __future__ import annotations
 from seeded_bench import ALL, InTemplate
 
 OPTIONS, MCQ, OPEN = "mi_cxr/_options.j2", "mi_cxr/mcq.j2", "med_cmr/open.j2"
+PARAPHRASE = "mi_cxr/mcq_2.j2"
 KVASIR, WINDOW = "kvasir_vqa_x1/answer.j2", "medstreambench/window.j2"
 
 
@@ -121,6 +122,21 @@ TEMPLATE_DEFECTS = [
     _mcq("visible field that no document has", "MT213", "Exactly one", "{{ demonstration }}# here\nExactly one"),
     _mcq("options cut", "MT214", "{{ choices[letter] }}", "{{ choices[letter][:4] }}", OPTIONS),
     _mcq("one option too few", "MT214", "choices | sort", "(choices | sort)[:4]", OPTIONS),
+    InTemplate(
+        "paraphrase that is none", "MT220", PARAPHRASE, ALL, '{% include "mi_cxr/mcq.j2" %}', "mi_cxr_icr_prompts"
+    ),
+    InTemplate(
+        "paraphrase with another option list",
+        "MT214",
+        PARAPHRASE,
+        '{% include "mi_cxr/_options.j2" %}',
+        '{{ question }} {{ choices["A"] }}',
+        "mi_cxr_icr_prompts",
+    ),
+    InTemplate(
+        "paraphrase with the target", "MT204", PARAPHRASE, "Answer the", "{{ target }}# here", "mi_cxr_icr_prompts"
+    ),
+    InTemplate("malformed paraphrase", "MT202", PARAPHRASE, "Answer the", "{% whatever %}# here", "mi_cxr_icr_prompts"),
     _kvasir("question cut", "MT216", "{{ question }}", "{{ question[:10] }}"),
     _mcq("question left out", "MT216", "{{ question }}", "{{ question[:0] }}", OPTIONS),
 ]

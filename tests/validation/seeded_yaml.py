@@ -23,6 +23,10 @@ def _rotated(name: str, code: str, old: str, new: str) -> InYaml:
     return InYaml(name, code, ROTATED, old, new)
 
 
+def _paraphrased(name: str, code: str, old: str, new: str) -> InYaml:
+    return InYaml(name, code, "mi_cxr/mi_cxr_icr_prompts.yaml", old, new)
+
+
 def _group(name: str, code: str, old: str, new: str) -> InYaml:
     return InYaml(name, code, GROUP, old, new)
 
@@ -307,4 +311,22 @@ ORDERS = [
     _group("rotations in a group", "MT113", "metadata:", "metadata:\n  options: {order: circular}"),
 ]
 
-YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS]
+PROMPTS = "[mi_cxr/mcq.j2, mi_cxr/mcq_2.j2, mi_cxr/mcq_3.j2, mi_cxr/mcq_4.j2]"
+PARAPHRASES = [
+    _paraphrased("one prompt", "MT109", PROMPTS, "[mi_cxr/mcq.j2]  # here"),
+    _paraphrased("a prompt as text", "MT109", PROMPTS, "mi_cxr/mcq.j2  # here"),
+    _paraphrased("too many prompts", "MT109", PROMPTS, f"[{', '.join(f'mi_cxr/{n}.j2' for n in range(11))}]  # here"),
+    _paraphrased("a prompt twice", "MT114", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq.j2]  # here"),
+    _paraphrased("another prompt first", "MT113", PROMPTS, "[mi_cxr/mcq_2.j2, mi_cxr/mcq.j2]"),
+    _paraphrased("missing prompt", "MT201", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq_99.j2]  # here"),
+    _paraphrased("plain rows with prompts", "MT113", "benchmarks.paraphrases.mi_cxr_icr_prompts", "mi_cxr.icr  # here"),
+    _paraphrased("prompts of nothing", "MT113", "  compare_with: mi_cxr_icr\n", ""),
+    _paraphrased("prompts of a group", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr  # here"),
+    _paraphrased("prompts of prompts", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_gts_multi_prompts"),
+    _paraphrased("prompts of another template", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_icr_cot"),
+    _paraphrased("repeated prompts", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
+    _paraphrased("prompts and options", "MT113", "metadata:", "metadata:\n  options: {order: circular}"),
+    _group("prompts in a group", "MT113", "metadata:", f"metadata:\n  prompts: {PROMPTS}"),
+]
+
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES]

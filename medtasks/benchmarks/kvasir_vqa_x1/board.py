@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, scores, tasks
+from medtasks.benchmarks.columns import groups, prompt_sensitivity, scores, tasks
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"
@@ -23,6 +23,7 @@ _TEXT = {
 _RANKED_TEXT = {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf", "bleu")}
 _SHARES = {metric: _TEXT[metric] for metric in ("rouge1", "rouge2", "rougeL", "meteor", "bleu")}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
+_PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _ASPECTS = "An answer to a question with several classes counts for each of them; judges score each class separately."
 
@@ -99,6 +100,7 @@ KVASIR_VQA_X1 = Card(
             ),
             note="The same questions on slightly cropped, rotated, shifted and re-lit images.",
         ),
+        _PARAPHRASED,
         CardTable(
             "medico2025",
             "Medico 2025 public subset",
@@ -108,6 +110,7 @@ KVASIR_VQA_X1 = Card(
     ),
     plots=(
         *_class_plots(),
+        *_PARAPHRASED_PLOTS,
         Plot(
             "transformed",
             "Original against transformed images",

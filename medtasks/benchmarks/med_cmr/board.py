@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, option_order, scores, tasks
+from medtasks.benchmarks.columns import groups, option_order, prompt_sensitivity, scores, tasks
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
@@ -12,6 +12,7 @@ _MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "acc
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_MCQ}_circular", {f"{_MCQ}_{name}_circular": name.upper() for name in _DIMENSIONS}
 )
+_PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_MCQ}_prompts", 4)
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
 _MCQ_WHOLE = scores(_MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"})
 _OPEN_WHOLE = scores(_OPEN, {"open_total": "Open-ended, all rows"})
@@ -69,6 +70,7 @@ MED_CMR = Card(
         ),
         CardTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
+        _PARAPHRASED,
     ),
     plots=(
         Plot("radar-mcq", "Multiple choice by dimension", "radar", _MCQ_AXES),
@@ -95,6 +97,7 @@ MED_CMR = Card(
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
         *_ROTATED_PLOTS,
+        *_PARAPHRASED_PLOTS,
     ),
     shows="text",
     why="The release is Apache-2.0 but does not state where its images come from, so they are not copied.",

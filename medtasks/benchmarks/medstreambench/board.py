@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, option_order, scores, tasks
+from medtasks.benchmarks.columns import groups, option_order, prompt_sensitivity, scores, tasks
 
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
@@ -28,6 +28,7 @@ _ROTATED, _ROTATED_PLOTS = option_order(
     {f"{_STREAM}_{mode}_circular": mode for mode in ("retrospective", "present", "future")},
     "content",
 )
+_PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_STREAM}_prompts", 3, "content")
 _TABLE4 = Column(_STREAM, "overall_table4", "Overall, Table 4")
 _BEHAVIOUR = scores(_STREAM, {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"})
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
@@ -77,6 +78,7 @@ MEDSTREAMBENCH = Card(
         ),
         CardTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
         _ROTATED,
+        _PARAPHRASED,
     ),
     plots=(
         Plot("modes", "Content, responsiveness, stability by mode", "radar", _MODES),
@@ -94,6 +96,7 @@ MEDSTREAMBENCH = Card(
             for metric, (suffix, title) in _CONTENTS.items()
         ),
         *_ROTATED_PLOTS,
+        *_PARAPHRASED_PLOTS,
         Plot(
             "timelines",
             "Rounds of streaming items",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, labelled, option_order, scores, tasks
+from medtasks.benchmarks.columns import groups, labelled, option_order, prompt_sensitivity, scores, tasks
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -23,6 +23,7 @@ _PROMPTED = {"cot": "step by step", "1shot": "one example", "sampled": "three an
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
 )
+_PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
 _DIRECT = tasks(_FAMILIES, "accuracy")
 
 
@@ -66,6 +67,7 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         _ROTATED,
+        _PARAPHRASED,
         CardTable(
             "right-letters",
             "By correct letter",
@@ -101,6 +103,7 @@ MI_CXR = Card(
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         *_ROTATED_PLOTS,
+        *_PARAPHRASED_PLOTS,
         Plot(
             "null-option",
             "Accuracy if the null option is correct, and if another is",

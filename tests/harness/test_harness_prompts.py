@@ -1,0 +1,76 @@
+"""Tasks with paraphrased prompts through the real harness: every template is sent, runs resume, media are shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_backend import Backend, evaluate
+from lmms_eval.utils import load_yaml_config
+from runs import Run, random_vlm
+
+from medtasks import harness
+from medtasks.benchmarks.documents import prompt_text, task_documents
+from medtasks.spec import load_spec, load_specs
+
+TASK = "mi_cxr_icr_prompts"
+
+
+def only_under_the_second(document: dict[str, Any]) -> str:
+    return str(document["target"]) if document["prompt"] == 2 else "I cannot tell."
+
+
+def test_the_harness_alone_asks_with_every_template() -> None:
+    """`--include_path` without our entry point: nothing but the task file tells the harness what to ask."""
+    config = load_yaml_config(yaml_path=str(load_spec(TASK).path), mode="full")
+    documents = config["process_docs"](None)
+    assert documents["sample_id"] == [one["sample_id"] for one in task_documents(TASK)]
+    texts = [config["doc_to_text"](one, config["lmms_eval_specific_kwargs"]) for one in documents.select(range(4))]
+    assert len(set(texts)) == 4
+
+
+def test_no_other_group_has_paraphrased_tasks() -> None:
+    for name, spec in load_specs().items():
+        assert name.endswith("_prompts") or not [one for one in spec.members if one.endswith("_prompts")]
+
+
+def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_kept(tmp_path: Path) -> None:
+    run = evaluate(Backend(only_under_the_second), [TASK], tmp_path)
+    metrics = {name: score["value"] for name, score in run.scores[TASK]["metrics"].items()}
+    assert metrics == {
+        "accuracy": 0.25,
+        "worst_prompt": 0.0,
+        "best_prompt": 1.0,
+        "prompt_spread": pytest.approx(0.5),
+        "prompt_agreement": 0.0,
+        **{f"prompt_{number}": float(number == 2) for number in range(1, 5)},
+    }
+    assert run.manifest["tasks"][TASK]["prompt_hash"] == load_spec(TASK).prompt_hash
+    for sample, document in zip(run.samples(TASK), task_documents(TASK), strict=True):
+        assert sample["prompt"] == prompt_text(document, "a template that does not exist")
+
+
+def test_a_resumed_run_asks_only_for_the_prompts_that_are_missing(tmp_path: Path) -> None:
+    lost = [one["sample_id"] for one in task_documents(TASK)][2:6]
+    whole = evaluate(Backend(only_under_the_second), [TASK], tmp_path / "whole")
+    cut = Backend(lambda one: None if one["sample_id"] in lost else only_under_the_second(one))
+    partly = evaluate(cut, [TASK], tmp_path / "cut")
+    score = partly.scores[TASK]["metrics"]["best_prompt"]
+    assert (score["answered"], score["samples"]) == (4, 6)  # two questions lack some of their prompts
+    again = Backend(only_under_the_second)
+    resumed = evaluate(again, [TASK], tmp_path / "cut")
+    assert [name for _, name in again.asked] == lost
+    assert resumed.samples(TASK) == whole.samples(TASK)
+    assert resumed.scores[TASK] == whole.scores[TASK]
+
+
+@pytest.mark.slow
+def test_the_prompts_of_a_question_share_its_media(tmp_path: Path) -> None:
+    vlm = random_vlm(max_new_tokens=8)
+    plain, paraphrased = (
+        Run(harness.run_tasks("medtasks_vlm", vlm, [task], tmp_path / task, batch_size=4)).manifest["usage"]["counters"]
+        for task in ("mi_cxr_icr", TASK)
+    )
+    assert paraphrased["media_encoded"] == plain["media_encoded"]
+    assert paraphrased["prompt_tokens_reused"] > plain["prompt_tokens_reused"]
