@@ -144,7 +144,9 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
         found |= set(_counts(statement, terms))
     if not found and only:
         plain = plain_text(strip_thinking(text))
-        alone = _pattern(rf"\W*(?:(?:final\s+)?answer\s*(?::|is)\s*|there\s+(?:is|are)\s+)?{_NUMBER}\b[^\w-]*").fullmatch(plain)
+        alone = _pattern(
+            rf"\W*(?:(?:final\s+)?answer\s*(?::|is)\s*|there\s+(?:is|are)\s+)?{_NUMBER}\b[^\w-]*"
+        ).fullmatch(plain)
         if alone is not None:
             return _number(alone["number"])
         return 0 if _pattern(r"\W*(?:no|none|nothing)\b[^\w]*").fullmatch(plain) else None

@@ -44,10 +44,13 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
 }
 """Classes whose gold answers list what is present, and the names of what they list."""
 
-_LESIONS = r"abnormalit(?:y|ies)|abnormal(?:\s+(?:finding|area|tissue)s?)?|patholog(?:y|ies)|(?<!polypoid )(?<!polypoidal )lesions?"
+_LESIONS = (
+    r"abnormalit(?:y|ies)|abnormal(?:\s+(?:finding|area|tissue)s?)?|patholog(?:y|ies)"
+    r"|(?<!polypoid )(?<!polypoidal )lesions?"
+)
 _TOOLS = r"instruments?|tools?|devices?|instrumentation"
 _NAMES: Mapping[str, str] = {
-    "text_presence": r"texts?|textual|lettering|writing|annotations?|overlays?|captions?|timestamps?|labels?|characters",
+    "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
     "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
     "finding_presence": rf"findings?|{_LESIONS}",
     "landmark_presence": r"(?:anatomical\s+)?landmarks?",
@@ -65,7 +68,9 @@ _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALIT
 FINDINGS = tuple(_NAMES)
 _NORMAL = r"normal|unremarkable|healthy"
 _NOTHING = frozenset({"", "no", "none", "nothing", "not relevant", "0"})
-_INVERTED = re.compile(r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b", re.IGNORECASE)
+_INVERTED = re.compile(
+    r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

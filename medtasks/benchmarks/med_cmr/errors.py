@@ -24,7 +24,20 @@ VERSION = "1"
 
 _NUMBERED = r"\bhow many\b|\bnumber of\b|\b(?:grade|stage|class|score|mm|cm|ml)\b"
 _SCALES: tuple[tuple[Mapping[str, int], str], ...] = (
-    ({"no": 0, "minimal": 1, "trace": 1, "mild": 2, "slight": 2, "moderate": 3, "severe": 4, "marked": 4, "critical": 5}, ""),
+    (
+        {
+            "no": 0,
+            "minimal": 1,
+            "trace": 1,
+            "mild": 2,
+            "slight": 2,
+            "moderate": 3,
+            "severe": 4,
+            "marked": 4,
+            "critical": 5,
+        },
+        "",
+    ),
     ({word: rank for rank, word in enumerate(("0", "i", "ii", "iii", "iv", "v"))}, r"\b(?:grade|stage|class)\b"),
     ({word: rank for rank, word in enumerate(("zero", "one", "two", "three", "four", "five", "six"))}, _NUMBERED),
     ({str(rank): rank for rank in range(21)}, _NUMBERED),
@@ -100,7 +113,13 @@ ERRORS = Errors(
     (
         ErrorRate("undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_RULE, harms=True),
         ErrorRate("overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_RULE, harms=True),
-        ErrorRate("direction_known_rate", "Questions with a direction", cases="questions", choices=_RULE, higher_is_better=True),
+        ErrorRate(
+            "direction_known_rate",
+            "Questions with a direction",
+            cases="questions",
+            choices=_RULE,
+            higher_is_better=True,
+        ),
         NO_OPTION,
     ),
     cases,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, labelled, option_order, scores, tasks
+from medtasks.benchmarks.columns import error_columns, groups, kinds_of_error, labelled, option_order, scores, tasks
+from medtasks.benchmarks.mi_cxr.errors import ERRORS
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -22,6 +23,15 @@ _STAGEWISE = {f"mi_cxr_stagewise{task.removeprefix(_CXR)}": label for task, labe
 _PROMPTED = {"cot": "step by step", "1shot": "one example", "sampled": "three answers at temperature 0.7"}
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
+)
+_ERRORS, _ERROR_PLOT = kinds_of_error(
+    error_columns(_CXR, ERRORS.rates),
+    tuple(
+        column
+        for family in ("TEL", "ICR", "GTS")
+        for column in error_columns(_CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family)
+    ),
+    note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
 )
 _DIRECT = tasks(_FAMILIES, "accuracy")
 
@@ -65,6 +75,7 @@ MI_CXR = Card(
             )
             for variant, label in _PROMPTED.items()
         ),
+        _ERRORS,
         _ROTATED,
         CardTable(
             "right-letters",
@@ -100,6 +111,7 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
+        _ERROR_PLOT,
         *_ROTATED_PLOTS,
         Plot(
             "null-option",

@@ -57,7 +57,9 @@ ERRORS = Errors(
         ErrorRate("invented_change_rate", "Invented change", cases="null-option-right", harms=True),
         ErrorRate("interval_off_by_one_rate", "Interval off by one", cases=_LOCATED, harms=True),
         ErrorRate("interval_off_by_more_rate", "Interval off by two or more", cases=_LOCATED, harms=True),
-        ErrorRate("wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True),
+        ErrorRate(
+            "wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True
+        ),
         NO_OPTION,
     ),
     cases,
