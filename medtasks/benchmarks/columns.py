@@ -83,6 +83,7 @@ def kinds_of_error(
 ) -> tuple[CardTable, Plot]:
     """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
     harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
+    further = [replace(column, remark="") for column in further]
     notes = [f"Could harm a patient if nobody noticed: {harmful}.", note]
     table = CardTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
     drawn = tuple(column for column in columns if column.remark)

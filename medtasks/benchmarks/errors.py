@@ -31,6 +31,7 @@ class Errors:
     """``cases`` lists the cases of an item, from its gold answers and filtered responses (of repeats, the first).
 
     Which cases there are must not depend on the responses. If a response failed, whether they occurred is unknown.
+    Questions with rotated options have none: their errors are those of the plain task.
     """
 
     rates: tuple[ErrorRate, ...]
@@ -48,7 +49,7 @@ class Errors:
             DataError: a case names a rate that is not declared.
         """
         found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
-        for case in self.cases(item):
+        for case in () if "rotation_of" in item.view.document else self.cases(item):
             if case.rate not in found:
                 raise DataError(
                     f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one of "

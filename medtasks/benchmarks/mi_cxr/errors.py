@@ -26,7 +26,8 @@ def interval_of(option: str) -> tuple[int, int] | None:
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a question: of an invented change if the null option is right, else of the others."""
     for view in item.samples:
-        yield from _of_view(view)
+        if view.document.get("choices"):  # free-text summaries have none
+            yield from _of_view(view)
 
 
 def _of_view(view: SampleView) -> Iterator[Case]:
