@@ -98,7 +98,7 @@ def _of_view(view: SampleView) -> Iterator[Case]:
     ranks = ranks_of(view.document["question"], choices)
     yield Case(NO_OPTION.name, chosen is None)
     yield Case("direction_known_rate", ranks is not None)
-    if ranks is None:
+    if ranks is None or target not in ranks:
         return
     difference = 0 if chosen is None else ranks[chosen] - ranks[target]
     if ranks[target] < max(ranks.values()):

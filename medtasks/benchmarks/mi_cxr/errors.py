@@ -39,12 +39,11 @@ def _of_view(view: SampleView) -> Iterator[Case]:
         return
     yield Case("missed_change_rate", chosen == NULL_OPTION)
     intervals = {letter: interval_of(text) for letter, text in choices.items() if letter != NULL_OPTION}
-    right = intervals[target]
-    wrong = None if chosen in (None, target, NULL_OPTION) else intervals[chosen]
+    right, given = intervals.get(target), intervals.get(chosen)
     if right is None or None in intervals.values():
         yield Case("wrong_change_rate", chosen not in (None, target, NULL_OPTION))
         return
-    off = 0 if wrong is None else max(abs(one - other) for one, other in zip(wrong, right, strict=True))
+    off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
     yield Case("interval_off_by_one_rate", off == 1)
     yield Case("interval_off_by_more_rate", off > 1)
 
