@@ -51,6 +51,9 @@ _DENIES_BEHIND = re.compile(
     r"|\s*[:=-]\s*(?:no|none|zero|0)\b",
     re.IGNORECASE,
 )
+_REACH = 200
+"""How many characters before a mention may deny it."""
+
 _HEDGES = re.compile(
     r"\b(?:may|might|could|possibl[ey]|possibility|perhaps|maybe|uncertain|unclear|unsure|whether|if|suspected|suspicious"
     r"|suspicion|questionable|equivocal|indeterminate|difficult\s+to|hard\s+to|impossible\s+to|unable\s+to"
@@ -63,7 +66,7 @@ _BARE = re.compile(
     r"|(?P<no>no|nope|none|nothing|absent|negative|false))\b",
     re.IGNORECASE,
 )
-_NUMBER = r"(?P<number>\d+|" + "|".join(_NUMBERS) + r")"
+_NUMBER = r"(?P<number>\d{1,6}|" + "|".join(_NUMBERS) + r")"
 _VAGUE = re.compile(
     r"(?:\b(?:at\s+least|at\s+most|more\s+than|less\s+than|fewer\s+than|over|up\s+to|about|approximately|around|nearly"
     r"|roughly)|[\d<>~≥≤]\s*(?:-|–|to|or)?|\b(?:one|two|three|four)\s+(?:to|or))\s*\Z",
@@ -72,7 +75,7 @@ _VAGUE = re.compile(
 _MANY = re.compile(r"\b(?:several|multiple|many|numerous|few|various|couple|dozens?|some)\b", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _statements(text: str) -> tuple[str, ...]:
     """The statements of a text, without its questions; a space at the start marks one after a contrast."""
     plain = plain_text(strip_thinking(text))
@@ -111,10 +114,12 @@ def said_of(text: str, terms: str) -> Said:
 
 
 def _mentions(statement: str, terms: str) -> Iterator[Said]:
+    hedged = _HEDGES.search(statement) is not None
     for mention in _pattern(rf"\b(?:{terms})\b").finditer(statement):
-        if _HEDGES.search(statement):
+        before = statement[max(0, mention.start() - _REACH) : mention.start()]
+        if hedged:
             yield "unclear"
-        elif _DENIES_BEFORE.search(statement[: mention.start()]) or _DENIES_BEHIND.match(statement, mention.end()):
+        elif _DENIES_BEFORE.search(before) or _DENIES_BEHIND.match(statement, mention.end()):
             yield "absent"
         else:
             yield "present"
@@ -177,7 +182,8 @@ def _counts(statement: str, terms: str) -> Iterator[int | None]:
         if _MANY.search(statement):
             yield None
         for match in numbers:
-            yield None if _VAGUE.search(statement[: match.start()]) else _number(match["number"])
+            vague = _VAGUE.search(statement[max(0, match.start() - _REACH) : match.start()])
+            yield None if vague else _number(match["number"])
 
 
 def _number(word: str) -> int:

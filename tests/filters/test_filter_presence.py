@@ -73,3 +73,9 @@ def test_any_text_is_read_as_one_of_four(text: str) -> None:
         assert reading.said in ("present", "absent", "unclear", "silent")
         assert not reading.named or reading.said == "present"
         assert reading.count is None or reading.said == ("present" if reading.count else "absent")
+
+
+@pytest.mark.parametrize("text", ["polyps " * 3000, "no polyp and " * 2000, "a, " * 5000, "9" * 5000 + " polyps"])
+def test_degenerate_answers_are_read_too(text: str) -> None:
+    reading = read_answer("polyp_count", text, only=True)
+    assert reading.said in ("present", "absent", "unclear", "silent")

@@ -66,7 +66,9 @@ def test_the_plots_that_the_papers_argue_with_are_there() -> None:
     assert {("radar", "radar-mcq"), ("heatmap", "modality-mcq"), ("heatmap", "organ-open")} <= {*kinds(MED_CMR)}
     assert {("heatmap", "organ"), ("timeline", "timelines")} <= {*kinds(MEDSTREAMBENCH)}
     assert all(len(plot.columns) == 7 for plot in MED_CMR.plots if plot.kind == "radar")
-    assert all(plot.chance for plot in MI_CXR.plots if plot.kind == "bars" and plot.name not in ("option-order", "errors"))
+    assert all(
+        plot.chance for plot in MI_CXR.plots if plot.kind == "bars" and plot.name not in ("option-order", "errors")
+    )
 
 
 def test_nothing_of_a_credentialed_sample_is_shown() -> None:
