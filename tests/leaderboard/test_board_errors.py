@@ -10,11 +10,13 @@ import pytest
 from invented_runs import MODELS, write_runs
 from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.strip import strip_run
 
 from medtasks.benchmarks.all_cards import default_card
 from medtasks.benchmarks.card_check import check_card
 from medtasks.benchmarks.columns import HARMS
 from medtasks.registry import all_benchmarks, get_benchmark
+from medtasks.spec import load_specs
 
 GROUPS = {
     "kvasir_vqa_x1": "kvasir_vqa_x1",
@@ -82,8 +84,6 @@ def test_a_plain_layout_has_a_table_and_a_figure_of_the_rates_that_its_groups_na
 
 
 def test_every_declared_rate_is_named_by_a_group() -> None:
-    from medtasks.spec import load_specs
-
     for benchmark in all_benchmarks().values():
         declared = {rate.name for rate in benchmark.errors.rates} if benchmark.errors else set()
         named = {
@@ -93,3 +93,13 @@ def test_every_declared_rate_is_named_by_a_group() -> None:
             for name in spec.metadata.pooled
         }
         assert declared <= named
+
+
+def test_a_stripped_run_keeps_its_kinds_of_error_without_the_options(tmp_path: Path) -> None:
+    (folder,) = write_runs(tmp_path / "whole", (MODELS[3],), ("mi_cxr",)).values()
+    stripped = strip_run(folder, tmp_path / "stripped_medtasks")
+    one, other = (json.loads((run / "scores.json").read_text(encoding="utf-8")) for run in (folder, stripped))
+    metrics = one["groups"]["mi_cxr"]["metrics"]
+    assert metrics["interval_off_by_one_rate"]["value"] > 0
+    assert other["groups"]["mi_cxr"]["metrics"] == metrics
+    assert "choices" not in (stripped / "samples" / "mi_cxr_tel_single.jsonl").read_text(encoding="utf-8")

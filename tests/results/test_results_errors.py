@@ -15,7 +15,7 @@ from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.med_cmr.errors import ranks_of
-from medtasks.benchmarks.mi_cxr.errors import interval_of
+from medtasks.benchmarks.mi_cxr.documents import interval_of
 from medtasks.errors import DataError
 from medtasks.metrics.error_rate import ErrorRate
 from medtasks.registry import get_benchmark
@@ -120,8 +120,8 @@ def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:
 
 
 def test_ordered_events_are_off_by_the_visit_that_is_further_away() -> None:
-    choices = {"A": "T2, T3", "B": "T2, T4", "C": "T3, T4", "D": "T2, T5", "E": "There is no such order"}
-    documents = asked("mi_cxr_tel_ordered", [{"choices": choices, "target": "A"}] * 4)
+    options = [[2, 3], [2, 4], [3, 4], [2, 5]]
+    documents = asked("mi_cxr_tel_ordered", [{"intervals": options, "target": "A"}] * 4)
     found = rates(scores_of("mi_cxr_tel_ordered", documents, list("ABCD")))
     assert (found["interval_off_by_one_rate"], found["interval_off_by_more_rate"]) == (0.5, 0.25)
 
@@ -140,6 +140,12 @@ def test_options_that_are_texts_have_no_distance() -> None:
 )
 def test_only_options_that_are_nothing_but_visits_are_intervals(option: str, visits: tuple[int, int] | None) -> None:
     assert interval_of(option) == visits
+
+
+def test_documents_have_the_intervals_of_their_options_and_no_text_of_them() -> None:
+    every = {document["qtype"]: document["intervals"] for document in task_documents(TEL)}
+    assert list(every.values()) == [[[1, 2], [2, 3], [3, 4], [4, 5]]] * len(every)
+    assert {tuple(document["intervals"]) for document in task_documents("mi_cxr_icr")} == {()}
 
 
 # --- Kvasir-VQA-x1: by hand, from the atomic pairs ---

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
+from medtasks.benchmarks.mi_cxr.records import OPTIONS
 from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
-
-_INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE)
-
-
-def interval_of(option: str) -> tuple[int, int] | None:
-    """The visits of an option that is nothing but an interval (T1 → T2) or a pair of visits (T2, T4).
-
-    >>> interval_of("T2 → T3"), interval_of("None of these intervals")
-    ((2, 3), None)
-    """
-    found = _INTERVAL.fullmatch(option)
-    return None if found is None else (int(found["first"]), int(found["last"]))
 
 
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a question: of an invented change if the null option is right, else of the others."""
     for view in item.samples:
-        if view.document.get("choices"):  # free-text summaries have none
+        if view.document.get("intervals") is not None:  # free-text summaries, and runs made before, have none
             yield from _of_view(view)
 
 
 def _of_view(view: SampleView) -> Iterator[Case]:
-    target, choices = view.document["target"], view.document["choices"]
-    chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
+    target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
     yield Case(NO_OPTION.name, chosen is None)
     if target == NULL_OPTION:
         yield Case("invented_change_rate", chosen is not None and chosen != NULL_OPTION)
         return
     yield Case("missed_change_rate", chosen == NULL_OPTION)
-    intervals = {letter: interval_of(text) for letter, text in choices.items() if letter != NULL_OPTION}
-    right, given = intervals.get(target), intervals.get(chosen)
-    if right is None or None in intervals.values():
+    intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
+    right, given = intervals.get(target), intervals.get(chosen or "")
+    if right is None:
         yield Case("wrong_change_rate", chosen not in (None, target, NULL_OPTION))
         return
     off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
