@@ -84,7 +84,7 @@ def kinds_of_error(
     """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
     harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
     further = [replace(column, remark="") for column in further]
-    notes = [f"Could harm a patient if nobody noticed: {harmful}.", note]
+    notes = [f"Could harm a patient if nobody noticed: {harmful}." if harmful else "", note]
     table = CardTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
     drawn = tuple(column for column in columns if column.remark)
     return table, Plot(name, table.title, "bars", drawn, note="Lower is better.")

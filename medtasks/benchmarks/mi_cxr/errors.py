@@ -43,7 +43,7 @@ ERRORS = Errors(
         ErrorRate("missed_change_rate", "Missed change", cases=_CHANGE, harms=True),
         ErrorRate("invented_change_rate", "Invented change", cases="null-option-right", harms=True),
         ErrorRate("interval_off_by_one_rate", "Interval off by one", cases=_LOCATED, harms=True),
-        ErrorRate("interval_off_by_more_rate", "Interval off by two or more", cases=_LOCATED, harms=True),
+        ErrorRate("interval_off_by_more_rate", "Interval off by more", cases=_LOCATED, harms=True),
         ErrorRate(
             "wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True
         ),
