@@ -42,7 +42,8 @@ class BoardColumn(_Frozen):
     """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
 
     ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
-    cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``.
+    cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the
+    label, such as whether an error could harm a patient.
     """
 
     key: str
@@ -55,6 +56,7 @@ class BoardColumn(_Frozen):
     higher_is_better: bool
     signed: bool = False
     chance: float | None = None
+    remark: str = ""
 
 
 class BoardRow(_Frozen):

@@ -73,7 +73,7 @@ def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardCol
     found: dict[str, BoardColumn] = {}
     for column in columns:
         for label, group in _labels(column, groups):
-            one = Column(column.task, column.metric, label, column.breakdown, group)
+            one = Column(column.task, column.metric, label, column.breakdown, group, column.remark)
             found.setdefault(column_key(one), _board_column(one))
     return tuple(found.values())
 
@@ -96,6 +96,7 @@ def _board_column(column: Column) -> BoardColumn:
         higher_is_better=get_metric(column.metric).higher_is_better,
         signed=column.metric in SIGNED,
         chance=_chance(column.task) if column.metric == "accuracy" else None,
+        remark=column.remark,
     )
 
 

@@ -109,6 +109,8 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
             breakdown(item.view)
         for pooled in benchmark.pooled.values():
             pooled(item)
+        if benchmark.errors is not None:
+            benchmark.errors.values(benchmark, item)
     for sample in samples:
         for field in sorted(seen & sample.document.keys()):
             _refuse_text(task, field, sample.document[field])

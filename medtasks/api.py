@@ -20,7 +20,9 @@ from medtasks.benchmarks.base import (
     sample_items,
 )
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.benchmarks.columns import error_columns, kinds_of_error
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
+from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.streams import Turn, round_values
 from medtasks.data.records import Record, Where
 from medtasks.data.records.base import build, text_field, texts_by_key, wrong
@@ -28,21 +30,27 @@ from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter
 from medtasks.filters.option_letter import option_status
+from medtasks.filters.presence import count_of, said_of
 from medtasks.filters.thinking import strip_thinking
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
+from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
 from medtasks.plugin import FilterInfo, Plugin
 from medtasks.rubrics.scales import Aspect, Rubric
 
 __all__ = [
     "ALL_GROUPS",
     "FILTER_VERSIONS",
+    "NO_OPTION",
     "Aspect",
     "Benchmark",
     "Card",
     "CardTable",
+    "Case",
     "Column",
     "DataError",
     "Document",
+    "ErrorRate",
+    "Errors",
     "FilterInfo",
     "Item",
     "Joined",
@@ -64,14 +72,18 @@ __all__ = [
     "Value",
     "Where",
     "build",
+    "count_of",
     "doc_to_messages",
     "doc_to_text",
     "doc_to_visual",
+    "error_columns",
+    "kinds_of_error",
     "option_status",
     "pending_value",
     "read_jsonl",
     "round_items",
     "round_values",
+    "said_of",
     "sample_items",
     "sample_value",
     "sign",

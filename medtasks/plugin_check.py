@@ -19,7 +19,7 @@ SHARED_METRICS = frozenset(
         *("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match", "accuracy"),
         *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_open"),
         *("responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
-        *("circular_accuracy", "rotation_consistency", "letter_preference"),
+        *("circular_accuracy", "rotation_consistency", "letter_preference", "no_option_rate"),
         *("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement"),
         *(f"prompt_{number}" for number in range(1, 11)),
     }

@@ -26,7 +26,7 @@ def _panel(
 ) -> None:
     chances = [_chance(column, plot) for column in columns]
     texts = [
-        "" if chance is None else f"dashed: chance {shown(chance, column.unit)}"
+        column.remark if chance is None else f"dashed: chance {shown(chance, column.unit)}"
         for column, chance in zip(columns, chances, strict=True)
     ]
     headings = [(short(column.label, 22 if text else 36), text) for column, text in zip(columns, texts, strict=True)]

@@ -199,7 +199,7 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
 def _columns(columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking]) -> Iterator[ColumnView]:
     subs = subtitles(columns)
     for column in columns:
-        yield column_view(column, subs.get(column.key, ""))
+        yield column_view(column, ", ".join(filter(None, (subs.get(column.key), column.remark))))
         if column.key in rankings:
             yield ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up")
             yield ColumnView(f"{column.key}.group", "Group", "group", of=column.label, first="up")

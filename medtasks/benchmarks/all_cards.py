@@ -7,6 +7,7 @@ import sys
 
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns, check_card, metrics_of
+from medtasks.benchmarks.columns import error_columns, kinds_of_error
 from medtasks.errors import MedtasksError
 from medtasks.packages import LeftOut
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
@@ -56,7 +57,7 @@ def _checked(card: Card) -> Card:
 def default_card(benchmark: str) -> Card:
     """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
     metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts
-    are not in the headline, and have a figure of their own.
+    are not in the headline, and have a figure of their own, as kinds of error have a table and a figure.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
@@ -91,6 +92,13 @@ def default_card(benchmark: str) -> Card:
         plots.append(
             Plot(name=names.of(f"{spec.name}-orders"), title=spec.metadata.title, kind="bars", columns=columns)
         )
+    errors = get_benchmark(benchmark).errors
+    for spec in shown:
+        rates = [rate for rate in (errors.rates if errors else ()) if rate.name in spec.metadata.pooled]
+        if rates:
+            table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
+            tables.append(table)
+            plots.append(plot)
     card = Card(
         benchmark=benchmark,
         headline=headline,

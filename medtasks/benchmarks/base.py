@@ -12,6 +12,7 @@ from medtasks.data.records.base import Record
 from medtasks.errors import MedtasksError
 
 if TYPE_CHECKING:
+    from medtasks.benchmarks.errors import Errors
     from medtasks.benchmarks.streams import Turn
 
 FAILED = "failed"
@@ -160,7 +161,8 @@ class Benchmark:
     Prompts and scores: ``visible_fields`` are the only document fields that a prompt template can see, so that no
     template leaks the gold answer. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
     (an item may be in several groups, or in none). ``join`` joins samples into items; ``pooled`` are metrics over
-    several tasks, computed from an item's other values. ``to_judge`` decides per rubric whether its judge is asked
+    several tasks, computed from an item's other values; ``errors`` are rates of kinds of error, used in the same
+    way. ``to_judge`` decides per rubric whether its judge is asked
     about a (document, filtered response); without an entry it always is. ``parts`` names the breakdown whose groups
     count only their own part of an item. ``doubt`` returns why a document's gold answer is doubtful (None if it is
     not), for `medtasks validate`.
@@ -194,6 +196,7 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
+    errors: Errors | None = None
     documents: Callable[[Any], list[Document]] = _no_documents
     record: type[Record] = Record
     read: Callable[[Path], Iterable[Record]] | None = None

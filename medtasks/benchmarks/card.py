@@ -21,6 +21,7 @@ class Column:
         label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.
         group: a group of it, or `ALL_GROUPS`; None for all items.
+        remark: a few words below the heading, and in figures beside it.
     """
 
     task: str
@@ -28,6 +29,7 @@ class Column:
     label: str
     breakdown: str | None = None
     group: str | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True)

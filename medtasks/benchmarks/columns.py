@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, CardTable, Column, Plot
+from medtasks.metrics.error_rate import ErrorRate
 from medtasks.task_model import prompt_metric
 
 
@@ -83,3 +84,35 @@ def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") 
         Plot("rotated-letters", "Letters chosen with rotated options", "letters", columns[:1]),
     )
     return table, plots
+
+
+HARMS = "could harm a patient"
+"""What the board calls errors that could, if nobody noticed them."""
+
+
+def error_columns(
+    task: str, rates: Iterable[ErrorRate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
+) -> tuple[Column, ...]:
+    """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
+    ordered = sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms))
+    return tuple(
+        Column(task, rate.name, f"{rate.label}{suffix}", breakdown, group, remark=_remark(rate)) for rate in ordered
+    )
+
+
+def _remark(rate: ErrorRate) -> str:
+    if rate.higher_is_better:
+        return ""
+    return HARMS if rate.harms else "no harm by itself"
+
+
+def kinds_of_error(
+    columns: Sequence[Column], further: Sequence[Column] = (), note: str = "", name: str = "errors"
+) -> tuple[CardTable, Plot]:
+    """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
+    harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
+    further = [replace(column, remark="") for column in further]
+    notes = [f"Could harm a patient if nobody noticed: {harmful}." if harmful else "", note]
+    table = CardTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
+    drawn = tuple(column for column in columns if column.remark)
+    return table, Plot(name, table.title, "bars", drawn, note="Lower is better.")

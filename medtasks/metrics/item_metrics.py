@@ -19,7 +19,7 @@ from medtasks.metrics.base import Array, MeanMetric, sign
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DEFAULT_TOLERANCE, EXPECTED_TIME, NEVER_ANSWERABLE, TIMING, WEIGHTS
 
-SIGNED = frozenset({"signed_delay"})
+SIGNED = frozenset({"signed_delay", "alert_delay"})
 """Metrics that are best neither high nor low."""
 
 CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}

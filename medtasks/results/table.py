@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value, sample_items
+from medtasks.benchmarks.errors import pooled_values
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import DataError, MedtasksError
 from medtasks.metrics import get_metric
@@ -338,12 +339,7 @@ def item_table(
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    values = [dict(item.values) for item in items]
-    for name in pooled:
-        for item, row in zip(items, values, strict=True):
-            value = benchmark.pooled[name](item)
-            if value is not None:
-                row[name] = value
+    values = [{**item.values, **pooled_values(benchmark, item, pooled)} for item in items]
     filler: list[Value | None] = [None] * (len(rows) - len(items))
     named = [name for sample in ordered for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics, *pooled]))

@@ -131,6 +131,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT509", "error", "unusual response breaks the scoring"),
     Rule("MT510", "error", "results depend on the number of processes"),
     Rule("MT511", "error", "metric cannot read the answers"),
+    Rule("MT512", "error", "cases of errors depend on the response"),
 )
 
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}

@@ -108,7 +108,8 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
         ("MT129", "learned", LEARNED),
     ]
     if benchmark is not None:
-        pooled = [name for name in benchmark.pooled if _metric(name)]
+        rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
+        pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
         lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
     for code, key, names in lists:
         for number, name in enumerate(getattr(metadata, key)):

@@ -100,6 +100,7 @@ class Trials:
         self.documents = documents
         self._benchmark = benchmark
         self._report = report
+        self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
         repeats = spec.resolved.get("repeats")
         self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
 
@@ -116,6 +117,7 @@ class Trials:
         with self._report.failures(f"the samples of {name} cannot be joined", fix=_FIX):
             judged = with_judged_scores(self.spec, samples)
             items = joined_items(self._benchmark, [sample.view() for sample in judged]).items
+            self._check_cases(name, items)
             metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
             lacking = [metric for metric in self.spec.metrics if metric not in metrics]
             for metric in lacking:
@@ -123,6 +125,22 @@ class Trials:
                 self._report.about("MT507", metric, f"{message}; add it, or remove it from the list.")
             return None if lacking else Trial(name, judged, items, metrics)
         return None
+
+    def _check_cases(self, name: str, items: Sequence[Item]) -> None:
+        """Report kinds of error whose cases are not the same for every response."""
+        errors = self._benchmark.errors
+        for item in items:
+            values = errors.values(self._benchmark, item) if errors is not None else {}
+            counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
+            before = self._cases.setdefault(item.item_id, counts)
+            for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
+                message = (
+                    f"{name}, item {item.item_id}: {rate} has {counts[rate][0]:g} cases, expected {before[rate][0]:g}"
+                )
+                self._report.about(
+                    "MT512", rate, f"{message} as for other responses; list cases by the gold answer alone."
+                )
+                return
 
     def scores(self, trial: Trial, *, breakdowns: bool = False) -> Scores | None:
         """The scores of a trial; None if they cannot be computed."""

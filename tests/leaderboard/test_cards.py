@@ -66,7 +66,7 @@ def test_the_plots_that_the_papers_argue_with_are_there() -> None:
     assert {("radar", "radar-mcq"), ("heatmap", "modality-mcq"), ("heatmap", "organ-open")} <= {*kinds(MED_CMR)}
     assert {("heatmap", "organ"), ("timeline", "timelines")} <= {*kinds(MEDSTREAMBENCH)}
     assert all(len(plot.columns) == 7 for plot in MED_CMR.plots if plot.kind == "radar")
-    without = ("option-order", "prompt-sensitivity")  # they show other scores than accuracies as well
+    without = ("option-order", "prompt-sensitivity", "errors")  # they show other scores than accuracies as well
     assert all(plot.chance for plot in MI_CXR.plots if plot.kind == "bars" and plot.name not in without)
 
 
@@ -76,7 +76,8 @@ def test_nothing_of_a_credentialed_sample_is_shown() -> None:
 
 
 def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
-    assert metrics_of("med_cmr_mcq") == ("accuracy", "accuracy_dimension_mean")
+    rates = ("undercall_rate", "overcall_rate", "direction_known_rate", "no_option_rate")
+    assert metrics_of("med_cmr_mcq") == ("accuracy", "accuracy_dimension_mean", *rates)
     assert {"bleurt", "judged_strict"} <= {*metrics_of("kvasir_vqa_x1")}
     assert {"content_open", "content_closed_fallback", "overall_table4"} <= {*metrics_of("medstreambench")}
 

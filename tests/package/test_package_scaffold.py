@@ -50,7 +50,11 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert "no score has changed" in done.stdout
-    assert group_scores(tmp_path / "results" / "oracle", "acme_dots") == {"accuracy": 1.0}
+    assert group_scores(tmp_path / "results" / "oracle", "acme_dots") == {
+        "accuracy": 1.0,
+        "acme_bench_too_high": 0.0,
+        "acme_bench_too_low": 0.0,
+    }
     page = (tmp_path / "board" / "benchmark-acme_dots.html").read_text(encoding="utf-8")
     assert page.index(">oracle<") < page.index(">uniform (seed 0)<")  # two rows, the better one first
     assert "sign-flip" in done.stdout  # of the comparison

@@ -206,3 +206,27 @@ def test_items_know_all_of_their_rounds() -> None:
     (item,) = join_rounds(views).items
     assert [view.document["round"] for view in item.samples] == [1, 2, 3, 4]
     assert item.values["miss_rate"].statistics == (1.0, 1.0)
+
+
+# As above: t* = 8 s, tolerance 1 s. Late means after 9 s; a delay counts unless the response was a false alarm.
+LATE = [
+    (["unanswerable", "unanswerable", "closure", "closure"], 0.0, 0.0),
+    (["unanswerable"] * 3 + ["closure"], 1.0, 2.0),
+    (["closure"] * 4, 0.0, None),  # a false alarm
+    (["unanswerable"] * 4, 0.0, None),  # missed
+]
+
+
+@pytest.mark.parametrize(("responses", "late", "delay"), LATE)
+def test_late_responses_and_the_delay_of_those_that_are_no_false_alarm(
+    responses: list[str], late: float, delay: float | None
+) -> None:
+    found = score_samples(samples_of(streaming_row(), responses), BENCHMARK, (), ("late_rate", "alert_delay")).metrics
+    assert found["late_rate"].value == late
+    assert found["alert_delay"].value == delay
+
+
+def test_a_single_turn_is_never_late() -> None:
+    found = score_samples(samples_of(single_turn_row(), ["closure"]), BENCHMARK, (), ("late_rate", "alert_delay"))
+    assert found.metrics["late_rate"].samples == 0
+    assert "alert_delay" not in found.metrics or found.metrics["alert_delay"].samples == 0

@@ -254,6 +254,12 @@ NAMES = [
         "  version: 1.0",
         "  version: 1.0\n  pooled: [overall_table4]  # here",
     ),
+    _group(
+        "error rate of another benchmark",
+        "MT128",
+        "  version: 1.0",
+        "  version: 1.0\n  pooled: [hallucination_rate]  # here",
+    ),
     InYaml("unknown learned metric", "MT129", KVASIR_LEAF, "[bertscore,", "[bert_score,"),
     _leaf("unknown benchmark", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
     _group("unknown benchmark of a group", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),

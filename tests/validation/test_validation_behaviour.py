@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from seeded_behaviour import MCQ, STREAM, TEXT, Documents, accuracy, checked, every, here, right, said
 
-from medtasks.api import Rows, sample_items
+from medtasks.api import NO_OPTION, Case, Errors, Item, Rows, sample_items
 from medtasks.benchmarks.base import Joined
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
@@ -172,6 +172,22 @@ def test_a_join_that_fails() -> None:
         raise RuntimeError(f"{len(views)} are too many")
 
     assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda found: replace(found, join=join)))
+
+
+def test_errors_whose_cases_depend_on_the_response() -> None:
+    def cases(item: Item) -> list[Case]:
+        return [Case("no_option_rate", False)] * (1 + (item.view.filtered == "A"))
+
+    errors = Errors((NO_OPTION,), cases)
+    found = checked(MCQ, benchmark=lambda one: replace(one, errors=errors))
+    assert said(found) == {("MT512", "error")}
+    assert "no_option_rate has" in found[0].message
+
+
+def test_errors_that_fail_or_are_not_declared() -> None:
+    for cases in (lambda _: [Case("other", True)], lambda item: [item.view.document["no such field"]]):
+        errors = Errors((NO_OPTION,), cases)
+        assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it)))
 
 
 def test_a_join_that_keeps_count() -> None:

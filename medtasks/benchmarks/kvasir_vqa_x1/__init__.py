@@ -14,6 +14,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.command import run
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset
+from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS
 from medtasks.benchmarks.kvasir_vqa_x1.mini import prepare_mini, prepare_mini_transformed, write_kvasir_source
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
@@ -31,6 +32,7 @@ BENCHMARK = Benchmark(
     visible_fields=frozenset({"question"}),
     breakdowns=BREAKDOWNS,
     parts="question_class",
+    errors=ERRORS,
     documents=documents_of,
     record=KvasirRecord,
     doubt=contradiction,
@@ -57,6 +59,6 @@ TRANSFORMED = replace(
     levels=(),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), cards=(KVASIR_VQA_X1,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, cards=(KVASIR_VQA_X1,))
 
 level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))

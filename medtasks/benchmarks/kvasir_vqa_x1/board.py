@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.columns import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"
@@ -26,6 +27,13 @@ _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _ASPECTS = "An answer to a question with several classes counts for each of them; judges score each class separately."
+
+
+_ERRORS, _ERROR_PLOT = kinds_of_error(
+    error_columns(_KVASIR, ERRORS.rates),
+    note="From the atomic pairs about presence and counts; answers that state neither are counted apart.",
+)
+_PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 
 
 def _class_tables() -> tuple[CardTable, ...]:
@@ -91,6 +99,23 @@ KVASIR_VQA_X1 = Card(
             ),
         ),
         *_class_tables(),
+        _ERRORS,
+        CardTable(
+            "errors-by-finding",
+            "Kinds of error by finding",
+            tuple(
+                column
+                for name in FINDINGS
+                for column in error_columns(
+                    _KVASIR,
+                    [rate for rate in ERRORS.rates if rate.name in _PER_FINDING],
+                    f", {name.replace('_', ' ')}",
+                    breakdown="question_class",
+                    group=name,
+                )
+            ),
+            note="A count above 0 also says that the finding is present.",
+        ),
         CardTable(
             "transformed",
             "Original and transformed images",
@@ -111,6 +136,7 @@ KVASIR_VQA_X1 = Card(
     plots=(
         *_class_plots(),
         *_PARAPHRASED_PLOTS,
+        _ERROR_PLOT,
         Plot(
             "transformed",
             "Original against transformed images",

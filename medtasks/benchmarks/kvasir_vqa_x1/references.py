@@ -34,7 +34,8 @@ _NUMBERS: Mapping[str, int] = {**{word: number for number, word in enumerate(_WO
 def contradiction(document: Mapping[str, Any]) -> str | None:
     """How the reference answer contradicts an atomic pair; None if no rule finds a contradiction.
 
-    Looks at yes-or-no pairs (text, box artefact, findings) and at counts (polyps, findings, instruments).
+    Looks at yes-or-no pairs (text, box artefact, findings) and at counts (polyps, findings, instruments), which must be
+    numbers.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})
@@ -48,7 +49,10 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
             if affirmed is not None and affirmed != (answer == "yes"):
                 verb = "affirms" if affirmed else "denies"
                 return f"{pair['q']!r} is answered {answer}, but the reference {verb} it"
-        elif name in _COUNTED and answer.isdecimal():
+        elif name in _COUNTED and not answer.isdecimal():
+            if answer not in ("none", "no"):
+                return f"{pair['q']!r} is answered {answer}, which is not a number"
+        elif name in _COUNTED:
             counts = _counts(clauses, _COUNTED[name])
             if counts and int(answer) not in counts:
                 return f"{pair['q']!r} is answered {answer}, but the reference counts {min(counts)}"

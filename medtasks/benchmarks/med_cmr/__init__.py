@@ -11,6 +11,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
+from medtasks.benchmarks.med_cmr.errors import ERRORS
 from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
@@ -36,6 +37,7 @@ BENCHMARK = Benchmark(
     breakdowns=BREAKDOWNS,
     options=OPTIONS,
     pooled={"accuracy_dimension_mean": dimension_mean},
+    errors=ERRORS,
     documents=documents_of,
     record=MedCmrRecord,
     mini=write_med_cmr_source,
@@ -57,4 +59,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.yaml"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN,), cards=(MED_CMR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.own), cards=(MED_CMR,))

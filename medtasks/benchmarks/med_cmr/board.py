@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, option_order, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.columns import (
+    error_columns,
+    groups,
+    kinds_of_error,
+    option_order,
+    prompt_sensitivity,
+    scores,
+    tasks,
+)
+from medtasks.benchmarks.med_cmr.errors import ERRORS
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
@@ -13,6 +22,11 @@ _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_MCQ}_circular", {f"{_MCQ}_{name}_circular": name.upper() for name in _DIMENSIONS}
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_MCQ}_prompts", 4)
+_ERRORS, _ERROR_PLOT = kinds_of_error(
+    error_columns(_MCQ, ERRORS.rates),
+    note="Over- and under-calls are known only where the options show which is more abnormal: severity, stage, size or "
+    "number, or normal against abnormal.",
+)
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
 _MCQ_WHOLE = scores(_MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"})
 _OPEN_WHOLE = scores(_OPEN, {"open_total": "Open-ended, all rows"})
@@ -68,6 +82,7 @@ MED_CMR = Card(
             for form, (task, metric, title) in _FORMATS.items()
             for breakdown, (part, label) in _PARTS.items()
         ),
+        _ERRORS,
         CardTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
         _PARAPHRASED,
@@ -96,6 +111,7 @@ MED_CMR = Card(
             if part != "question-type"
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
+        _ERROR_PLOT,
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
     ),

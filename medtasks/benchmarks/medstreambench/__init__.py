@@ -12,6 +12,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
 from medtasks.benchmarks.medstreambench.documents import future, future_streaming, present, proactive, retrospective
+from medtasks.benchmarks.medstreambench.errors import ALERT_DELAY, ERRORS, alert_delay
 from medtasks.benchmarks.medstreambench.mini import prepare_mini, write_medstream_source
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
@@ -63,7 +64,8 @@ BENCHMARK = Benchmark(
     join=join_rounds,
     timeline=turn_of_sample,
     sampled_frames=True,
-    pooled={"overall_table4": table4_value},
+    pooled={"overall_table4": table4_value, ALERT_DELAY.name: alert_delay},
+    errors=ERRORS,
     to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
     documents=documents_of,
     record=MedStreamRecord,
@@ -78,4 +80,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.yaml"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(),), cards=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(), ALERT_DELAY, *ERRORS.own), cards=(MEDSTREAMBENCH,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, option_order, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.columns import HARMS, groups, kinds_of_error, option_order, prompt_sensitivity, scores, tasks
 
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
@@ -31,6 +31,29 @@ _ROTATED, _ROTATED_PLOTS = option_order(
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_STREAM}_prompts", 3, "content")
 _TABLE4 = Column(_STREAM, "overall_table4", "Overall, Table 4")
 _BEHAVIOUR = scores(_STREAM, {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"})
+_ERROR_LABELS = {
+    "miss_rate": ("Missed", HARMS),
+    "late_rate": ("Late", HARMS),
+    "false_alarm_rate": ("False alarm", HARMS),
+    "invalid_rate": ("Invalid response", "no harm by itself"),
+    "alert_delay": ("Delay without false alarms", ""),
+}
+
+
+def _errors(suffix: str = "", mode: str | None = None) -> tuple[Column, ...]:
+    breakdown = None if mode is None else "temporal_mode"
+    return tuple(
+        Column(_STREAM, metric, f"{label}{suffix}", breakdown, mode, remark)
+        for metric, (label, remark) in _ERROR_LABELS.items()
+    )
+
+
+_ERRORS, _ERROR_PLOT = kinds_of_error(
+    _errors(),
+    (*_errors(", future", "future"), *_errors(", proactive", "proactive")),
+    note="Missed: no response is positive. Late: the first comes after t* + δ; false alarm: before t* - δ. "
+    "Invalid: share of rounds.",
+)
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
 
 MEDSTREAMBENCH = Card(
@@ -71,6 +94,7 @@ MEDSTREAMBENCH = Card(
             ),
             note="False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
         ),
+        _ERRORS,
         *(
             CardTable(f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
@@ -95,6 +119,7 @@ MEDSTREAMBENCH = Card(
             Plot(f"organ{suffix}", f"{title} by organ group", "heatmap", groups(_STREAM, metric, "organ_group"))
             for metric, (suffix, title) in _CONTENTS.items()
         ),
+        _ERROR_PLOT,
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
         Plot(

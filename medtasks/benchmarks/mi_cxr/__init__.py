@@ -13,6 +13,7 @@ from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
+from medtasks.benchmarks.mi_cxr.errors import ERRORS
 from medtasks.benchmarks.mi_cxr.mini import prepare_mini, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
@@ -32,6 +33,7 @@ BENCHMARK = Benchmark(
     breakdowns=BREAKDOWNS,
     options=OPTIONS,
     null_option=NULL_OPTION,
+    errors=ERRORS,
     documents=documents_of,
     record=MiCxrRecord,
     mini=write_mi_cxr_source,
@@ -47,4 +49,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.yaml"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(),), cards=(MI_CXR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.own), cards=(MI_CXR,))

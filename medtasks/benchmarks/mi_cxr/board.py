@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import groups, labelled, option_order, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.columns import (
+    error_columns,
+    groups,
+    kinds_of_error,
+    labelled,
+    option_order,
+    prompt_sensitivity,
+    scores,
+    tasks,
+)
+from medtasks.benchmarks.mi_cxr.errors import ERRORS
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -24,6 +34,15 @@ _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
+_ERRORS, _ERROR_PLOT = kinds_of_error(
+    error_columns(_CXR, ERRORS.rates),
+    tuple(
+        column
+        for family in ("TEL", "ICR", "GTS")
+        for column in error_columns(_CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family)
+    ),
+    note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
+)
 _DIRECT = tasks(_FAMILIES, "accuracy")
 
 
@@ -66,6 +85,7 @@ MI_CXR = Card(
             )
             for variant, label in _PROMPTED.items()
         ),
+        _ERRORS,
         _ROTATED,
         _PARAPHRASED,
         CardTable(
@@ -102,6 +122,7 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
+        _ERROR_PLOT,
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
         Plot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 
 from medtasks.benchmarks.base import Document
@@ -11,6 +12,19 @@ from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
 from medtasks.errors import DataError
 
 NULL_OPTION = "E"
+
+_INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE)
+
+
+def interval_of(option: str) -> tuple[int, int] | None:
+    """The visits of an option that is nothing but an interval (T1 → T2) or a pair of visits (T2, T4).
+
+    >>> interval_of("T2 → T3"), interval_of("None of these intervals")
+    ((2, 3), None)
+    """
+    found = _INTERVAL.fullmatch(option)
+    return None if found is None else (int(found["first"]), int(found["last"]))
+
 
 SUBTASKS: Mapping[str, tuple[str, ...]] = {
     "tel_single": ("single_emergence", "single_resolution"),
@@ -29,10 +43,16 @@ SUBTASKS: Mapping[str, tuple[str, ...]] = {
 
 
 def documents(record: MiCxrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter is the target."""
+    """The record as a harness document; the right option's letter is the target.
+
+    ``intervals`` are the visits of the options before the null option, empty if these are not all intervals: what
+    kinds of error need to know of options that must not be published.
+    """
+    intervals = [interval_of(text) for letter, text in sorted(record.choices.items()) if letter != NULL_OPTION]
     return [
         {
             **record.model_dump(mode="json", exclude={"answer"}),
+            "intervals": [] if None in intervals else [list(one) for one in intervals if one is not None],
             "target": record.answer,
             "abstention": NULL_OPTION,
         }
@@ -85,7 +105,7 @@ def _as_reports(documents: list[Document]) -> list[Document]:
     """The right option's text becomes the reference summary; these documents have no options."""
     return [
         {
-            **{key: value for key, value in document.items() if key != "choices"},
+            **{key: value for key, value in document.items() if key not in ("choices", "intervals")},
             "target": document["choices"][document["target"]] if not _no_summary(document) else document["target"],
             "abstention": "No change can be described.",
         }

@@ -1,0 +1,77 @@
+"""Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
+
+A benchmark declares the rates (`medtasks.metrics.error_rate.ErrorRate`) and one function that lists the cases of an
+item. Groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from medtasks.benchmarks.base import FAILED, Benchmark, Item, Value
+from medtasks.errors import DataError
+from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One chance for an error: the rate it counts for, and whether the error occurred.
+
+    ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
+    """
+
+    rate: str
+    occurred: bool
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """``cases`` lists the cases of an item, from its gold answers and filtered responses (of repeats, the first).
+
+    Which cases there are must not depend on the responses. If a response failed, whether they occurred is unknown.
+    Questions with rotated options have none: their errors are those of the plain task.
+    """
+
+    rates: tuple[ErrorRate, ...]
+    cases: Callable[[Item], Iterable[Case]]
+
+    @property
+    def own(self) -> tuple[ErrorRate, ...]:
+        """The rates that no other benchmark has, for `Plugin.metrics`."""
+        return tuple(rate for rate in self.rates if rate is not NO_OPTION)
+
+    def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
+        """The item's value of every rate; one without cases here does not apply.
+
+        Raises:
+            DataError: a case names a rate that is not declared.
+        """
+        found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
+        for case in () if "rotation_of" in item.view.document else self.cases(item):
+            if case.rate not in found:
+                raise DataError(
+                    f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one of "
+                    f"{', '.join(found)}; add it to `Errors.rates`."
+                )
+            found[case.rate].append(case)
+        failed = any(view.status == FAILED for view in item.samples)
+        parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None else ()
+        return {name: _value(cases, parts, failed) for name, cases in found.items()}
+
+
+def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
+    by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
+    count = float(len(cases))
+    if failed and cases:
+        return Value(low=(0.0, count), high=(count, count), failed=True, parts=by_part)
+    return Value(statistics=(float(sum(case.occurred for case in cases)), count), parts=by_part)
+
+
+def pooled_values(benchmark: Benchmark, item: Item, names: Sequence[str]) -> dict[str, Value]:
+    """The item's values of the metrics that ``metadata.pooled`` names, without those it has no value of."""
+    values = {name: benchmark.pooled[name](item) for name in names if name in benchmark.pooled}
+    if benchmark.errors is not None and len(values) < len(names):
+        values |= benchmark.errors.values(benchmark, item)
+    return {name: value for name in names if (value := values[name]) is not None}

@@ -1,0 +1,195 @@
+"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs.
+
+Each presence or count pair behind a question asks about one class of findings. Free answers are read by
+`medtasks.filters.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from medtasks.benchmarks.base import Item
+from medtasks.benchmarks.errors import Case, Errors
+from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import class_of
+from medtasks.filters.presence import VERSION, Said, bare_answer, count_of, said_of
+from medtasks.metrics.error_rate import ErrorRate
+
+_ABNORMALITIES: Mapping[str, str] = {
+    "polyp": r"polyps?(?!\s+snare)|polypoid\s+(?:lesion|growth|mass)(?:e?s)?|polypoidal\s+lesions?",
+    "oesophagitis": r"o?esophagitis",
+    "ulcerative colitis": r"ulcerative\s+colitis|colitis",
+    "barretts": r"barrett['’]?s?",  # short segments included
+    "hemorrhoids": r"ha?emorrhoids?",
+    "ulcer": r"ulcers?|ulcerations?",
+}
+_LANDMARKS: Mapping[str, str] = {
+    "z-line": r"z[- ]?line|squamocolumnar\s+junction",
+    "cecum": r"ca?ecum|ca?ecal",
+    "ileum": r"(?:terminal\s+)?ileum",
+    "pylorus": r"pylorus|pyloric",
+}
+_INSTRUMENTS: Mapping[str, str] = {
+    "biopsy forceps": r"forceps",
+    "metal clip": r"(?:metal(?:lic)?\s+|hemo|endo)?-?clips?",
+    "polyp snare": r"snares?",
+    "tube": r"tubes?",
+    "injection needle": r"needles?",
+}
+_LABELS: Mapping[str, Mapping[str, str]] = {
+    "landmark_presence": _LANDMARKS,
+    "instrument_presence": _INSTRUMENTS,
+    "abnormality_presence": _ABNORMALITIES,
+}
+"""Classes whose gold answers list what is present, and the names of what they list."""
+
+_LESIONS = (
+    r"abnormalit(?:y|ies)|abnormal(?:\s+(?:finding|area|tissue)s?)?|patholog(?:y|ies)"
+    r"|(?<!polypoid )(?<!polypoidal )lesions?"
+)
+_TOOLS = r"instruments?|tools?|devices?|instrumentation"
+_NAMES: Mapping[str, str] = {
+    "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
+    "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
+    "finding_presence": rf"findings?|{_LESIONS}",
+    "landmark_presence": r"(?:anatomical\s+)?landmarks?",
+    "instrument_presence": _TOOLS,
+    "abnormality_presence": rf"findings?|{_LESIONS}",
+    "polyp_count": _ABNORMALITIES["polyp"],
+    "finding_count": rf"findings?|{_LESIONS}",
+    "instrument_count": _TOOLS,
+}
+"""What each class is called as a whole."""
+
+_WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
+"""Classes that an answer may also name by what is present."""
+
+FINDINGS = tuple(_NAMES)
+_NORMAL = r"normal|unremarkable|healthy"
+_NOTHING = frozenset({"", "no", "none", "nothing", "not relevant", "0"})
+_INVERTED = re.compile(
+    r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an answer says about one class of findings: whether it is there, which of the known ones, how many."""
+
+    said: Said
+    named: frozenset[str] = frozenset()
+    count: int | None = None
+
+
+def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
+    """What ``text`` says about the class ``name``.
+
+    Args:
+        name: one of :data:`FINDINGS`.
+        text: the answer.
+        only: whether the question asked about nothing else, so that *yes*, *no* or a number is an answer.
+        further: names of findings beside the known ones.
+    """
+    whole = said_of(text, _NAMES[name])
+    if name.endswith("_count"):
+        counted = count_of(text, _NAMES[name], only=only)
+        others = "|".join(_WITH_LABELS.get(name, {}).values())
+        if counted is None and whole == "silent" and others:
+            counted, whole = count_of(text, others), said_of(text, others)
+        if counted is not None:
+            whole = "present" if counted else "absent"
+        return Reading(whole, count=counted)
+    labels = {**_LABELS.get(name, _WITH_LABELS.get(name, {})), **{one: re.escape(one) for one in further}}
+    states = {label: said_of(text, terms) for label, terms in labels.items()}
+    named = frozenset(label for label, said in states.items() if said == "present")
+    if named:
+        return Reading("present", named)
+    if whole == "silent" and "unclear" in states.values():
+        return Reading("unclear")
+    if whole == "silent" and labels and name not in ("landmark_presence", "instrument_presence"):
+        whole = "absent" if said_of(text, _NORMAL) == "present" else "silent"
+    if whole == "silent" and only:
+        whole = bare_answer(text)
+    return Reading(whole)
+
+
+def _named_in(answer: str) -> frozenset[str]:
+    """The findings that a gold answer lists, under their known names."""
+    given = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
+    return frozenset("barretts" if "barrett" in one else one for one in given)
+
+
+def cases(item: Item) -> Iterator[Case]:
+    """The cases of a row, one set for each different presence or count pair behind its question."""
+    for view in item.samples:
+        pairs = {(class_of(pair["q"]) or "", pair["a"].strip().rstrip(".")) for pair in view.document["original"]}
+        only = len(pairs) == 1 and _INVERTED.search(view.document["question"]) is None
+        for name, answer in sorted(pairs):
+            if name in _NAMES:
+                yield from _of_pair(name, answer, view.filtered, only)
+
+
+def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
+    gold = _named_in(answer)
+    if name.endswith("_count"):
+        if gold and not answer.isdecimal():  # `references.contradiction` reports it
+            return
+        number = int(answer) if gold else 0
+        found = read_answer(name, text, only=only)
+        yield Case("exact_count_rate", found.count == number, name)
+        yield Case("overcount_rate", found.count is not None and found.count > number, name)
+        yield Case("undercount_rate", found.count is not None and found.count < number, name)
+        yield Case("unread_count_rate", found.count is None, name)
+        yield from _presence(name, [found.said] if number else [], None if number else found.said)
+    elif name in _LABELS:
+        found = read_answer(name, text, only=only, further=tuple(sorted(gold - _LABELS[name].keys())))
+        yield from _presence(name, [_about(label, found) for label in sorted(gold)], _beyond(gold, found))
+    else:
+        found = read_answer(name, text, only=only)
+        yield from _presence(name, [found.said] if gold else [], None if gold else found.said)
+
+
+def _about(label: str, found: Reading) -> Said:
+    """What an answer says about one of the listed findings that are there: to name only others denies it."""
+    if found.named:
+        return "present" if label in found.named else "absent"
+    return "unclear" if found.said == "present" else found.said
+
+
+def _beyond(gold: frozenset[str], found: Reading) -> Said:
+    """What an answer says about findings that are not there."""
+    if found.named and gold:
+        return "absent" if found.named <= gold else "present"
+    return "unclear" if found.said == "present" and gold else found.said
+
+
+def _presence(name: str, there: Sequence[Said], beyond: Said | None) -> Iterator[Case]:
+    """The cases of each finding that is there, and the one of those that are not, unless there can be none."""
+    for said in there:
+        yield Case("sensitivity", said == "present", name)
+        yield Case("missed_finding_rate", said == "absent", name)
+    if beyond is not None:
+        yield Case("specificity", beyond == "absent", name)
+        yield Case("hallucination_rate", beyond == "present", name)
+    for said in (*there, *([] if beyond is None else [beyond])):
+        yield Case("unread_presence_rate", said in ("unclear", "silent"), name)
+
+
+_READ = {"answers": f"presence-v{VERSION}"}
+_THERE, _NOT_THERE, _COUNTED = "findings-present", "findings-not-present", "count-pairs"
+
+ERRORS = Errors(
+    (
+        ErrorRate("missed_finding_rate", "Missed finding", cases=_THERE, choices=_READ, harms=True),
+        ErrorRate("hallucination_rate", "Invented finding", cases=_NOT_THERE, choices=_READ, harms=True),
+        ErrorRate("undercount_rate", "Count too low", cases=_COUNTED, choices=_READ, harms=True),
+        ErrorRate("overcount_rate", "Count too high", cases=_COUNTED, choices=_READ, harms=True),
+        ErrorRate("sensitivity", "Sensitivity", cases=_THERE, choices=_READ, higher_is_better=True),
+        ErrorRate("specificity", "Specificity", cases=_NOT_THERE, choices=_READ, higher_is_better=True),
+        ErrorRate("exact_count_rate", "Exact count", cases=_COUNTED, choices=_READ, higher_is_better=True),
+        ErrorRate("unread_presence_rate", "Presence not stated", cases="presence-pairs", choices=_READ),
+        ErrorRate("unread_count_rate", "Count not stated", cases=_COUNTED, choices=_READ),
+    ),
+    cases,
+)

@@ -1,0 +1,126 @@
+"""Med-CMR: answers that call a picture more or less abnormal than it is, where the options show which is which.
+
+The release does not say how grave an option is, so only two kinds of questions count, recognised by their options:
+
+- *graded*: all options but at most one normal one are the same words around one term of one scale (severity, stage or
+  grade, number), each with another rank. An option of a higher rank than the right one is over-calling.
+- *normal or not*: exactly one option says that nothing is abnormal. To choose it wrongly is under-calling, to choose
+  another one if it is right is over-calling; errors among abnormal options have no direction.
+
+All other questions are left out; ``direction_known_rate`` is the share that is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from medtasks.benchmarks.base import Item, SampleView
+from medtasks.benchmarks.errors import Case, Errors
+from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+
+VERSION = "1"
+"""Changes whenever the rule does."""
+
+_NUMBERED = r"\bhow many\b|\bnumber of\b|\b(?:grade|stage|class|score|mm|cm|ml)\b"
+_SCALES: tuple[tuple[Mapping[str, int], str], ...] = (
+    (
+        {
+            "no": 0,
+            "minimal": 1,
+            "trace": 1,
+            "mild": 2,
+            "slight": 2,
+            "moderate": 3,
+            "severe": 4,
+            "marked": 4,
+            "critical": 5,
+        },
+        "",
+    ),
+    ({word: rank for rank, word in enumerate(("0", "i", "ii", "iii", "iv", "v"))}, r"\b(?:grade|stage|class)\b"),
+    ({word: rank for rank, word in enumerate(("zero", "one", "two", "three", "four", "five", "six"))}, _NUMBERED),
+    ({str(rank): rank for rank in range(21)}, _NUMBERED),
+)
+"""Terms and their ranks, and what question or options must say for them to be a scale: positions are numbered, too."""
+
+_NORMAL = re.compile(
+    r"(?:(?:an?|the|entirely|completely|within)\s+)*(?:normal(?!\s+(?:variant|pressure)|-)|unremarkable)(?:\s+[\w-]+){0,4}"
+    r"|(?:there\s+(?:is|are)\s+)?no\s+(?:(?:evidence|signs?)\s+of\s+)?(?:(?:significant|acute|visible|detectable|obvious|focal"
+    r"|apparent|definite|other)\s+)*(?:abnormalit(?:y|ies)|(?:abnormal\s+)?findings?|lesions?|disease|patholog(?:y|ies))",
+    re.IGNORECASE,
+)
+_NONE = re.compile(rf"none|absent|{_NORMAL.pattern}", re.IGNORECASE)
+
+
+def ranks_of(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
+    """How abnormal each option is, from 0 for normal; None if the options do not show it.
+
+    >>> ranks_of("How narrow is it?", {"A": "Mild stenosis", "B": "Severe stenosis", "C": "Normal"})
+    {'C': 0, 'A': 2, 'B': 4}
+    """
+    plain = {letter: text.strip().rstrip(".") for letter, text in choices.items()}
+    return _graded(question, plain) or _normal_or_not(plain)
+
+
+def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
+    lowest = [letter for letter, text in choices.items() if _NONE.fullmatch(text)]
+    rest = {letter: re.findall(r"[\w.]+", text.casefold()) for letter, text in choices.items() if letter not in lowest}
+    for scale, context in _SCALES:
+        terms = {letter: [word for word in words if word in scale] for letter, words in rest.items()}
+        if len(lowest) > 1 or len(rest) < 2 or any(len(found) != 1 for found in terms.values()):
+            continue
+        ranks = {letter: scale[found[0]] for letter, found in terms.items()}
+        others = {" ".join(word.removesuffix("s") for word in words if word not in scale) for words in rest.values()}
+        if len({*ranks.values()}) < len(rest) or len(others) > 1 or (lowest and 0 in ranks.values()):
+            continue
+        if re.search(context, f"{question} {others.pop()}", re.IGNORECASE):
+            return {**dict.fromkeys(lowest, 0), **ranks}
+    return None
+
+
+def _normal_or_not(choices: Mapping[str, str]) -> dict[str, int] | None:
+    ranks = {letter: int(_NORMAL.fullmatch(text) is None) for letter, text in choices.items()}
+    mixed = any(ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE) for letter, text in choices.items())
+    return None if mixed or list(ranks.values()).count(0) != 1 else ranks
+
+
+def cases(item: Item) -> Iterator[Case]:
+    """The cases of a multiple-choice question."""
+    for view in item.samples:
+        if view.document.get("choices"):
+            yield from _of_view(view)
+
+
+def _of_view(view: SampleView) -> Iterator[Case]:
+    choices, target = view.document["choices"], view.document["target"]
+    chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
+    ranks = ranks_of(view.document["question"], choices)
+    yield Case(NO_OPTION.name, chosen is None)
+    yield Case("direction_known_rate", ranks is not None)
+    if ranks is None or target not in ranks:
+        return
+    difference = 0 if chosen is None else ranks[chosen] - ranks[target]
+    if ranks[target] < max(ranks.values()):
+        yield Case("overcall_rate", difference > 0)
+    if ranks[target] > min(ranks.values()):
+        yield Case("undercall_rate", difference < 0)
+
+
+_RULE = {"rule": f"graded-or-normal-v{VERSION}"}
+
+ERRORS = Errors(
+    (
+        ErrorRate("undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_RULE, harms=True),
+        ErrorRate("overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_RULE, harms=True),
+        ErrorRate(
+            "direction_known_rate",
+            "Questions with a direction",
+            cases="questions",
+            choices=_RULE,
+            higher_is_better=True,
+        ),
+        NO_OPTION,
+    ),
+    cases,
+)

@@ -1,0 +1,53 @@
+"""MI-CXR: changes that a model invents, misses, or puts into another interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from medtasks.benchmarks.base import Item, SampleView
+from medtasks.benchmarks.errors import Case, Errors
+from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
+from medtasks.benchmarks.mi_cxr.records import OPTIONS
+from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+
+
+def cases(item: Item) -> Iterator[Case]:
+    """The cases of a question: of an invented change if the null option is right, else of the others."""
+    for view in item.samples:
+        if view.document.get("intervals") is not None:  # free-text summaries, and runs made before, have none
+            yield from _of_view(view)
+
+
+def _of_view(view: SampleView) -> Iterator[Case]:
+    target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
+    yield Case(NO_OPTION.name, chosen is None)
+    if target == NULL_OPTION:
+        yield Case("invented_change_rate", chosen is not None and chosen != NULL_OPTION)
+        return
+    yield Case("missed_change_rate", chosen == NULL_OPTION)
+    intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
+    right, given = intervals.get(target), intervals.get(chosen or "")
+    if right is None:
+        yield Case("wrong_change_rate", chosen not in (None, target, NULL_OPTION))
+        return
+    off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
+    yield Case("interval_off_by_one_rate", off == 1)
+    yield Case("interval_off_by_more_rate", off > 1)
+
+
+_CHANGE = "another-option-right"
+_LOCATED = "another-option-right-and-options-are-intervals"
+
+ERRORS = Errors(
+    (
+        ErrorRate("missed_change_rate", "Missed change", cases=_CHANGE, harms=True),
+        ErrorRate("invented_change_rate", "Invented change", cases="null-option-right", harms=True),
+        ErrorRate("interval_off_by_one_rate", "Interval off by one", cases=_LOCATED, harms=True),
+        ErrorRate("interval_off_by_more_rate", "Interval off by more", cases=_LOCATED, harms=True),
+        ErrorRate(
+            "wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True
+        ),
+        NO_OPTION,
+    ),
+    cases,
+)
