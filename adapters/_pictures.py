@@ -12,7 +12,7 @@ from PIL import Image
 
 from medtasks.cache import RecentlyUsed
 
-KEPT_BYTES = 512 * 2**20
+KEPT_BYTES = 128 * 2**20
 """Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""
 
 Join = Callable[[list[Any]], Any]

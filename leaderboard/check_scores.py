@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from medtasks.errors import MedtasksError
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
@@ -109,18 +111,26 @@ _NUMBERS = frozenset({"scores", "statistics", "judged", "repeats"})
 
 
 def _other_numbers(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
-    old, new = (one.model_dump(mode="json", include=set(_NUMBERS)) for one in (before, after))
     for name in dict.fromkeys((*before.scores, *after.scores)):
-        for field in ("scores", "statistics"):
-            here, there = old[field].get(name), new[field].get(name)
-            if any(differences(there, here)):
-                yield f"{field}.{name}", here, there
+        yield from _unequal(f"scores.{name}", before.scores.get(name), after.scores.get(name))
+        yield from _unequal(f"statistics.{name}", before.statistics.get(name), after.statistics.get(name))
     for name in sorted(before.judged.keys() | after.judged.keys()):  # scoring prefers these to statistics
-        here, there = old["judged"].get(name), new["judged"].get(name)
-        if any(differences(there, here)):
-            yield f"judged.{name}", here or _ABSENT, there or _ABSENT
-    for place, there, here in differences(new["repeats"], old["repeats"], "repeats"):
+        for place, here, there in _unequal(f"judged.{name}", before.judged.get(name), after.judged.get(name)):
+            yield place, here or _ABSENT, there or _ABSENT
+    for place, there, here in differences(_plain(after.repeats), _plain(before.repeats), "repeats"):
         yield place, here, there
+
+
+def _unequal(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    if before != after and any(differences(there := _plain(after), here := _plain(before))):
+        yield place, here, there
+
+
+def _plain(value: Any) -> Any:
+    """As in JSON."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _short(value: Any) -> str:

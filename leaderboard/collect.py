@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +27,9 @@ from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
 from .redaction import shown
 
+LARGE = 64 * 2**20
+"""From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
+MOST_PROCESSES = 8
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
@@ -99,30 +108,79 @@ def collect(
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
-    for number, run in enumerate(runs):
-        if progress is not None:
-            progress(number, len(runs))
-        try:
-            digest = _digest(run, kept)
-        except MedtasksError as error:
-            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
-        except Exception as error:  # untrusted input: one bad run must not hide the others
-            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
-        else:
-            known = digests.setdefault(digest.facts.digest, digest)
-            if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                digests[digest.facts.digest] = digest
+    with _read_ahead(runs, kept) as reading:
+        for number, run in enumerate(runs):
+            if progress is not None:
+                progress(number, len(runs))
+            wait(reading[number : number + 1])
+            try:
+                digest = _digest(run, kept)
+            except MedtasksError as error:
+                refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+            except Exception as error:  # untrusted input: one bad run must not hide the others
+                refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+            else:
+                known = digests.setdefault(digest.facts.digest, digest)
+                if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
+                    digests[digest.facts.digest] = digest
     kept.close()
     if progress is not None:
         progress(len(runs), len(runs))
     return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
+@contextlib.contextmanager
+def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache) -> Iterator[list[Future[None]]]:
+    """Digest runs into the cache in several processes, if there is much to read: one future for each run, or none.
+
+    Whatever cannot be read there, or not cached, is read in this process, which reports the reason.
+    """
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1)
+    if cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
+        yield []
+        return
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pool = ProcessPoolExecutor(processes, context, _end_with_parent)
+    try:
+        yield [pool.submit(_into_cache, run, cache) for run in runs]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
+    """Size of the run's files; 0 if its digest is cached, or if they cannot be read."""
+    with contextlib.suppress(MedtasksError, OSError):
+        return 0 if cache.knows(_state(run)) else sum(path.stat().st_size for path in _files(run))
+    return 0
+
+
+def _end_with_parent() -> None:
+    """Otherwise this process would wait for work forever if its parent is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _into_cache(run: Path | PlainRun, cache: DigestCache) -> None:
+    with contextlib.suppress(Exception):
+        _digest(run, cache)
+
+
+def _state(run: Path | PlainRun) -> str:
+    """Everything that shows, without reading, whether a run has changed."""
+    prepared = _beside(run) if isinstance(run, PlainRun) else ""
+    return f"{_name(run)}\0{state_of(_files(run))}\0{prepared}"
+
+
 def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
     if isinstance(run, Path):
         recover(run)
-    prepared = _beside(run) if isinstance(run, PlainRun) else ""
-    state = f"{_name(run)}\0{state_of(_files(run))}\0{prepared}"
+    state = _state(run)
     found = cache.by_state(state)
     if found is not None:
         return found

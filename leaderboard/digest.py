@@ -80,7 +80,7 @@ class _Statistics(Mapping[str, Array]):
     def __getitem__(self, metric: str) -> Array:
         if metric not in self._metrics:
             raise KeyError(metric)
-        found = self._columns[metric].counted
+        found = self._columns[metric].counted.astype(np.float64, copy=False)
         return found if self._whole else found[self._rows]
 
     def __iter__(self) -> Iterator[str]:

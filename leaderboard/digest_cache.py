@@ -28,7 +28,7 @@ class DigestCache:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._store = TableStore(folder)
         self._index: dict[str, str] = {}
         self._rules = "" if folder is None else code_hash(Path(__file__).parent)
@@ -36,6 +36,10 @@ class DigestCache:
             with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
                 found = json.loads((folder / "index.json").read_text(encoding="utf-8"))
                 self._index = {key: value for key, value in found.items() if isinstance(value, str)}
+
+    def knows(self, state: str) -> bool:
+        """Whether there is a digest of files in this state, if it is not damaged."""
+        return self._key(state) in self._index
 
     def by_state(self, state: str) -> Digest | None:
         """The digest of files in this state, if cached."""
@@ -54,8 +58,8 @@ class DigestCache:
 
     def close(self) -> None:
         """Write the index."""
-        if self._folder is not None and self._index:
-            _write(self._folder / "index.json", (canonical_json(self._index, indent=0) + "\n").encode())
+        if self.folder is not None and self._index:
+            _write(self.folder / "index.json", (canonical_json(self._index, indent=0) + "\n").encode())
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"{self._rules}\0{text}".encode()).hexdigest()

@@ -136,7 +136,10 @@ class _TaskSamples:
     def answers(self, key: SampleKey) -> dict[str, Any]:
         """What the model of ``key`` answered."""
         rows = self._samples[key]()
-        self._questions[key] = {row.sample_id: (row.question, row.target) for row in rows if row.question is not None}
+        asked = [row for row in rows if row.question is not None]
+        found: dict[str, tuple[str | None, str | None]] = {row.sample_id: (row.question, row.target) for row in asked}
+        # models that answered the same questions share them, since a board may have a hundred
+        self._questions[key] = next((one for one in self._questions.values() if one == found), found)
         return _answers(rows)
 
     def questions(self) -> list[list[str | None]]:

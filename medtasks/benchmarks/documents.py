@@ -217,7 +217,8 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
         video = prepared.video(doc["media"][0])
         also = prepared.item_frames(doc["item_id"])
         return default_frames().load(prepared.media_path(doc["media"][0]), video.keyframes, doc["frames"], also)
-    return [default_cache().load(prepared.media_path(name)) for name in doc["media"]]
+    paths = [prepared.media_path(name) for name in doc["media"]]
+    return [default_cache().load(path, paths) for path in paths]
 
 
 def messages(doc: Mapping[str, Any], template: str) -> list[dict[str, Any]]:

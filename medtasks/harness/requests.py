@@ -24,6 +24,9 @@ _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
 _UNREACHED = 4
 """After this many requests in a row that did not reach the server, however often tried, the run ends."""
+_REFUSALS = (401, 403, 404)
+"""Status codes of a wrong key or model name. If that many requests get one of them before any other answer, the run
+ends, too."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
@@ -258,17 +261,20 @@ class _Ended(BaseException):
 @contextlib.contextmanager
 def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iterator[None]:
     """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the run
-    if no request reaches the server any more."""
+    if no request reaches the server any more, or if it refuses every one."""
     if not hasattr(lm, _FORWARD):
         yield
         return
     from lmms_eval.api.instance import GenerationResult
-    from openai import APIConnectionError
+    from openai import APIConnectionError, APIStatusError
 
     forward = getattr(lm, _FORWARD)
     attempts: Counter[int] = Counter()  # by request, since the last response
+    refused: set[int] = set()
+    accepted = False
 
     async def keeping(request: Any, position: int) -> Any:
+        nonlocal accepted
         try:
             text, place, counts = await forward(request, position)
         except APIConnectionError as error:
@@ -276,10 +282,17 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iter
             if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
                 raise _Ended(_unreachable(lm, asker, error)) from error
             raise
-        except Exception:
+        except Exception as error:
             attempts.clear()
+            if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
+                refused.add(position)
+                if len(refused) >= _UNREACHED and not accepted:
+                    raise _Ended(_refusing(lm, asker, error)) from error
+            else:
+                accepted = True
             raise
         attempts.clear()
+        accepted = True
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None and id(request) in slots:
             try:
@@ -302,6 +315,15 @@ def _unreachable(lm: Any, asker: Asker, error: Exception) -> MedtasksError:
         f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
         f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.answered:,} have a response; start the "
         "server again."
+    )
+
+
+def _refusing(lm: Any, asker: Asker, error: Any) -> MedtasksError:
+    message = error.body.get("message") if isinstance(error.body, Mapping) else None
+    text = " ".join(str(message or error.message).split())[:200].rstrip(".")
+    return MedtasksError(
+        f"{backend_name(lm)}: the server at {lm.base_url} refused the first {_UNREACHED} requests (status "
+        f"{error.status_code}: {text}), {asker.answered:,} have a response; correct the model name or the key."
     )
 
 

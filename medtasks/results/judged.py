@@ -85,12 +85,12 @@ def _with_scores(
 ) -> Sample:
     scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
     statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
-    texts = [text_hash(text) for text in judged_responses(sample)]
+    texts = [text_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
     verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
     judged: dict[str, JudgedScore] = {}
     for name, rubric in rubrics.items():
         found = sample.verdicts.get(name, ())
-        if [one.text for one in found] == texts:
+        if found and [one.text for one in found] == texts:
             verdicts[name] = found
         judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), awaiting)
     for metric, one in judged.items():

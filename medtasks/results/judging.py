@@ -36,8 +36,9 @@ from medtasks.results.panel import (
     rubric_facts,
     with_verdicts,
 )
-from medtasks.results.run import pooled_scores
+from medtasks.results.run import scores_of
 from medtasks.results.samples import Sample, without_garbage_collection
+from medtasks.results.table import RunTables
 from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
@@ -112,9 +113,10 @@ def judge_run(
         progress=progress,
     )
     with without_garbage_collection():
-        tasks, groups = pooled_scores(judged.samples, manifest.groups, threshold=judged_threshold(judged.facts))
+        tables = RunTables(judged.samples)
+        tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(judged.facts))
     renewed = manifest.model_copy(update={"judge": judged.facts})
-    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups), judged
+    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups, made=tables), judged
 
 
 def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:

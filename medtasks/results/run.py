@@ -19,7 +19,7 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
 from medtasks.results.replies import ALL_BLANK, Reply, is_blank
-from medtasks.results.samples import Sample, duplicate_ids
+from medtasks.results.samples import Sample, SampleLines, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import COVERAGE, Scored, Scores, intervals, score_tables
 from medtasks.results.table import ItemTable, RunTables
@@ -45,7 +45,8 @@ class AskedTask:
 class CollectedRun:
     """Scored samples of a run, whose manifest still lacks what is only known at the end of the run."""
 
-    samples: dict[str, list[Sample]]
+    samples: dict[str, Sequence[Sample]]
+    tables: RunTables
     tasks: dict[str, Scores]
     groups: dict[str, Scores]
     facts: dict[str, TaskFacts]
@@ -67,7 +68,7 @@ def collect_run(
     tasks: Sequence[AskedTask],
     groups: Mapping[str, Sequence[str]],
     model: dict[str, Any],
-    judging: Callable[[dict[str, list[Sample]]], JudgedSamples] | None = None,
+    judging: Callable[[Mapping[str, Sequence[Sample]]], JudgedSamples] | None = None,
 ) -> CollectedRun:
     """Samples and scores of one run; ``groups`` maps each group to those of its tasks that were run.
 
@@ -75,7 +76,8 @@ def collect_run(
     ``problems``; everything else is scored.
     """
     problems: list[str] = []
-    samples: dict[str, list[Sample]] = {}
+    samples: dict[str, Sequence[Sample]] = {}
+    tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
     model = {**model, **_finish(tasks)}
     tasks = _without_blank_run(tasks)
@@ -93,23 +95,27 @@ def collect_run(
                 blind=is_blind() or bool(model.get("blind")),
                 presentation=model.get("presentation"),
             )
+            if judging is None:
+                tables.of(name)
+                samples[name] = SampleLines(samples[name])
         except Exception as error:  # filters and metrics of other packages may raise anything
             samples.pop(name, None)
             problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
     judge: dict[str, RubricFacts] = {}
     if judging is not None:
         try:
-            samples, judge = judging(samples)
+            judged, judge = judging(samples)
+            samples.update(judged)
         except Exception as error:
             problems.append(
                 f"not judged, and the run is saved without verdicts; `medtasks judge` adds them. {first_line(error)}"
             )
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
-    tables = RunTables(samples)
     tasks_scores, groups_scores = scores_of(tables, members, threshold=judged_threshold(judge))
     return CollectedRun(
         samples=samples,
+        tables=tables,
         tasks=tasks_scores,
         groups=groups_scores,
         facts=facts,
@@ -182,7 +188,7 @@ def finish_run(
         problems=run.problems,
         harness_stamp=harness_stamp,
     )
-    record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups)
+    record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups, made=run.tables)
     if directory is not None:
         write_run(directory, record)
     return record

@@ -145,7 +145,13 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _statistics_alone(column: Column, rest: Column) -> Column:
     no_value = _blank(*column.statistics.shape)
-    return replace(rest, statistics=column.statistics, low=no_value, high=no_value, present=column.present)
+    return replace(rest, statistics=_single(column.statistics), low=no_value, high=no_value, present=column.present)
+
+
+def _single(table: Array) -> Array:
+    """The table in single precision if that changes no number, as in counts."""
+    single: Any = table.astype(np.float32)
+    return single if np.array_equal(single, table, equal_nan=True) else table
 
 
 def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
@@ -283,7 +289,10 @@ class ItemTable:
         return tuple(found)
 
     def compact(self) -> ItemTable:
-        """The table without what only scoring needs: statuses, and everything in columns but statistics."""
+        """The table without what only scoring needs: statuses, and everything in columns but statistics.
+
+        Statistics that are exact in single precision are stored so.
+        """
         rest = _empty(len(self.items), 1)
         texts: dict[str, Any] = {name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"}
         return replace(

@@ -75,6 +75,20 @@ def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:
     assert (cache.misses, cache.hits) == (4, 2)
 
 
+def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_path: Path) -> None:
+    cache = ImageCache(max_bytes=1)
+    paths = [tmp_path / f"{name}.jpg" for name in "abc"]
+    for path in paths:
+        picture(path)
+    for path in paths * 2:  # two questions about them
+        cache.load(path, paths)
+    assert (cache.misses, cache.hits) == (3, 3)
+    picture(tmp_path / "other.jpg")
+    cache.load(tmp_path / "other.jpg")
+    cache.load(paths[0])
+    assert cache.misses == 5  # another document's image took their place
+
+
 def test_the_index_does_not_depend_on_workers(tmp_path: Path) -> None:
     names = [f"{number}.jpg" for number in range(9)]
     for number, name in enumerate(names):

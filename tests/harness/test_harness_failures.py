@@ -529,3 +529,35 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
     assert len(alive.asked) == documents - stored
     (folder,) = tmp_path.rglob("*_medtasks")
     assert Run(folder).scores[task]["items"] == documents
+
+
+@pytest.mark.slow
+def test_a_server_that_refuses_every_request_ends_the_run_soon(python: Any, tmp_path: Path) -> None:
+    task, message = "mi_cxr_tel", "The model `m` does not exist."
+    with FailingServer(lambda _: error(404, message)) as server:
+        arguments = f"model_version=m,max_retries=2,retry_backoff_s=0,num_cpus=1,base_url={server.url}"
+        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
+        refused = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        asked = len(server.asked)
+    assert refused.returncode == 1
+    assert asked == 3 * 2 + 1  # the fourth request ends the run
+    assert (
+        f"medtasks: async_openai: the server at {server.url} refused the first 4 requests (status 404: "
+        "The model `m` does not exist), 0 have a response; correct the model name or the key"
+    ) in refused.stderr
+
+
+@pytest.mark.slow
+def test_refusals_after_an_answer_do_not_end_the_run(python: Any, tmp_path: Path) -> None:
+    task = "mi_cxr_tel"
+    asked: list[str] = []
+
+    def answer(text: str) -> Any:
+        asked.append(text)
+        return completion("A") if len(asked) == 1 else error(404, "no")
+
+    with FailingServer(answer) as server:
+        arguments = f"model_version=m,max_retries=1,retry_backoff_s=0,num_cpus=1,base_url={server.url}"
+        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
+        python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+    assert len(asked) == sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))

@@ -292,6 +292,23 @@ def test_progress_is_told(tree: Path) -> None:
     assert told == [(0, 2), (1, 2), (2, 2)]
 
 
+def test_large_runs_are_read_by_other_processes(
+    tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(run_of(tree, "Guess-1B"), tree / "broken_medtasks")
+    (tree / "broken_medtasks" / "manifest.json").write_text("{", encoding="utf-8")
+    alone, refused = collect([tree], tmp_path / "first")
+    assert reads.count("digest_run") == 3
+    reads.clear()
+    monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    together = collect([tree], tmp_path / "second")
+    assert reads.count("digest_run") == 1  # the broken one, for its reason
+    assert together[1] == refused
+    assert len(refused) == 1
+    assert all(same(one, other) for one, other in zip(alone, together[0], strict=True))
+
+
 # ------------------------------------------------------------------------------------------- lmms-eval's own folders
 
 

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,18 +160,21 @@ def _read(path: Path) -> bytes:
 class ImageCache:
     """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
 
-    Questions about one image are adjacent, so each image is decoded once although the cache is bounded. ``hits`` and
+    Questions about one image are adjacent, so each image is decoded once although the cache is small. ``hits`` and
     ``misses`` count the calls that found their image and those that decoded it.
     """
 
-    def __init__(self, max_bytes: int = 512 * 2**20) -> None:
+    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
 
-    def load(self, path: Path) -> Image:
+    def load(self, path: Path, together: Collection[Path] = ()) -> Image:
         """The image of ``path``, from the cache or decoded now. Callers must not change it.
+
+        ``together`` are the images of the same document, which stay even if they exceed ``max_bytes``: the next
+        question is probably about them, too.
 
         Raises:
             MediaError: as :func:`load_image`.
@@ -184,7 +187,7 @@ class ImageCache:
             self.misses += 1
             image = load_image(path)
             self._held.add(path, image)
-            self._held.trim([path])
+            self._held.trim([path, *together])
             return image
 
     def clear(self) -> None:
