@@ -94,11 +94,24 @@ class OptionOrder(_Keys):
     seed: int = 0
 
 
+class Confidence(_Keys):
+    """``metadata.confidence``: whether the answers' confidences fit how often they are right.
+
+    ``of`` is the confidence: the probability of the chosen option letter (``option``), the mean probability of the
+    response's tokens (``answer``), or what the response says (``stated``). ``correct`` is the metric, 0 or 1 for each
+    answer, that decides whether it is right.
+    """
+
+    of: Literal["option", "answer", "stated"]
+    correct: Name = "accuracy"
+
+
 class Metadata(_Keys):
     """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
-    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way, and
-    ``options`` asks those questions with their options in several orders."""
+    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way,
+    ``options`` asks those questions with their options in several orders, and ``confidence`` adds scores of the
+    answers' confidences."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -109,6 +122,7 @@ class Metadata(_Keys):
     rubrics: Names = ()
     compare_with: Name = _ABSENT
     options: OptionOrder = _ABSENT
+    confidence: Confidence = _ABSENT
 
 
 class Generation(BaseModel):
@@ -245,6 +259,22 @@ class TaskFile(_Keys):
         return self
 
 
+    @model_validator(mode="after")
+    def _confidences_are_of_one_answer(self) -> TaskFile:
+        if (found := self.metadata.confidence) is None:
+            return self
+        for key, given in (("repeats", self.repeats > 1), ("metadata.options", self.metadata.options is not None)):
+            if given:
+                message = "{key} is set, but confidences are compared for questions that are asked once"
+                raise _contradiction(message, "remove it, or metadata.confidence", key.partition(".")[0], key=key)
+        names = [entry.metric for entry in self.metric_list]
+        if found.correct not in names:
+            message = "metadata.confidence.correct is {found}, which is not in metric_list ({names})"
+            fix = "name a metric that is 0 or 1 for each answer"
+            raise _contradiction(message, fix, "metadata", found=found.correct, names=", ".join(names))
+        return self
+
+
 class GroupFile(_Keys):
     """A group."""
 
@@ -256,9 +286,10 @@ class GroupFile(_Keys):
 
     @model_validator(mode="after")
     def _options_belong_to_tasks(self) -> GroupFile:
-        if self.metadata.options is not None:
-            message = "metadata.options is set, but a group asks nothing itself"
-            raise _contradiction(message, "set it in the group's tasks", "metadata")
+        for key in ("options", "confidence"):
+            if getattr(self.metadata, key) is not None:
+                message = "metadata.{key} is set, but a group asks nothing itself"
+                raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)
         return self
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
 from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.spec import leaf_tasks, load_spec
 
 HEADLINE = "headline"
@@ -29,6 +30,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
         metadata = load_spec(leaf).metadata
         judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
         names += [*load_spec(leaf).scores, *metadata.learned, *judged]
+        names += CONFIDENCE_NAMES if metadata.confidence is not None else ()
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 

@@ -6,6 +6,7 @@ from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
+from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS
 from medtasks.metrics.learned import LEARNED
@@ -29,6 +30,7 @@ _ALL: tuple[Metric, ...] = (
     *LEARNED.values(),
     *ITEM_METRICS,
     *ORDER_METRICS,
+    *CONFIDENCE_METRICS,
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Our metrics by name; one instance each, since metrics are stateless."""

@@ -23,6 +23,7 @@ from medtasks.errors import DataError, MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.registry import get_benchmark
+from medtasks.results.confidence import with_confidences
 from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
@@ -334,7 +335,7 @@ def item_table(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
-    joined = joined_items(benchmark, [sample.view() for sample in ordered])
+    joined = with_confidences(joined_items(benchmark, [sample.view() for sample in ordered]), ordered)
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
