@@ -6,10 +6,11 @@ from typing import Any
 
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
+from medtasks.results.replies import Letter, Probabilities
 
 from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests
-from .policies import DEFAULT_ACCURACY, Question, make_policy
+from .policies import DEFAULT_ACCURACY, OVERCONFIDENT, POLICIES, Question, certainty, make_policy
 
 FIELDS = (
     "sample_id",
@@ -29,12 +30,14 @@ class BaselineArguments(Arguments):
     """Arguments of ``medtasks_baseline``."""
 
     policy: str = "oracle"
-    """oracle, constant, uniform, abstain, noisy_oracle, early, late or never. The last three answer streams too early,
-    too late and not at all, and everything else as the oracle; their responsiveness and stability follow from the
-    rounds' times (see ``policies``)."""
+    """oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never. ``calibrated``
+    states its probability of being right, ``overconfident`` always 99 %. The last three answer streams too early, too
+    late and not at all, and everything else as the oracle; their responsiveness and stability follow from the rounds'
+    times (see ``policies``)."""
 
     seed: Natural = 0
-    """For uniform and noisy_oracle; each sample's draw is independent of order and number of processes."""
+    """For uniform, noisy_oracle, calibrated and overconfident; each sample's draw is independent of order and number
+    of processes."""
 
     accuracy: Share | None = None
     """Probability of the reference answer under noisy_oracle (by default 0.7)."""
@@ -59,10 +62,11 @@ class MedtasksBaseline(MedtasksAdapter):
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable; settings that the policy does not use are None."""
         given, noisy = self._given, self._given.policy == "noisy_oracle"
+        drawn = "seed" in POLICIES[given.policy][1]
         return {
             "model": "medtasks_baseline",
             "policy": given.policy,
-            "seed": given.seed if noisy or given.policy == "uniform" else None,
+            "seed": given.seed if drawn else None,
             "accuracy": (DEFAULT_ACCURACY if given.accuracy is None else given.accuracy) if noisy else None,
             "answer": given.answer,
         }
@@ -84,8 +88,21 @@ class MedtasksBaseline(MedtasksAdapter):
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
                 views[where] = rows, sorted(_targets(request.task, rows))
             rows, answers = views[where]
-            results.append(Response(self._policy(Question.of(rows[request.doc_id], request.sample_id, answers))))
+            results.append(self._answered(Question.of(rows[request.doc_id], request.sample_id, answers)))
         return results
+
+    def _answered(self, question: Question) -> Response:
+        """The policy's answer, with its confidence if the policy has one: as probabilities, and in words after a
+        letter."""
+        answer = self._policy(question)
+        if self._given.policy not in ("calibrated", "overconfident"):
+            return Response(answer)
+        sure = certainty(question, self._given.seed) if self._given.policy == "calibrated" else OVERCONFIDENT
+        if answer not in question.choices or len(answer) > 1:
+            return Response(answer, probabilities=Probabilities(sure))
+        others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
+        letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
+        return Response(f"{answer}\nConfidence: {sure:.0%}", probabilities=Probabilities(sure, (letter,)))
 
 
 def _targets(task: str, rows: Any) -> list[str]:

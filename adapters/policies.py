@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -115,6 +115,21 @@ def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_AC
     return wrong
 
 
+CONFIDENCES = (0.55, 0.65, 0.75, 0.85, 0.95)
+OVERCONFIDENT = 0.99
+
+
+def certainty(question: Question, seed: int = 0) -> float:
+    """The confidence of ``calibrated`` in its answer, one of `CONFIDENCES`, all equally likely."""
+    return CONFIDENCES[_draw(seed, question, "confidence") % len(CONFIDENCES)]
+
+
+def calibrated(question: Question, seed: int = 0) -> str:
+    """The reference answer with the probability that it states for an option letter (:func:`certainty`), else a wrong
+    one; ``overconfident`` gives the same answers, and always states 99 %."""
+    return noisy_oracle(replace(question, ideal=None), seed, certainty(question, seed))
+
+
 def early(question: Question) -> str:
     """The positive response from the first round of a stream on; the reference answer to any other question."""
     return oracle(question) if question.positive is None else question.positive
@@ -138,6 +153,8 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "uniform": (uniform, ("seed",)),
     "abstain": (abstain, ()),
     "noisy_oracle": (noisy_oracle, ("seed", "accuracy")),
+    "calibrated": (calibrated, ("seed",)),
+    "overconfident": (calibrated, ("seed",)),
     "early": (early, ()),
     "late": (late, ()),
     "never": (never, ()),

@@ -258,7 +258,6 @@ class TaskFile(_Keys):
                 raise _contradiction(message, "remove it, or metadata.options", key.partition(".")[0], key=key)
         return self
 
-
     @model_validator(mode="after")
     def _confidences_are_of_one_answer(self) -> TaskFile:
         if (found := self.metadata.confidence) is None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
-from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
+from medtasks.metrics.item_metrics import SIGNED
 from medtasks.spec import leaf_tasks, load_spec
 
 HEADLINE = "headline"

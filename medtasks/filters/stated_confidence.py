@@ -1,11 +1,11 @@
 r"""The confidence that a response states in words, as a share from 0 to 1.
 
-1. Thinking is removed. Numbers count after the word *confidence*, *confident* or *certainty* with at most a few words or
-   signs between (``Confidence: 85 %``, ``my confidence is 0.85``), or directly before it (``85 % confident``).
+1. Thinking is removed. A number counts after the word *confidence*, *confident*, *certainty* or *certain*, with at most
+   a few words or signs between (``Confidence: 85 %``, ``my confidence is 0.85``), or right before it (``85 % sure``).
 2. ``85 %``, ``85 percent`` and ``85/100`` are percentages, ``n/m`` a share of m. A bare number up to 1 with a decimal
    point is a share (``0.85``, ``1.0``), any other is a percentage (``1`` is 1 %).
-3. One value, however often repeated, is ``ok``. Several different ones, or a range, are ``several``, none is ``missing``; a value
-   below 0 or above 100 % is ``out_of_range``. No value is ever assumed.
+3. One value, however often repeated, is ``ok``. Several different ones, or a range, are ``several``, none is
+   ``missing``; a value below 0 or above 100 % is ``out_of_range``. No value is ever assumed.
 """
 
 from __future__ import annotations

@@ -52,6 +52,10 @@ class _OverCases(OverItems):
 
     width = 2 * LEVELS
 
+    def score(self, totals: Array) -> Array:
+        """Scores ``(...)`` of totals ``(..., 202)``."""
+        raise NotImplementedError
+
 
 class CalibrationError(_OverCases):
     """Expected calibration error: over 15 bins of equal width, the mean of abs(accuracy - mean confidence), weighted by

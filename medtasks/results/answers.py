@@ -210,7 +210,8 @@ def read_spent(folder: Path) -> dict[int, list[Spent]]:
 def spent(answer: Answer) -> Spent:
     """What a reply took."""
     slot = answer.slot
-    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, replace(answer.reply, text="", probabilities=None))
+    light = replace(answer.reply, text="", probabilities=None)
+    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, light)
 
 
 def _read_lines(folder: Path) -> Iterator[tuple[int, Answer]]:

@@ -76,7 +76,7 @@ def _values(item: Item, sample: Sample, facts: Confidence, read: Callable[[str],
 
 def confidence_of(sample: Sample, facts: Confidence, read: Callable[[str], str]) -> Found:
     """The confidence of a sample's first response; ``read`` is the task's filter."""
-    if sample.status != "ok":
+    if sample.status == "empty" or (sample.status != "ok" and facts.of != "answer"):
         return "no_answer"
     if facts.of == "stated":
         return parse_confidence(stated_confidence(sample.responses[0]))
@@ -89,9 +89,7 @@ def confidence_of(sample: Sample, facts: Confidence, read: Callable[[str], str])
     return "no_letter_token" if letter is None else letter.options[letter.letter]
 
 
-def deciding_letter(
-    letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]
-) -> Letter | None:
+def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]) -> Letter | None:
     """The generated letter that named the ``chosen`` option for good; None if the option was not named by its letter.
 
     Of the tokens that are this letter it is the last one before which ``read`` does not yet find the option, so

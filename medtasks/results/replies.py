@@ -81,9 +81,9 @@ class Reply:
     """One reply of a back-end.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens and ``media_seconds``
-    (`medtasks.results.usage`) and ``probabilities`` are None if the back-end does not report them. ``cached`` marks a response from the
-    harness's cache; ``work`` is None unless a model was asked.
+    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
+    (`medtasks.results.usage`) and ``probabilities`` are None if the back-end does not report them. ``cached`` marks a
+    response from the harness's cache; ``work`` is None unless a model was asked.
     """
 
     text: str

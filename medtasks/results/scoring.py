@@ -117,8 +117,8 @@ class RotatedLetters(Letters):
 
 
 class ReliabilityBin(BaseModel):
-    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence, and their accuracy with its
-    95 % interval (None if some resample has no such answer)."""
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
+    95 % interval is None if some resample has no such answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -297,9 +297,7 @@ class _Plan:
                 stated = float((counts[:, chosen] @ PERCENT[chosen]).sum()) / 100 / answers
                 accuracy = float(share(totals(pairs)))
                 low, high = place / BINS, (place + 1) / BINS
-                bins.append(
-                    ReliabilityBin(low=low, high=high, answers=answers, confidence=stated, accuracy=accuracy)
-                )
+                bins.append(ReliabilityBin(low=low, high=high, answers=answers, confidence=stated, accuracy=accuracy))
                 self._sums.append((cluster_totals(pairs, table.codes[rows]), share))
         answered, correct = (np.cumsum(side.sum(axis=0)[::-1]) for side in (counts, right))
         levels = np.flatnonzero(np.diff(answered, prepend=0.0))
