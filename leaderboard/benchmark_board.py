@@ -24,6 +24,7 @@ from .board import (
     Timeline,
 )
 from .columns import board_columns
+from .confidence import ConfidenceSection
 from .digest import Digest
 from .media_gain import MediaGain
 from .rankings import rank_models
@@ -85,6 +86,9 @@ class _Filling:
         if gain.table is not None:
             kept.append(gain.table)
             plots += gain.plots
+        confidence = ConfidenceSection(headline, self._digests, self._standings, tables)
+        kept += confidence.tables
+        plots += confidence.plots
         ordering = [column for column in headline if not column.signed][:1]
         usage = tuple(self._usage(ordering, every[0]))
         plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
@@ -105,6 +109,7 @@ class _Filling:
             tables=tuple(kept),
             plots=tuple(plots),
             letters=tuple(self._letters()),
+            reliability=confidence.models,
             timelines=tuple(self._timelines()),
             usage=usage,
             text_only=gain.text_only,

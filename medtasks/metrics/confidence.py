@@ -99,6 +99,16 @@ class RiskCoverage(_OverCases):
         return means(sum_in_order(counts * risks), answered[..., -1])
 
 
+def accuracy_at(totals: Array, coverage: float) -> Array:
+    """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all."""
+    counts, right = (side[..., ::-1] for side in cases(totals))
+    answered = np.cumsum(counts, axis=-1)
+    wanted = coverage * answered[..., -1:]
+    taken = np.clip(wanted - (answered - counts), 0, counts)
+    share = np.divide(taken, counts, out=np.zeros_like(counts), where=counts > 0)
+    return means(sum_in_order(share * right), wanted[..., 0])
+
+
 class AccuracyAtCoverage(_OverCases):
     """Accuracy among the 80 % of the answers with the highest confidence; of tied answers at the limit, a share.
 
@@ -112,12 +122,7 @@ class AccuracyAtCoverage(_OverCases):
 
     def score(self, totals: Array) -> Array:
         """Scores ``(...)``, 0..1."""
-        counts, right = (side[..., ::-1] for side in cases(totals))
-        answered = np.cumsum(counts, axis=-1)
-        wanted = COVERAGE * answered[..., -1:]
-        taken = np.clip(wanted - (answered - counts), 0, counts)
-        share = np.divide(taken, counts, out=np.zeros_like(counts), where=counts > 0)
-        return means(sum_in_order(share * right), wanted[..., 0])
+        return accuracy_at(totals, COVERAGE)
 
 
 class ConfidenceGiven(OverItems):

@@ -18,7 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from medtasks.benchmarks.base import FAILED, Benchmark
 from medtasks.metrics import Metric, get_metric, totals
 from medtasks.metrics.base import Array, MeanMetric
-from medtasks.metrics.confidence import BIN_OF, BINS, PERCENT, CalibrationError, ConfidenceGiven, cases, reasons
+from medtasks.metrics.confidence import (
+    BIN_OF,
+    BINS,
+    PERCENT,
+    CalibrationError,
+    ConfidenceGiven,
+    accuracy_at,
+    cases,
+    reasons,
+)
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
 from medtasks.results.samples import Sample
 from medtasks.results.table import Column, ItemTable, Rows, item_table
@@ -131,17 +140,17 @@ class ReliabilityBin(BaseModel):
 
 
 class Reliability(BaseModel):
-    """What the confidences are worth: accuracy by confidence, and when the least certain answers are left out.
+    """Accuracy by confidence, and when the least certain answers are left out.
 
-    ``without`` counts the answers without a confidence by reason. ``curve`` has, for each stated percent from the
-    highest down, the share of the answers with at least that confidence, and their accuracy.
+    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
+    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
     """
 
     model_config = ConfigDict(frozen=True)
 
     without: dict[str, int]
     bins: tuple[ReliabilityBin, ...]
-    curve: tuple[tuple[float, float], ...]
+    curve: tuple[float, ...]
 
 
 class Scores(BaseModel):
@@ -299,13 +308,10 @@ class _Plan:
                 low, high = place / BINS, (place + 1) / BINS
                 bins.append(ReliabilityBin(low=low, high=high, answers=answers, confidence=stated, accuracy=accuracy))
                 self._sums.append((cluster_totals(pairs, table.codes[rows]), share))
-        answered, correct = (np.cumsum(side.sum(axis=0)[::-1]) for side in (counts, right))
-        levels = np.flatnonzero(np.diff(answered, prepend=0.0))
-        curve = [(float(answered[one] / answered[-1]), float(correct[one] / answered[one])) for one in levels.tolist()]
+        every = totals(column.statistics[rows])
+        curve = tuple(float(accuracy_at(every, tenths / 10)) for tenths in range(1, 11))
         known = np.flatnonzero(given.known & table.complete)
-        return Reliability(
-            without=reasons(totals(given.statistics[known]).tolist()), bins=tuple(bins), curve=tuple(curve)
-        )
+        return Reliability(without=reasons(totals(given.statistics[known]).tolist()), bins=tuple(bins), curve=curve)
 
     def _score(self, name: str, column: Column, clusters: Rows, rows: Rows, benchmark: Benchmark) -> MetricScore:
         metric = get_metric(name)
