@@ -6,11 +6,10 @@ from typing import Any
 
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
-from medtasks.results.replies import Letter, Probabilities
 
 from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests
-from .policies import DEFAULT_ACCURACY, OVERCONFIDENT, POLICIES, Question, certainty, make_policy
+from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = (
     "sample_id",
@@ -88,21 +87,10 @@ class MedtasksBaseline(MedtasksAdapter):
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
                 views[where] = rows, sorted(_targets(request.task, rows))
             rows, answers = views[where]
-            results.append(self._answered(Question.of(rows[request.doc_id], request.sample_id, answers)))
+            question = Question.of(rows[request.doc_id], request.sample_id, answers)
+            text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
+            results.append(Response(text, probabilities=found))
         return results
-
-    def _answered(self, question: Question) -> Response:
-        """The policy's answer, with its confidence if the policy has one: as probabilities, and in words after a
-        letter."""
-        answer = self._policy(question)
-        if self._given.policy not in ("calibrated", "overconfident"):
-            return Response(answer)
-        sure = certainty(question, self._given.seed) if self._given.policy == "calibrated" else OVERCONFIDENT
-        if answer not in question.choices or len(answer) > 1:
-            return Response(answer, probabilities=Probabilities(sure))
-        others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
-        letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
-        return Response(f"{answer}\nConfidence: {sure:.0%}", probabilities=Probabilities(sure, (letter,)))
 
 
 def _targets(task: str, rows: Any) -> list[str]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from medtasks.errors import DataError, UsageError
+from medtasks.results.replies import Letter, Probabilities
 
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
@@ -128,6 +129,18 @@ def calibrated(question: Question, seed: int = 0) -> str:
     """The reference answer with the probability that it states for an option letter (:func:`certainty`), else a wrong
     one; ``overconfident`` gives the same answers, and always states 99 %."""
     return noisy_oracle(replace(question, ideal=None), seed, certainty(question, seed))
+
+
+def with_confidence(policy: str, answer: str, question: Question, seed: int = 0) -> tuple[str, Probabilities | None]:
+    """A policy's answer with its confidence, as probabilities and, after a letter, in words; None without one."""
+    if policy not in ("calibrated", "overconfident"):
+        return answer, None
+    sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
+    if answer not in question.choices or len(answer) > 1:
+        return answer, Probabilities(sure)
+    others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
+    letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
+    return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, (letter,))
 
 
 def early(question: Question) -> str:

@@ -26,19 +26,21 @@ _LABELS = dict(
     )
 )
 _NOTE = (
-    "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier "
-    "score and area under the risk-coverage curve: 0 is best. Models without probabilities are not listed."
+    "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier"
+    " score and area under the risk-coverage curve: 0 is best. Models without probabilities are not listed."
 )
 _BINS_NOTE = (
-    "Accuracy of the answers by confidence. A calibrated model is right as often as its confidence says, which is the "
-    "dashed line. Marks grow with the share of the answers; lines are 95 % intervals."
+    "A calibrated model is right as often as its confidence says, which is the dashed line. Marks grow with the share of "
+    "the answers; lines are 95 % intervals. The table has accuracy minus mean confidence: below 0 a model is too sure."
 )
 _CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of useless confidences is level."
 
+_EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
+
 
 class ConfidenceSection:
-    """The tables and plots of one benchmark: those of the headline columns' tasks and groups, and of tasks that are
-    compared with them.
+    """The tables and plots of one benchmark: those of the task or group of a headline column, and of tasks that are
+    compared with it.
 
     Args:
         headline: the headline columns.
@@ -60,40 +62,33 @@ class ConfidenceSection:
         )
         self.tables: list[BoardTable] = []
         self.plots: list[BoardPlot] = []
-        if self.models:
-            self._add_scores(tables)
         for task in dict.fromkeys(one.task for one in self.models):
+            self._add_scores(task, tables)
             self._add_figures(task)
 
     def _named(self, headline: Sequence[BoardColumn], digests: Sequence[Digest]) -> dict[str, str]:
-        """What distinguishes each task's columns; empty for the headline's."""
-        asked = {column.task: "" for column in headline}
+        """What distinguishes each task, empty for that of a headline column: the first with confidences."""
         held = {name for digest in digests for name, entry in digest.entries.items() if ECE in entry.scores.metrics}
-        others = {
-            name: f", {spec.metadata.title.rpartition(', ')[2]}"
-            for name in sorted(held - asked.keys())
-            if (spec := load_spec(name)).metadata.compare_with in asked
-        }
-        return {name: label for name, label in {**asked, **others}.items() if name in held}
+        for column in headline:
+            twins = {
+                name: f": {spec.metadata.title.rpartition(', ')[2]}"
+                for name in sorted(held)
+                if (spec := load_spec(name)).metadata.compare_with == column.task
+            }
+            if twins or column.task in held:
+                return {**({column.task: ""} if column.task in held else {}), **twins}
+        return {}
 
     def _entries(self, task: str) -> Iterable[tuple[str, Entry]]:
         for model, digest in self._standings.of(task, ECE).ranked.items():
             yield model, digest.entries[task]
 
-    def _add_scores(self, tables: Tables) -> None:
-        asked = [
-            Column(task, metric, f"{label}{title}")
-            for task, title in self._titles.items()
-            for metric, label in _LABELS.items()
-        ]
-        table = tables.table(NAME, "Confidence", board_columns(asked, lambda _task, _breakdown: ()), _NOTE)
-        filled = {key for row in (*table.rows, *(one.row for one in table.apart)) for key in row.cells}
-        columns = tuple(column for column in table.columns if column.key in filled)
-        self.tables.append(table.model_copy(update={"columns": columns}))
-        for task, title in self._titles.items():
-            keys = tuple(column.key for column in columns if column.task == task)
-            if keys:
-                self._plot("bars", NAME, NAME, f"Confidence{title}", task, keys)
+    def _add_scores(self, task: str, tables: Tables) -> None:
+        asked = [Column(task, metric, label) for metric, label in _LABELS.items()]
+        name, title = self._name(NAME, task), f"Confidence{self._titles[task]}"
+        table = tables.table(name, title, board_columns(asked, lambda _task, _breakdown: ()), _NOTE)
+        self.tables.append(table)
+        self._plot("bars", NAME, name, title, task, tuple(column.key for column in table.columns))
 
     def _add_figures(self, task: str) -> None:
         """Accuracy by confidence and by coverage, each as a table and a figure."""
@@ -108,12 +103,12 @@ class ConfidenceSection:
             signature = {**parse_signature(entry.signatures[ECE]), "metric": "accuracy"}
             by_bin, by_part = {}, {}
             for one in found.bins:
-                low, high = (100 * end for end in (one.low, one.high))
-                column = _column(task, f"bin-{round(one.high * BINS):02}", f"{low:.0f} to {high:.0f} %")
-                ends = one.interval or (None, None)
-                text = format_signature({**signature, "confidence": f"{one.low:.4f}-{one.high:.4f}"})
+                label = f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
+                column = _column(task, f"bin-{round(one.high * BINS):02}", label).model_copy(update={"signed": True})
+                low, high = (None, None) if one.interval is None else (end - one.confidence for end in one.interval)
+                text = format_signature({**signature, "minus": "confidence", "bin": f"{one.low:.4f}-{one.high:.4f}"})
                 by_bin[column.key] = Cell(
-                    value=one.accuracy, low=ends[0], high=ends[1], items=one.answers, signature=text
+                    value=one.accuracy - one.confidence, low=low, high=high, items=one.answers, signature=text
                 )
                 bins[column.key] = column
             answers = sum(one.answers for one in found.bins)
@@ -124,6 +119,10 @@ class ConfidenceSection:
                 parts[column.key] = column
             for kind, cells in (("reliability", by_bin), ("coverage", by_part)):
                 rows[kind].append(BoardRow(model=model, cells=cells, runs=(digest.facts.key,)))
+        rows["reliability"] = [
+            row.model_copy(update={"cells": {key: row.cells.get(key, _EMPTY) for key in sorted(bins)}})
+            for row in rows["reliability"]
+        ]
         for kind, heading, columns, note in (
             ("reliability", "Accuracy by confidence", bins, _BINS_NOTE),
             ("coverage", "Accuracy by coverage", parts, _CURVE_NOTE),
