@@ -25,7 +25,10 @@ _AFTER = re.compile(
     rf"{_NUMBER}(?![\w%]|[.,]\d){_RANGE}",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(rf"(?<![\w.,/–-]){_NUMBER}\s+(?:confident|confidence|certain|certainty|sure)\b", re.IGNORECASE)
+_BEFORE = re.compile(
+    rf"(?<![\w.,/–-]){_NUMBER}\s+(?:confident|confidence|certain|certainty|sure)\b(?!\s+(?:interval|limit|bound))",
+    re.IGNORECASE,
+)
 
 
 def stated_confidence(text: str) -> str:
