@@ -31,7 +31,8 @@ _NOTE = (
 )
 _BINS_NOTE = (
     "A calibrated model is right as often as its confidence says, which is the dashed line. Marks grow with the share"
-    " of the answers; lines are 95 % intervals. The table has accuracy minus mean confidence: below 0 a model is too sure."
+    " of the answers; lines are 95 % intervals. The table has accuracy minus mean confidence: below 0 a model is too"
+    " sure."
 )
 _CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of useless confidences is level."
 

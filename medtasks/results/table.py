@@ -290,7 +290,7 @@ class ItemTable:
             self,
             groups={name: shared(keys) for name, keys in self.groups.items()},
             statuses=((),) * len(self.items),
-            columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
+            columns=PackedColumns({name: _statistics_alone(column, rest) for name, column in self.columns.items()}),
             **texts,
         )
 
@@ -314,6 +314,34 @@ class ItemTable:
         """The metric's column as it counts in one group; in a group of `Benchmark.parts`, that part alone."""
         column = self.columns[metric]
         return column.part(key) if breakdown == benchmark.parts else column
+
+
+WIDE = 16
+"""Columns with more statistics per item are packed: those of a histogram are almost all 0."""
+
+
+class PackedColumns(Mapping[str, Column]):
+    """``columns`` with the statistics of wide ones kept without zeros, and unpacked on each access."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        from scipy.sparse import csr_array  # slow to import
+
+        wide = {name: one for name, one in columns.items() if one.statistics.shape[1] > WIDE}
+        self._packed = {name: csr_array(one.statistics) for name, one in wide.items()}
+        self._columns = {
+            name: replace(one, statistics=_blank(*one.statistics.shape)) if name in wide else one
+            for name, one in columns.items()
+        }
+
+    def __getitem__(self, metric: str) -> Column:
+        column = self._columns[metric]
+        return replace(column, statistics=self._packed[metric].toarray()) if metric in self._packed else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def item_table(
