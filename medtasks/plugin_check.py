@@ -20,6 +20,7 @@ SHARED_METRICS = frozenset(
         *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_open"),
         *("responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
         *("circular_accuracy", "rotation_consistency", "letter_preference"),
+        *("confidence_given", "ece", "brier", "aurc", "accuracy_at_80"),
     }
 )
 """Names of the metrics that benchmarks share (`medtasks.metrics.registry`), which no package may use."""

@@ -260,17 +260,12 @@ class TaskFile(_Keys):
 
     @model_validator(mode="after")
     def _confidences_are_of_one_answer(self) -> TaskFile:
-        if (found := self.metadata.confidence) is None:
+        if self.metadata.confidence is None:
             return self
         for key, given in (("repeats", self.repeats > 1), ("metadata.options", self.metadata.options is not None)):
             if given:
                 message = "{key} is set, but confidences are compared for questions that are asked once"
                 raise _contradiction(message, "remove it, or metadata.confidence", key.partition(".")[0], key=key)
-        names = [entry.metric for entry in self.metric_list]
-        if found.correct not in names:
-            message = "metadata.confidence.correct is {found}, which is not in metric_list ({names})"
-            fix = "name a metric that is 0 or 1 for each answer"
-            raise _contradiction(message, fix, "metadata", found=found.correct, names=", ".join(names))
         return self
 
 

@@ -30,7 +30,6 @@ def metrics_of(task: str) -> tuple[str, ...]:
         metadata = load_spec(leaf).metadata
         judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
         names += [*load_spec(leaf).scores, *metadata.learned, *judged]
-        names += CONFIDENCE_NAMES if metadata.confidence is not None else ()
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 
@@ -62,7 +61,9 @@ def _problems(card: Card) -> Iterator[str]:
     for column in card_columns(card):
         if column.task not in known:
             try:
-                known[column.task] = metrics_of(column.task)
+                leaves = [load_spec(leaf) for leaf in leaf_tasks(column.task)]
+                confident = any(leaf.metadata.confidence is not None for leaf in leaves)
+                known[column.task] = (*metrics_of(column.task), *(CONFIDENCE_NAMES if confident else ()))
             except MedtasksError as error:
                 yield str(error).rstrip(".")
                 return

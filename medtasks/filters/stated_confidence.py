@@ -53,7 +53,7 @@ def parse_confidence(filtered: str) -> float | str:
     (0.85, 'several')
     """
     text = filtered.strip()
-    return text[1:-1] if text.startswith("[") else float(text)
+    return float(text) if text and not text.startswith("[") else text.strip("[]") or "empty"
 
 
 class StatedConfidenceFilter(ResponseFilter):
@@ -64,7 +64,7 @@ class StatedConfidenceFilter(ResponseFilter):
 
     @staticmethod
     def status(filtered: str) -> str:
-        """``ok``, ``missing``, ``several`` or ``out_of_range``."""
+        """``ok``, ``missing``, ``several`` or ``out_of_range``; ``empty`` for a blank text."""
         found = parse_confidence(filtered)
         return found if isinstance(found, str) else "ok"
 

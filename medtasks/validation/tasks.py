@@ -264,10 +264,15 @@ class TaskChecker:
 def _confidence(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
     """Whether the metric that ``metadata.confidence`` names can say that an answer is right."""
     declared = file.metadata.confidence
+    names = [entry.metric for entry in file.metric_list]
+    if declared is None:
+        return
+    problem = "" if declared.correct in names else f"not in metric_list ({', '.join(names)})"
     with contextlib.suppress(MedtasksError):  # an unknown metric is a finding of its own
-        if declared is not None and get_metric(declared.correct).width != 2:
-            message = f"{shown(declared.correct)} is not 0 or 1 for an answer; name a metric that is."
-            yield in_task(task, "MT144", message, "metadata", "confidence")
+        problem = problem or ("" if get_metric(declared.correct).width == 2 else "not 0 or 1 for an answer")
+    if problem:
+        message = f"`confidence.correct` is {shown(declared.correct)}, which is {problem}; name a metric that is."
+        yield in_task(task, "MT144", message, "metadata", "confidence")
 
 
 def _confident_options(task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

@@ -312,7 +312,7 @@ CONFIDENCES = [
     _leaf("misspelt confidence key", "MT108", CONFIDENCE, "{of: option, corect: accuracy}  # here"),
     _leaf("unknown confidence", "MT109", CONFIDENCE, "{of: letters}  # here"),
     _leaf("confidence of nothing", "MT111", CONFIDENCE, "{correct: accuracy}  # here"),
-    _leaf("confidence by a metric of another task", "MT113", CONFIDENCE, "{of: option, correct: rougeL}"),
+    _leaf("confidence by a metric of another task", "MT144", CONFIDENCE, "{of: option, correct: rougeL}"),
     _leaf("confidence of repeated answers", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
     InYaml("confidence by a corpus metric", "MT144", KVASIR_LEAF, "correct: exact_match}", "correct: bleu}  # here"),
     _group("confidence in a group", "MT113", "metadata:", "metadata:\n  confidence: {of: option}"),
