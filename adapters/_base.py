@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import in_rounds, is_padding, reply_of
+from medtasks.results.replies import Probabilities
 from medtasks.schema import first_problem
 
 
@@ -78,7 +79,7 @@ class Response(GenerationResult):  # type: ignore[misc]
     """One response; an empty text is a valid response unless ``failed`` gives a reason.
 
     ``finish`` is ``stop``, or ``length`` if the token limit cut the response off. The other counts are those of
-    `medtasks.results.usage.Usage`, for this request; None if unknown.
+    `medtasks.results.usage.Usage`, for this request; None if unknown. ``probabilities`` are those of the response.
     """
 
     finish: str | None = None
@@ -86,6 +87,7 @@ class Response(GenerationResult):  # type: ignore[misc]
     vision_tokens: int | None = None
     reused_tokens: int | None = None
     media_seconds: float | None = field(default=None, compare=False)
+    probabilities: Probabilities | None = None
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]

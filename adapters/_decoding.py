@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from lmms_eval.api.instance import TokenCounts
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from ._base import Count, Natural, NonNegative, Response, Settings, Share
+from ._likelihoods import Likelihoods, StepScores, letter_tokens
 
 DEFAULT_MAX_NEW_TOKENS = 512
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -120,9 +121,21 @@ single precision the batch size changes scores by about 1e-6 of the largest."""
 
 @dataclass
 class Answer(Response):
-    """One generated answer; ``tied`` if another summation order could have chosen the second best at some token."""
+    """One generated answer; ``tied`` if another summation order could have chosen the second best at some token, or
+    could have rounded a probability otherwise. ``likelihoods`` are those that ``probabilities`` are made of."""
 
     tied: bool = False
+    likelihoods: Likelihoods | None = field(default=None, compare=False, repr=False)
+
+    def with_options(self, options: Sequence[str], *, exact: bool) -> Answer:
+        """The answer with the probabilities of a question with these options; ``exact`` if they must not depend on the
+        batch."""
+        if self.likelihoods is None:
+            return self
+        self.probabilities, close = self.likelihoods.rounded(options)
+        self.tied = self.tied or (exact and close)
+        self.likelihoods = None
+        return self
 
 
 class Decoder:
@@ -131,6 +144,7 @@ class Decoder:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
+        self._letters = letter_tokens(tokenizer)
 
     def decode(self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
         """One answer per row of ``inputs``; ``seed`` is used for sampling."""
@@ -140,9 +154,10 @@ class Decoder:
             stop = StopAtText(self._tokenizer, length, settings.until)
             extra["stopping_criteria"] = StoppingCriteriaList([stop])
         margins = _Margins()
-        exact = self._model.dtype == torch.float32  # only ties depend on the order of summation
-        if exact and not settings.sampling and settings.num_beams == 1:
-            extra["logits_processor"] = LogitsProcessorList([margins])
+        scores = StepScores(self._letters) if settings.num_beams == 1 else None  # beams change rows between steps
+        if scores is not None:
+            settled = [margins] if self.is_exact(settings) else []
+            extra["logits_processor"] = LogitsProcessorList([scores, *settled])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
@@ -151,7 +166,15 @@ class Decoder:
         tokens = inputs["attention_mask"].sum(dim=1).tolist()
         rows = output[:, length:].tolist()
         ties = margins.ties(len(rows))
-        return [self._answer(*row, settings) for row in zip(rows, tokens, ties, strict=True)]
+        answers = [self._answer(*row, settings) for row in zip(rows, tokens, ties, strict=True)]
+        if scores is not None:
+            for answer, row, found in zip(answers, rows, scores.rows(output[:, length:]), strict=True):
+                answer.likelihoods = scores.likelihoods(self._spoken(answer, row), answer.text, found, self._tokenizer)
+        return answers
+
+    def is_exact(self, settings: GenerationSettings) -> bool:
+        """Whether only ties depend on the order of summation, so that they are settled."""
+        return self._model.dtype == torch.float32 and not settings.sampling and settings.num_beams == 1
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
         """First greedy tokens of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
@@ -168,9 +191,17 @@ class Decoder:
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
+    def _spoken(self, answer: Answer, row: list[int]) -> list[int]:
+        """The answer's tokens without the one that ends it."""
+        own = row[: answer.token_counts.output_tokens]
+        return own[:-1] if own and own[-1] in self._ends() else own
+
+    def _ends(self) -> set[int]:
+        ends = self._configure(GenerationSettings()).eos_token_id
+        return set(ends) if isinstance(ends, (list, tuple)) else {ends}
+
     def _answer(self, row: list[int], prompt_tokens: int, ties: list[bool], settings: GenerationSettings) -> Answer:
-        ends = self._configure(settings).eos_token_id
-        ends = set(ends) if isinstance(ends, (list, tuple)) else {ends}
+        ends = self._ends()
         end = next((i for i, token in enumerate(row) if token in ends), None)
         if end is None:
             while row and row[-1] == self._tokenizer.pad_token_id:  # it reached a stop string before other rows ended

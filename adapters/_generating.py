@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.instance import TokenCounts
@@ -119,7 +120,8 @@ class GeneratingAdapter(MedtasksAdapter):
         messages = request.messages(self.task_dict)
         if self._given.blind:
             messages = without_media(messages)
-        return read_messages(messages, self._limits, self._given.system_prompt, native_video=native_video)
+        read = read_messages(messages, self._limits, self._given.system_prompt, native_video=native_video)
+        return replace(read, options=request.options)
 
     def _report_ignored(self, ignored: Iterable[str]) -> None:
         fresh = set(ignored) - self._ignored

@@ -37,11 +37,13 @@ class Video:
 
 @dataclass(frozen=True)
 class Conversation:
-    """Messages with image and video placeholders for the template, and their media in the same order."""
+    """Messages with image and video placeholders for the template, and their media in the same order; ``options`` are
+    the letters of the question's options."""
 
     messages: list[dict[str, Any]]
     images: list[Image.Image]
     videos: list[Video] = field(default_factory=list)
+    options: tuple[str, ...] = ()
 
 
 def fit_pixels(image: Image.Image, limits: PixelLimits) -> Image.Image:

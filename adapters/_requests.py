@@ -20,7 +20,7 @@ class ChatRequest:
 
     ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that only fills up a replica
     and whose answer is discarded; ``media`` names the document's media, in order, and ``item_id`` the streaming item it
-    belongs to (else the sample itself). Equality ignores ``position``.
+    belongs to (else the sample itself); ``options`` are the letters to choose from. Equality ignores ``position``.
     """
 
     position: int = field(compare=False)
@@ -35,10 +35,17 @@ class ChatRequest:
     item_id: str
     repeat: int
     padding: bool
+    options: tuple[str, ...] = ()
 
     def messages(self, task_dict: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The chat messages of this request, made by its own task; this decodes the images."""
         return self.to_messages(task_dict[self.task][self.split][self.doc_id])
+
+
+def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The letters of a document's options; a dataset pads missing options with None."""
+    choices = document.get("choices") or {}
+    return tuple(sorted(letter for letter, text in choices.items() if text is not None))
 
 
 def light_rows(rows: Any, names: Sequence[str]) -> Any:
@@ -64,7 +71,7 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
     for position, request in enumerate(requests):
         context, to_messages, settings, doc_id, task, split = request.args
         if (task, split) not in views:
-            views[task, split] = light_rows(task_dict[task][split], ("sample_id", "item_id", "media"))
+            views[task, split] = light_rows(task_dict[task][split], ("sample_id", "item_id", "media", "choices"))
         view = views[task, split]
         row = {} if view is None else view[doc_id]
         padding = is_padding(request)
@@ -86,6 +93,7 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
                 item_id=str(row.get("item_id") or sample_id),
                 repeat=repeat,
                 padding=padding,
+                options=option_letters(row),
             )
         )
     return read

@@ -9,7 +9,7 @@ from medtasks.exits import exit_with_sentence
 
 from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests
-from .policies import DEFAULT_ACCURACY, Question, make_policy
+from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = (
     "sample_id",
@@ -29,12 +29,14 @@ class BaselineArguments(Arguments):
     """Arguments of ``medtasks_baseline``."""
 
     policy: str = "oracle"
-    """oracle, constant, uniform, abstain, noisy_oracle, early, late or never. The last three answer streams too early,
-    too late and not at all, and everything else as the oracle; their responsiveness and stability follow from the
-    rounds' times (see ``policies``)."""
+    """oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never. ``calibrated``
+    states its probability of being right, ``overconfident`` always 99 %. The last three answer streams too early, too
+    late and not at all, and everything else as the oracle; their responsiveness and stability follow from the rounds'
+    times (see ``policies``)."""
 
     seed: Natural = 0
-    """For uniform and noisy_oracle; each sample's draw is independent of order and number of processes."""
+    """For uniform, noisy_oracle, calibrated and overconfident; each sample's draw is independent of order and number
+    of processes."""
 
     accuracy: Share | None = None
     """Probability of the reference answer under noisy_oracle (by default 0.7)."""
@@ -59,10 +61,11 @@ class MedtasksBaseline(MedtasksAdapter):
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable; settings that the policy does not use are None."""
         given, noisy = self._given, self._given.policy == "noisy_oracle"
+        drawn = "seed" in POLICIES[given.policy][1]
         return {
             "model": "medtasks_baseline",
             "policy": given.policy,
-            "seed": given.seed if noisy or given.policy == "uniform" else None,
+            "seed": given.seed if drawn else None,
             "accuracy": (DEFAULT_ACCURACY if given.accuracy is None else given.accuracy) if noisy else None,
             "answer": given.answer,
         }
@@ -84,7 +87,9 @@ class MedtasksBaseline(MedtasksAdapter):
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
                 views[where] = rows, sorted(_targets(request.task, rows))
             rows, answers = views[where]
-            results.append(Response(self._policy(Question.of(rows[request.doc_id], request.sample_id, answers))))
+            question = Question.of(rows[request.doc_id], request.sample_id, answers)
+            text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
+            results.append(Response(text, probabilities=found))
         return results
 
 

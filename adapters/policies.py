@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from medtasks.errors import DataError, UsageError
+from medtasks.results.replies import Letter, Probabilities
 
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
@@ -115,6 +116,33 @@ def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_AC
     return wrong
 
 
+CONFIDENCES = (0.55, 0.65, 0.75, 0.85, 0.95)
+OVERCONFIDENT = 0.99
+
+
+def certainty(question: Question, seed: int = 0) -> float:
+    """The confidence of ``calibrated`` in its answer, one of `CONFIDENCES`, all equally likely."""
+    return CONFIDENCES[_draw(seed, question, "confidence") % len(CONFIDENCES)]
+
+
+def calibrated(question: Question, seed: int = 0) -> str:
+    """The reference answer with the probability that it states for an option letter (:func:`certainty`), else a wrong
+    one; ``overconfident`` gives the same answers, and always states 99 %."""
+    return noisy_oracle(replace(question, ideal=None), seed, certainty(question, seed))
+
+
+def with_confidence(policy: str, answer: str, question: Question, seed: int = 0) -> tuple[str, Probabilities | None]:
+    """A policy's answer with its confidence, as probabilities and, after a letter, in words; None without one."""
+    if policy not in ("calibrated", "overconfident"):
+        return answer, None
+    sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
+    if answer not in question.choices or len(answer) > 1:
+        return answer, Probabilities(sure)
+    others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
+    letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
+    return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, (letter,))
+
+
 def early(question: Question) -> str:
     """The positive response from the first round of a stream on; the reference answer to any other question."""
     return oracle(question) if question.positive is None else question.positive
@@ -138,6 +166,8 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "uniform": (uniform, ("seed",)),
     "abstain": (abstain, ()),
     "noisy_oracle": (noisy_oracle, ("seed", "accuracy")),
+    "calibrated": (calibrated, ("seed",)),
+    "overconfident": (calibrated, ("seed",)),
     "early": (early, ()),
     "late": (late, ()),
     "never": (never, ()),

@@ -18,6 +18,7 @@ from medtasks.harness.identity import fingerprint_of
 from ._base import Count, Response
 from ._decoding import GenerationSettings, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
+from ._likelihoods import Generated, Likelihoods, letter_in
 from ._messages import Conversation
 from ._pictures import digest
 from ._requests import Batch, ChatRequest
@@ -26,6 +27,9 @@ PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
 MOST_PICTURES = 64
 """Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
+CANDIDATES = 20
+"""Tokens per step whose log-probabilities are recorded, the most that vLLM gives by default. An option whose letter is
+not among them counts as impossible: the least likely of 20 tokens has at most 5 %."""
 PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = {
@@ -140,9 +144,9 @@ class MedtasksVLLM(GeneratingAdapter):
             )
         except ValueError as error:  # raised for prompts that are too long or have too many pictures
             raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-        return [self._response(output) for output in outputs]
+        return [self._response(*one) for one in zip(outputs, requests, strict=True)]
 
-    def _response(self, output: Any) -> Response:
+    def _response(self, output: Any, request: ChatRequest) -> Response:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
         counts = TokenCounts(input_tokens=len(prompt), output_tokens=len(first.token_ids))
         if first.finish_reason not in ("stop", "length"):
@@ -153,6 +157,7 @@ class MedtasksVLLM(GeneratingAdapter):
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
+            probabilities=likelihoods(first).rounded(request.options)[0],
         )
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
@@ -165,6 +170,7 @@ class MedtasksVLLM(GeneratingAdapter):
             top_k=settings.top_k,
             repetition_penalty=settings.repetition_penalty or 1.0,
             stop=list(settings.until) or None,
+            logprobs=CANDIDATES,
             seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
         )
 
@@ -212,6 +218,28 @@ class MedtasksVLLM(GeneratingAdapter):
             "engine": dict(sorted(self._engine.items())),
             "vllm": vllm.__version__,
         }
+
+
+def likelihoods(given: Any) -> Likelihoods:
+    """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
+
+    Tokens are placed by their texts; the token that ends the response has an empty one or is beyond the text.
+    """
+    at, letters, spoken = 0, [], []
+    for token, candidates in zip(given.token_ids, given.logprobs or (), strict=False):
+        chosen = candidates[token]
+        if at >= len(given.text):
+            break
+        spoken.append(chosen.logprob)
+        letter = letter_in(chosen.decoded_token or "")
+        if letter is not None:
+            found: dict[str, float] = {}
+            for one in candidates.values():
+                if (other := letter_in(one.decoded_token or "")) is not None:
+                    found[other] = found.get(other, 0.0) + math.exp(one.logprob)
+            letters.append(Generated(at, letter, found))
+        at += len(chosen.decoded_token or "")
+    return Likelihoods(math.fsum(spoken) / len(spoken) if spoken else None, tuple(letters))
 
 
 def _decoded(name: str, value: Any) -> Any:

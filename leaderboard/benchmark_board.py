@@ -24,6 +24,7 @@ from .board import (
     Timeline,
 )
 from .columns import board_columns
+from .confidence import ConfidenceSection
 from .digest import Digest
 from .media_gain import MediaGain
 from .prompt_ranks import prompt_ranks
@@ -90,6 +91,9 @@ class _Filling:
             [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
         )
         kept += [] if paraphrased is None else [paraphrased[0]]
+        confidence = ConfidenceSection(headline, self._digests, self._standings, tables)
+        kept += confidence.tables
+        plots += confidence.plots
         ordering = [column for column in headline if not column.signed][:1]
         usage = tuple(self._usage(ordering, every[0]))
         plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
@@ -110,6 +114,7 @@ class _Filling:
             tables=tuple(kept),
             plots=tuple(plots),
             letters=tuple(self._letters()),
+            reliability=confidence.models,
             timelines=tuple(self._timelines()),
             usage=usage,
             text_only=gain.text_only,

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.results.scoring import Reliability
 from medtasks.results.usage import RunUsage, Usage
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
@@ -139,12 +140,12 @@ class Ranking(_Frozen):
 
 
 class BoardPlot(_Frozen):
-    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters``, ``timelines`` or
-    ``usage``."""
+    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters``,
+    ``reliability``, ``timelines`` or ``usage``."""
 
     name: str
     title: str
-    kind: Literal["bars", "cost", "heatmap", "letters", "paired", "radar", "timeline"]
+    kind: Literal["bars", "cost", "coverage", "heatmap", "letters", "paired", "radar", "reliability", "timeline"]
     table: str
     columns: tuple[str, ...]
     against: tuple[str, ...] = ()
@@ -165,6 +166,14 @@ class LetterCounts(_Frozen):
     gold: dict[str, int]
     chosen: dict[str, int]
     preference: dict[str, tuple[float, float | None, float | None]] = {}
+
+
+class ModelReliability(_Frozen):
+    """Accuracy by confidence of one model in one task or group."""
+
+    task: str
+    model: str
+    reliability: Reliability
 
 
 class Round(_Frozen):
@@ -283,6 +292,7 @@ class BenchmarkBoard(_Frozen):
     tables: tuple[BoardTable, ...]
     plots: tuple[BoardPlot, ...]
     letters: tuple[LetterCounts, ...] = ()
+    reliability: tuple[ModelReliability, ...] = ()
     timelines: tuple[Timeline, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
     text_only: TextOnly | None = None

@@ -22,6 +22,7 @@ SHARED_METRICS = frozenset(
         *("circular_accuracy", "rotation_consistency", "letter_preference", "no_option_rate"),
         *("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement"),
         *(f"prompt_{number}" for number in range(1, 11)),
+        *("confidence_given", "ece", "brier", "aurc", "accuracy_at_80"),
     }
 )
 """Names of the metrics that benchmarks share (`medtasks.metrics.registry`), which no package may use."""

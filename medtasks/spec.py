@@ -58,8 +58,13 @@ class TaskSpec(BaseModel):
 
     @property
     def yaml_hash(self) -> str:
-        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count)."""
-        return short_hash(json.dumps(self.resolved, sort_keys=True, ensure_ascii=False))
+        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count).
+
+        ``metadata.confidence`` is left out: it adds scores, whose signatures have it, and changes no other.
+        """
+        metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key != "confidence"}
+        hashed = {**self.resolved, "metadata": metadata} if metadata else self.resolved
+        return short_hash(json.dumps(hashed, sort_keys=True, ensure_ascii=False))
 
 
 @functools.cache

@@ -115,11 +115,24 @@ class OptionOrder(_Keys):
     seed: int = 0
 
 
+class Confidence(_Keys):
+    """``metadata.confidence``: whether the answers' confidences fit how often they are right.
+
+    ``of`` is the confidence: the probability of the chosen option letter (``option``), the mean probability of the
+    response's tokens (``answer``), or what the response says (``stated``). ``correct`` is the metric, 0 or 1 for each
+    answer, that decides whether it is right.
+    """
+
+    of: Literal["option", "answer", "stated"]
+    correct: Name = "accuracy"
+
+
 class Metadata(_Keys):
     """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
     always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
-    those questions with their options in several orders, ``prompts`` with several templates, the plain one first."""
+    those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
+    ``confidence`` adds scores of the answers' confidences."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -131,6 +144,7 @@ class Metadata(_Keys):
     compare_with: Name = _ABSENT
     options: OptionOrder = _ABSENT
     prompts: Annotated[Names, Field(min_length=2, max_length=MOST_PROMPTS)] = ()
+    confidence: Confidence = _ABSENT
 
     @property
     def varied(self) -> tuple[str, str] | None:
@@ -285,6 +299,17 @@ class TaskFile(_Keys):
             raise _contradiction(message, fix, "metadata", found=settings.template, first=prompts[0])
         return self
 
+    @model_validator(mode="after")
+    def _confidences_are_of_one_answer(self) -> TaskFile:
+        if self.metadata.confidence is None:
+            return self
+        varied = "" if self.metadata.varied is None else f"metadata.{self.metadata.varied[0]}"
+        for key in ("repeats" if self.repeats > 1 else "", varied):
+            if key:
+                message = "{key} is set, but confidences are compared for questions that are asked once"
+                raise _contradiction(message, "remove it, or metadata.confidence", key.partition(".")[0], key=key)
+        return self
+
 
 class GroupFile(_Keys):
     """A group."""
@@ -296,10 +321,11 @@ class GroupFile(_Keys):
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
     @model_validator(mode="after")
-    def _variants_belong_to_tasks(self) -> GroupFile:
-        if self.metadata.varied is not None:
-            message = "metadata.{varied} is set, but a group asks nothing itself"
-            raise _contradiction(message, "set it in the group's tasks", "metadata", varied=self.metadata.varied[0])
+    def _settings_of_tasks(self) -> GroupFile:
+        for key in ("options", "prompts", "confidence"):
+            if getattr(self.metadata, key):
+                message = "metadata.{key} is set, but a group asks nothing itself"
+                raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)
         return self
 
 

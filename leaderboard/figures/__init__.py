@@ -10,7 +10,7 @@ from medtasks.errors import UsageError
 
 from ..board import BenchmarkBoard, Board, BoardPlot
 from ..numbers import safe_name
-from . import bars, cost, heatmap, letters, paired, radar, timeline
+from . import bars, cost, heatmap, letters, paired, radar, reliability, timeline
 from .canvas import MOST_MODELS, Drawing, drawing, save
 from .chosen import choose
 
@@ -56,7 +56,13 @@ def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) ->
 
 def _drawn(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Drawing | None:
     subtitle = ["Miniature data: a demonstration, not a benchmark result."] if board.demonstration else []
-    other = {"cost": cost.draw, "letters": letters.draw, "timeline": timeline.draw}.get(plot.kind)
+    other = {
+        "cost": cost.draw,
+        "coverage": reliability.draw_coverage,
+        "letters": letters.draw,
+        "reliability": reliability.draw,
+        "timeline": timeline.draw,
+    }.get(plot.kind)
     drawn = other(board, benchmark, plot, subtitle) if other else _drawn_scores(board, benchmark, plot, subtitle)
     return drawn and replace(drawn, alt=" ".join((*subtitle, drawn.alt)))
 

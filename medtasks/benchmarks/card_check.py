@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
+from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.spec import leaf_tasks, load_spec
 
@@ -60,7 +61,9 @@ def _problems(card: Card) -> Iterator[str]:
     for column in card_columns(card):
         if column.task not in known:
             try:
-                known[column.task] = metrics_of(column.task)
+                leaves = [load_spec(leaf) for leaf in leaf_tasks(column.task)]
+                confident = any(leaf.metadata.confidence is not None for leaf in leaves)
+                known[column.task] = (*metrics_of(column.task), *(CONFIDENCE_NAMES if confident else ()))
             except MedtasksError as error:
                 yield str(error).rstrip(".")
                 return

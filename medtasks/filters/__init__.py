@@ -13,6 +13,7 @@ from medtasks.filters.answerability import AnswerabilityFilter
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.option_letter import LastStageOptionFilter, OptionLetterFilter
 from medtasks.filters.reasoned_answer import ReasonedAnswerFilter
+from medtasks.filters.stated_confidence import StatedConfidenceFilter
 from medtasks.filters.thinking import strip_thinking
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "LastStageOptionFilter",
     "OptionLetterFilter",
     "ReasonedAnswerFilter",
+    "StatedConfidenceFilter",
     "filter_class",
     "status_of",
     "strip_thinking",
@@ -42,6 +44,7 @@ _OURS: dict[str, type[ResponseFilter]] = {
         LastStageOptionFilter,
         OptionLetterFilter,
         ReasonedAnswerFilter,
+        StatedConfidenceFilter,
     )
 }
 
@@ -54,7 +57,8 @@ def status_of(kind: str, filtered: str) -> str:
 
     Option letters: ``ok``, ``none``, ``multiple``, ``out_of_range``, ``empty``. Answer texts: ``ok``, ``empty``.
     Answers that may abstain: ``ok``, ``unanswerable``, ``empty``. Alerts: ``ok``, ``invalid``, ``empty``. Reasoned
-    answers: ``ok``, ``no_final_answer``, ``empty``.
+    answers: ``ok``, ``no_final_answer``, ``empty``. Stated confidences: ``ok``, ``missing``, ``several``,
+    ``out_of_range``.
 
     Raises:
         MedtasksError: there is no such filter.

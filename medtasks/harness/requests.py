@@ -187,6 +187,7 @@ def reply_of(given: Any) -> Reply:
         vision_tokens=getattr(given, "vision_tokens", None),
         reused_tokens=getattr(given, "reused_tokens", None),
         media_seconds=getattr(given, "media_seconds", None),
+        probabilities=getattr(given, "probabilities", None),
         cached=isinstance(given, FromCache),
     ).checked()
     trusted = hasattr(given, "failed") or bool(reply.output_tokens)

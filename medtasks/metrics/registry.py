@@ -6,6 +6,7 @@ from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
+from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.error_rate import NO_OPTION
 from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS
@@ -33,6 +34,7 @@ _ALL: tuple[Metric, ...] = (
     *ORDER_METRICS,
     *PROMPT_SCORES,
     NO_OPTION,
+    *CONFIDENCE_METRICS,
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Our metrics by name; one instance each, since metrics are stateless."""

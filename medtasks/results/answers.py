@@ -17,15 +17,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import canonical_json, replaced, short_hash, temporary_beside
 from medtasks.results.manifest import RunManifest
-from medtasks.results.replies import Reply, Work
+from medtasks.results.replies import Probabilities, Reply, Work
 from medtasks.results.usage import Spent
 from medtasks.schema import first_problem
 
+_PROBABILITIES = TypeAdapter(Probabilities)
 SUFFIX = "_unfinished"
 PLAN = "run.json"
 
@@ -209,7 +210,8 @@ def read_spent(folder: Path) -> dict[int, list[Spent]]:
 def spent(answer: Answer) -> Spent:
     """What a reply took."""
     slot = answer.slot
-    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, replace(answer.reply, text=""))
+    light = replace(answer.reply, text="", probabilities=None)
+    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, light)
 
 
 def _read_lines(folder: Path) -> Iterator[tuple[int, Answer]]:
@@ -232,8 +234,10 @@ def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
     try:
         slot = Slot(**{name: fields.pop(name) for name in names})
         work = Work(**fields.pop("work")) if "work" in fields else None
+        if "probabilities" in fields:
+            fields["probabilities"] = _PROBABILITIES.validate_python(fields["probabilities"])
         return Answer(slot, Reply(**fields, work=work))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}, line {number}: not a reply of a run ({error}); remove the line.") from error
 
 

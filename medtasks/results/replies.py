@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
 
 BLANK = "blank response, with no sign that the model generated a token"
 ALL_BLANK = "every response of the run is blank"
@@ -44,14 +47,43 @@ class Work:
     rss: int | None = None
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An option letter that the model generated, at character ``at`` of the response.
+
+    ``options`` has the probabilities of all options at this token, normalised to 1; ``mass`` is what they have together
+    of the probability of all tokens. A token with blanks or signs around the letter counts as the letter.
+    """
+
+    at: int
+    letter: str
+    options: dict[str, Share]
+    mass: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Probabilities:
+    """Probabilities of a response, in whole percents: finer ones would change with the composition of a batch.
+
+    They are those of the model before temperature, top-p and top-k. ``answer`` is the geometric mean over the tokens of
+    the response, without the one that ends it; ``letters`` are in the order of the response.
+    """
+
+    answer: Share | None = None
+    letters: tuple[Letter, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One reply of a back-end.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens and ``media_seconds``
-    (`medtasks.results.usage`) are None if the back-end does not report them. ``cached`` marks a response from the
-    harness's cache; ``work`` is None unless a model was asked.
+    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
+    (`medtasks.results.usage`) and ``probabilities`` are None if the back-end does not report them. ``cached`` marks a
+    response from the harness's cache; ``work`` is None unless a model was asked.
     """
 
     text: str
@@ -62,6 +94,7 @@ class Reply:
     vision_tokens: int | None = None
     reused_tokens: int | None = None
     media_seconds: float | None = None
+    probabilities: Probabilities | None = None
     cached: bool = False
     work: Work | None = None
 

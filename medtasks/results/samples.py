@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
 from medtasks.files import canonical_json, check_regular
+from medtasks.results.replies import Probabilities
 from medtasks.schema import first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
@@ -104,7 +105,8 @@ class Sample(_Part):
     ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
     items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
     each response's part; ``filtered`` and ``status`` are those of the first. ``verdicts`` has the judges' verdicts on
-    each response, by rubric; ``judged`` the metrics computed from them.
+    each response, by rubric; ``judged`` the metrics computed from them. ``probabilities`` are those of each response,
+    empty if the back-end reports none.
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
@@ -119,6 +121,7 @@ class Sample(_Part):
     target: str
     responses: tuple[str, ...]
     failed: tuple[str | None, ...] = ()
+    probabilities: tuple[Probabilities | None, ...] = Field(default=(), exclude_if=lambda value: not value)
     filtered: str
     status: str
     scores: dict[str, float | None]

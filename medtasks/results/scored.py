@@ -10,7 +10,7 @@ from typing import Any
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
 from medtasks.filters import filter_class, status_of
-from medtasks.results.replies import Reply
+from medtasks.results.replies import Probabilities, Reply
 from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
 
@@ -67,12 +67,21 @@ def _as_answered(sample: Sample) -> Answered:
         "target": sample.target,
     }
     failed = sample.failed or (None,) * len(sample.responses)
-    replies = tuple(Reply(text, reason) for text, reason in zip(sample.responses, failed, strict=True))
+    probabilities = sample.probabilities or (None,) * len(sample.responses)
+    replies = tuple(
+        Reply(text, reason, probabilities=found)
+        for text, reason, found in zip(sample.responses, failed, probabilities, strict=True)
+    )
     return Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts)
 
 
 def _texts(answered: Answered) -> list[str]:
     return [reply.text for reply in answered.replies]
+
+
+def _probabilities(answered: Answered) -> tuple[Probabilities | None, ...]:
+    found = tuple(reply.probabilities for reply in answered.replies)
+    return () if all(one is None for one in found) else found
 
 
 def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
@@ -97,6 +106,7 @@ def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
         target=fields.pop("target"),
         responses=tuple(_texts(answered)),
         failed=tuple(reply.failed for reply in answered.replies) if answered.failed else (),
+        probabilities=_probabilities(answered),
         filtered=filtered[0],
         status=FAILED if answered.failed else status_of(spec.filters[-1], filtered[0]),
         scores={metric: None if answered.failed else value.get("score") for metric, value in values.items()},

@@ -14,11 +14,21 @@ from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.benchmarks.base import FAILED, Benchmark
 from medtasks.metrics import Metric, get_metric, totals
 from medtasks.metrics.base import Array, MeanMetric
+from medtasks.metrics.confidence import (
+    BIN_OF,
+    BINS,
+    PERCENT,
+    CalibrationError,
+    ConfidenceGiven,
+    accuracy_at,
+    cases,
+    reasons,
+)
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
 from medtasks.results.samples import Sample
 from medtasks.results.table import Column, ItemTable, Rows, item_table
@@ -116,6 +126,34 @@ class RotatedLetters(Letters):
     preference: dict[str, tuple[float, float | None, float | None]]
 
 
+class ReliabilityBin(BaseModel):
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
+    95 % interval is None if some resample has no such answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: float
+    high: float
+    answers: int
+    confidence: float
+    accuracy: float
+    interval: tuple[float, float] | None = None
+
+
+class Reliability(BaseModel):
+    """Accuracy by confidence, and when the least certain answers are left out.
+
+    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
+    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    without: dict[str, int]
+    bins: tuple[ReliabilityBin, ...]
+    curve: tuple[float, ...]
+
+
 class Scores(BaseModel):
     """All scores of one set of samples.
 
@@ -133,6 +171,7 @@ class Scores(BaseModel):
     incomplete: int = 0
     breakdowns: dict[str, dict[str, Scores]] = {}
     letters: RotatedLetters | Letters | None = None
+    reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
@@ -202,6 +241,7 @@ class _Plan:
         columns = {name: table.columns[name] for name in table.metrics}
         every = np.arange(len(table.items))
         whole = self._part(one, every, columns)
+        whole = whole.model_copy(update={"reliability": self._reliability(table, columns)})
         breakdowns = {
             breakdown: {
                 key: self._part(one, rows, _of_part(columns, key) if breakdown == benchmark.parts else columns)
@@ -252,6 +292,28 @@ class _Plan:
             preference={name: (float(share(totals(one))), None, None) for name, one in letters.items()},
         )
 
+    def _reliability(self, table: ItemTable, columns: Mapping[str, Column]) -> Reliability | None:
+        """Accuracy by confidence; None without any confidence."""
+        column, given = columns.get(CalibrationError.name), columns.get(ConfidenceGiven.name)
+        if column is None or given is None or not (column.known & table.complete).any():
+            return None
+        rows = np.flatnonzero(column.known & table.complete)
+        counts, right = cases(column.statistics[rows])
+        share, bins = MeanMetric().score, []
+        for place in range(BINS):
+            chosen = place == BIN_OF
+            pairs = np.stack([right[:, chosen].sum(axis=1), counts[:, chosen].sum(axis=1)], axis=-1)
+            if answers := int(pairs[:, 1].sum()):
+                stated = float((counts[:, chosen] @ PERCENT[chosen]).sum()) / 100 / answers
+                accuracy = float(share(totals(pairs)))
+                low, high = place / BINS, (place + 1) / BINS
+                bins.append(ReliabilityBin(low=low, high=high, answers=answers, confidence=stated, accuracy=accuracy))
+                self._sums.append((cluster_totals(pairs, table.codes[rows]), share))
+        every = totals(column.statistics[rows])
+        curve = tuple(float(accuracy_at(every, tenths / 10)) for tenths in range(1, 11))
+        known = np.flatnonzero(given.known & table.complete)
+        return Reliability(without=reasons(totals(given.statistics[known]).tolist()), bins=tuple(bins), curve=curve)
+
     def _score(self, name: str, column: Column, clusters: Rows, rows: Rows, benchmark: Benchmark) -> MetricScore:
         metric = get_metric(name)
         rows = rows[column.applies[rows]]
@@ -293,14 +355,32 @@ class _Plan:
             }
             return letters.model_copy(update={"preference": preference})
 
+        def reliable(found: Reliability | None) -> Reliability | None:
+            if found is None:
+                return None
+            ends = [(next(drawn), one) for one in found.bins]
+            bins = [
+                one.model_copy(update={"interval": None if end.low is None else (end.low, end.high)})
+                for end, one in ends
+            ]
+            return found.model_copy(update={"bins": tuple(bins)})
+
         def filled(scores: Scores) -> Scores:
             metrics = {name: interval(score) for name, score in scores.metrics.items()}
             letters = lettered(scores.letters)
+            reliability = reliable(scores.reliability)
             breakdowns = {
                 breakdown: {key: filled(part) for key, part in parts.items()}
                 for breakdown, parts in scores.breakdowns.items()
             }
-            return scores.model_copy(update={"metrics": metrics, "letters": letters, "breakdowns": breakdowns})
+            return scores.model_copy(
+                update={
+                    "metrics": metrics,
+                    "letters": letters,
+                    "reliability": reliability,
+                    "breakdowns": breakdowns,
+                }
+            )
 
         return {name: filled(scores) for name, scores in made.items()}
 

@@ -12,8 +12,11 @@ from urllib.parse import quote, unquote
 
 from medtasks.errors import UsageError
 from medtasks.files import HASH_LENGTH, canonical_json, short_hash
+from medtasks.filters import StatedConfidenceFilter
+from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.results.elsewhere import PROMPT
 from medtasks.results.manifest import RunManifest
+from medtasks.spec import load_spec
 
 _OURS = (
     "task",
@@ -28,6 +31,7 @@ _OURS = (
     "blind",
     "harness",
     "judge",
+    "confidence-of",
 )
 _NAMES = {
     "version": "task version",
@@ -67,7 +71,12 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
     """
     own, judges = _own_parts(scored, {**manifest.versions, **(manifest.scored or {})})
     return format_signature(
-        {**own, **_protocol_parts(manifest, name, sample_ids), **_judge(manifest, name, metric, judges)}
+        {
+            **own,
+            **_protocol_parts(manifest, name, sample_ids),
+            **(_confidence(manifest, name) if metric in CONFIDENCE_NAMES else {}),
+            **_judge(manifest, name, metric, judges),
+        }
     )
 
 
@@ -218,6 +227,17 @@ def _fingerprint(manifest: RunManifest, benchmark: str) -> str:
     if facts is None:
         raise UsageError(f"the run's manifest has no `data` of {benchmark}; restore it.")
     return facts.fingerprint[:HASH_LENGTH]
+
+
+def _confidence(manifest: RunManifest, name: str) -> dict[str, str]:
+    """What the tasks declare to be the confidence of an answer, and to be right."""
+    declared = {task: load_spec(task).metadata.confidence for task in _members(manifest, name)}
+    texts = {
+        task: f"{one.of};right={one.correct}" + f";filter={StatedConfidenceFilter.version}" * (one.of == "stated")
+        for task, one in declared.items()
+        if one is not None
+    }
+    return {"confidence-of": _combined(texts)} if texts else {}
 
 
 def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from medtasks.errors import DataError, MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.registry import get_benchmark
+from medtasks.results.confidence import with_confidences
 from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
@@ -299,7 +300,7 @@ class ItemTable:
             self,
             groups={name: shared(keys) for name, keys in self.groups.items()},
             statuses=((),) * len(self.items),
-            columns={name: _statistics_alone(column, rest) for name, column in self.columns.items()},
+            columns=PackedColumns({name: _statistics_alone(column, rest) for name, column in self.columns.items()}),
             **texts,
         )
 
@@ -325,6 +326,34 @@ class ItemTable:
         return column.part(key) if breakdown == benchmark.parts else column
 
 
+WIDE = 16
+"""Columns with more statistics per item are packed: those of a histogram are almost all 0."""
+
+
+class PackedColumns(Mapping[str, Column]):
+    """``columns`` with the statistics of wide ones kept without zeros, and unpacked on each access."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        from scipy.sparse import csr_array  # slow to import
+
+        wide = {name: one for name, one in columns.items() if one.statistics.shape[1] > WIDE}
+        self._packed = {name: csr_array(one.statistics) for name, one in wide.items()}
+        self._columns = {
+            name: replace(one, statistics=_blank(*one.statistics.shape)) if name in wide else one
+            for name, one in columns.items()
+        }
+
+    def __getitem__(self, metric: str) -> Column:
+        column = self._columns[metric]
+        return replace(column, statistics=self._packed[metric].toarray()) if metric in self._packed else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
 def item_table(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
 ) -> ItemTable:
@@ -344,7 +373,7 @@ def item_table(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
-    joined = joined_items(benchmark, [sample.view() for sample in ordered])
+    joined = with_confidences(joined_items(benchmark, [sample.view() for sample in ordered]), ordered)
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]

@@ -24,7 +24,7 @@ from medtasks.files import canonical_json, temporary_beside
 from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
 from medtasks.results.manifest import versions
-from medtasks.results.table import TEXTS, Column, ItemTable, shared
+from medtasks.results.table import TEXTS, Column, ItemTable, PackedColumns, shared
 
 _MASKS = ("present", "failed", "pending", "awaiting")
 
@@ -120,10 +120,12 @@ def _table(found: pa.Table) -> ItemTable:
         **texts,
         complete=found["complete"].to_numpy(),
         groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in header["groups"]},
-        columns={
-            metric: _column(found, f"{number}", facts)
-            for number, (metric, facts) in enumerate(header["columns"].items())
-        },
+        columns=PackedColumns(
+            {
+                metric: _column(found, f"{number}", facts)
+                for number, (metric, facts) in enumerate(header["columns"].items())
+            }
+        ),
     )
 
 

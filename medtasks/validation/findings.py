@@ -63,6 +63,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT141", "note", "benchmark does not state language or intended use"),
     Rule("MT142", "warning", "no cluster key"),
     Rule("MT143", "error", "options cannot be rotated, or prompts not varied"),
+    Rule("MT144", "error", "confidences cannot be compared with answers"),
     Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.guard import raised_at
 from medtasks.harness.installed import harness_names
+from medtasks.metrics import get_metric
 from medtasks.prompts import isolated_rendering, template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
@@ -216,6 +218,7 @@ class TaskChecker:
         if benchmark is None:
             return
         documents: list[dict[str, Any]] = []
+        yield from _confidence(task, file)
         if self._documents and not any(one.field == "process_docs" for one in about_functions):
             documents, unmade = self._task_documents(task, file)
             yield from unmade
@@ -230,6 +233,7 @@ class TaskChecker:
             windows = benchmark.name not in self._prepared
             yield from document_findings(documents, benchmark, names, tally, windows=windows)
             yield from check_judged(task, file, documents, benchmark)
+            yield from _confident_options(task, file, documents)
 
     def _task_documents(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
         """The documents of a task, or why there are none."""
@@ -260,6 +264,27 @@ class TaskChecker:
             at = Place(Path(raised[0]), raised[1]) if raised and error.__cause__ else place
             return [], [found("MT301", task.name, message, at, "process_docs")]
         return made, []
+
+
+def _confidence(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
+    """Whether the metric that ``metadata.confidence`` names can say that an answer is right."""
+    declared = file.metadata.confidence
+    names = [entry.metric for entry in file.metric_list]
+    if declared is None:
+        return
+    problem = "" if declared.correct in names else f"not in metric_list ({', '.join(names)})"
+    with contextlib.suppress(MedtasksError):  # an unknown metric is a finding of its own
+        problem = problem or ("" if get_metric(declared.correct).width == 2 else "not 0 or 1 for an answer")
+    if problem:
+        message = f"`confidence.correct` is {shown(declared.correct)}, which is {problem}; name a metric that is."
+        yield in_task(task, "MT144", message, "metadata", "confidence")
+
+
+def _confident_options(task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    declared = file.metadata.confidence
+    if declared is not None and declared.of == "option" and not any(one.get("choices") for one in documents):
+        message = "no document has `choices`, whose letters would have probabilities; write of: answer, or remove it."
+        yield in_task(task, "MT144", message, "metadata", "confidence")
 
 
 def _unchecked(task: TaskSource, code: str, text: str) -> Finding:

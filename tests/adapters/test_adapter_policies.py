@@ -118,4 +118,5 @@ def test_wrong_settings_are_refused() -> None:
         make_policy("oracle", accuracy=0.5)
     with pytest.raises(UsageError, match="policy=uniform takes no answer"):
         make_policy("uniform", answer="A")
-    assert set(POLICIES) == {"oracle", "constant", "uniform", "abstain", "noisy_oracle", "early", "late", "never"}
+    drawn = {"uniform", "noisy_oracle", "calibrated", "overconfident"}
+    assert set(POLICIES) == {"oracle", "constant", "abstain", "early", "late", "never"} | drawn

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from medtasks.adapters.policies import Question, make_policy
+from medtasks.adapters.policies import Question, make_policy, with_confidence
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.filters.option_letter import join_stages
@@ -101,11 +101,13 @@ def answered(
         prompt_hash = spec.prompt_hash or ""
         answered = []
         for document in documents:
-            said = policy(Question.of(document, document["sample_id"], answers))
+            question = Question.of(document, document["sample_id"], answers)
+            said, sure = with_confidence(model.policy, policy(question), question, model.seed)
             staged = spec.stage1_template is not None  # the harness logs the first stage's prompt
             prompt = render(spec.stage1_template) if staged else prompt_text(document, spec.template or "")
             responses = [join_stages([said, said]) if staged else said]
-            answered.append(Answered(document, tuple(map(Reply, responses)), prompt, prompt_hash))
+            replies = tuple(Reply(text, probabilities=None if staged else sure) for text in responses)
+            answered.append(Answered(document, replies, prompt, prompt_hash))
         scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}

@@ -335,4 +335,15 @@ PARAPHRASES = [
     _group("prompts in a group", "MT113", "metadata:", f"metadata:\n  prompts: {PROMPTS}"),
 ]
 
-YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES]
+CONFIDENCE = "{of: option}"
+CONFIDENCES = [
+    _leaf("misspelt confidence key", "MT108", CONFIDENCE, "{of: option, corect: accuracy}  # here"),
+    _leaf("unknown confidence", "MT109", CONFIDENCE, "{of: letters}  # here"),
+    _leaf("confidence of nothing", "MT111", CONFIDENCE, "{correct: accuracy}  # here"),
+    _leaf("confidence by a metric of another task", "MT144", CONFIDENCE, "{of: option, correct: rougeL}"),
+    _leaf("confidence of repeated answers", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
+    InYaml("confidence by a corpus metric", "MT144", KVASIR_LEAF, "correct: exact_match}", "correct: bleu}  # here"),
+    _group("confidence in a group", "MT113", "metadata:", "metadata:\n  confidence: {of: option}"),
+]
+
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES, *CONFIDENCES]

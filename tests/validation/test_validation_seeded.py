@@ -87,3 +87,12 @@ def test_options_that_cannot_be_rotated_are_one_finding(bench: Bench, old: str, 
     (found,) = validate_tasks(None, [path])
     assert (found.code, found.field, found.line) == ("MT143", "metadata.options", 10)
     assert message in found.message
+
+
+def test_confidences_of_options_need_options(bench: Bench) -> None:
+    bench.copy_tasks()
+    path = bench.tasks / "kvasir_vqa_x1" / "kvasir_vqa_x1_level1.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("of: answer", "of: option"), encoding="utf-8")
+    (found,) = validate_tasks(None, [path])
+    assert (found.code, found.field) == ("MT144", "metadata.confidence")
+    assert "no document has `choices`" in found.message

@@ -1,0 +1,134 @@
+"""Probabilities of generated tokens and of option letters, from the scores of each step: no extra pass."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import LogitsProcessor
+
+from medtasks.results.replies import Letter, Probabilities
+
+LETTERS = string.ascii_uppercase
+_LONGEST = 6
+"""Characters of a token that can be a letter with blanks and signs around it."""
+_ASIDE = re.compile(r"[\W_]+")
+EDGE = 2e-5
+"""Probabilities this close to the limit between two percents may round either way: in single precision the batch size
+changes them by up to 1e-5."""
+
+
+def letter_in(text: str) -> str | None:
+    """The capital letter that a token's text is, apart from blanks and signs around it.
+
+    >>> letter_in(" B"), letter_in("(C"), letter_in("AB"), letter_in("a")
+    ('B', 'C', None, None)
+    """
+    left = _ASIDE.sub("", text)
+    return left if len(left) == 1 and left in LETTERS else None
+
+
+def letter_tokens(tokenizer: Any) -> dict[int, str]:
+    """The letter of each token that is one."""
+    special = set(tokenizer.all_special_ids)
+    likely = [
+        number
+        for token, number in tokenizer.get_vocab().items()
+        if len(token) <= _LONGEST and number not in special and sum(one in string.ascii_letters for one in token) == 1
+    ]
+    return {number: letter for number in sorted(likely) if (letter := letter_in(tokenizer.decode([number])))}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated letter: its place in the text, and the probabilities of all letters there."""
+
+    at: int
+    letter: str
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """What is known of one response: the mean log-probability of its tokens, and its letters."""
+
+    mean: float | None
+    letters: tuple[Generated, ...]
+
+    def rounded(self, options: Sequence[str]) -> tuple[Probabilities, bool]:
+        """Those of a question with these options in whole percents, and whether another summation order could have
+        rounded one of them otherwise."""
+        answer = None if self.mean is None else math.exp(self.mean)
+        exact = [] if answer is None else [answer]
+        letters = []
+        for one in self.letters:
+            mass = math.fsum(one.probabilities.get(option, 0.0) for option in options)
+            if one.letter not in options or not mass:
+                continue
+            shares = {option: one.probabilities.get(option, 0.0) / mass for option in options}
+            exact += [*shares.values(), mass]
+            percents = {option: _percent(share) for option, share in shares.items()}
+            letters.append(Letter(one.at, one.letter, percents, _percent(mass)))
+        close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
+        return Probabilities(None if answer is None else _percent(answer), tuple(letters)), close
+
+
+def _percent(share: float) -> float:
+    return min(round(share, 2), 1.0)
+
+
+class StepScores(LogitsProcessor):  # type: ignore[misc]
+    """Records the log-probability of each generated token, and the probabilities of all letters; changes nothing.
+
+    It sees the scores after the checkpoint's repetition penalty, and before temperature, top-p and top-k.
+
+    Args:
+        letters: of the tokens that are one.
+    """
+
+    def __init__(self, letters: dict[int, str]) -> None:
+        self._letters = letters
+        self._latest: torch.Tensor | None = None
+        self._chosen: list[torch.Tensor] = []
+        self._of_letters: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """``scores``, unchanged."""
+        self._keep(input_ids[:, -1])
+        self._latest = scores.float().log_softmax(dim=-1)
+        known = [token for token in self._letters if token < scores.shape[-1]]
+        sums = torch.zeros(len(scores), len(LETTERS), device=scores.device)
+        places = torch.tensor([LETTERS.index(self._letters[token]) for token in known], device=scores.device)
+        self._of_letters.append(sums.index_add(1, places, self._latest[:, known].exp()) if known else sums)
+        return scores
+
+    def _keep(self, tokens: torch.Tensor) -> None:
+        """The log-probability of the tokens chosen from the latest scores."""
+        if self._latest is not None:
+            self._chosen.append(self._latest.gather(1, tokens[:, None])[:, 0])
+
+    def rows(self, tokens: torch.Tensor) -> list[tuple[list[float], list[list[float]]]]:
+        """Log-probability of each generated token ``(rows, steps)``, and probabilities of the letters at its step."""
+        self._keep(tokens[:, -1])
+        self._latest = None
+        chosen = torch.stack(self._chosen, dim=1).tolist()
+        return list(zip(chosen, torch.stack(self._of_letters, dim=1).tolist(), strict=True))
+
+    def likelihoods(
+        self, row: Sequence[int], text: str, scores: tuple[list[float], list[list[float]]], tokenizer: Any
+    ) -> Likelihoods:
+        """Those of a response with the tokens ``row``, without the one that ends it, and the text ``text``."""
+        chosen, of_letters = scores
+        letters = []
+        for step, token in enumerate(row):
+            if token in self._letters:
+                at = len(tokenizer.decode(row[:step], skip_special_tokens=True))
+                if at < len(text):  # not cut off at a stop string
+                    found = dict(zip(LETTERS, of_letters[step], strict=True))
+                    letters.append(Generated(at, self._letters[token], found))
+        return Likelihoods(math.fsum(chosen[: len(row)]) / len(row) if row else None, tuple(letters))

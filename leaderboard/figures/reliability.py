@@ -1,0 +1,93 @@
+"""Accuracy by confidence (a reliability diagram) and by coverage: a line for each model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ..board import BenchmarkBoard, Board, BoardPlot, ModelReliability
+from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, Drawing, Drawn, Look, listed, new_figure
+from .chosen import labelled_best, plotted_tasks
+
+Series = list[tuple[str, Look, ModelReliability]]
+
+
+def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
+    """Accuracy against the mean confidence of each bin, with intervals. None without a confidence."""
+    series, extent = _series(board, benchmark, plot)
+    if not series:
+        return None
+    figure, axes = _axes(plot.title + extent, subtitle, series)
+    axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+    for _, look, one in series:
+        bins = one.reliability.bins
+        answers = sum(each.answers for each in bins)
+        places, heights = [100 * each.confidence for each in bins], [100 * each.accuracy for each in bins]
+        axes.plot(places, heights, color=look.colour, linestyle=look.line, linewidth=1.0)
+        for place, height, each in zip(places, heights, bins, strict=True):
+            if each.interval is not None:
+                axes.plot([place] * 2, [100 * end for end in each.interval], color=look.colour, linewidth=0.9)
+            axes.plot([place], [height], linestyle="none", **_mark(look, 3 + 7 * math.sqrt(each.answers / answers)))
+    axes.set_xlim(-2, 102)
+    axes.set_ylim(-2, 102)
+    axes.set_xlabel("confidence (%)")
+    words = [
+        f"{label}: "
+        + ", ".join(
+            f"{100 * each.confidence:.0f} % sure, {100 * each.accuracy:.0f} % right" for each in one.reliability.bins
+        )
+        for label, _, one in series
+    ]
+    return Drawing(figure, plot.title + extent, f"Line chart of accuracy by confidence. {listed(words)}.")
+
+
+def draw_coverage(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
+    """Accuracy of the most confident answers against their share. None without a confidence."""
+    series, extent = _series(board, benchmark, plot)
+    if not series:
+        return None
+    figure, axes = _axes(plot.title + extent, subtitle, series)
+    words = []
+    for label, look, one in series:
+        curve = [100 * accuracy for accuracy in one.reliability.curve]
+        shares = [100 * place / len(curve) for place in range(1, len(curve) + 1)]
+        axes.plot(shares, curve, color=look.colour, linestyle=look.line, linewidth=1.1)
+        axes.plot(shares, curve, linestyle="none", **_mark(look, 5))
+        words.append(f"{label}: {curve[0]:.0f} % right among the most confident tenth, {curve[-1]:.0f} % among all")
+    axes.set_xlim(0, 103)
+    axes.set_xlabel("share of the answers, most confident first (%)")
+    return Drawing(figure, plot.title + extent, f"Line chart of accuracy by coverage. {listed(words)}.")
+
+
+def _series(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[Series, str]:
+    """The models of the plot's task, best first, and how many of them are drawn if not all."""
+    tasks = plotted_tasks(benchmark, plot)
+    found = {one.model: one for one in benchmark.reliability if one.task in tasks}
+    labels = labelled_best(board, benchmark, found, 26)
+    drawn = list(labels)[:MOST_MODELS]
+    extent = f" ({len(drawn)} of {len(labels)} models)" if len(drawn) < len(labels) else ""
+    return [(labels[model], look, found[model]) for look, model in zip(LOOKS, drawn, strict=False)], extent
+
+
+def _axes(title: str, subtitle: Sequence[str], series: Series) -> tuple[Figure, Axes]:
+    figure = new_figure(title, 3.0 + 0.18 * ((len(series) + 1) // 2), lines=subtitle)
+    axes = figure.add_subplot()
+    axes.set_ylabel("accuracy (%)")
+    axes.grid(True, color=GRID)
+    handles = [Line2D([], [], linestyle=look.line, color=look.colour, **_mark(look, 6)) for _, look, _ in series]
+    figure.legend(handles, [label for label, _, _ in series], loc="outside lower center", ncols=2)
+    return figure, axes
+
+
+def _mark(look: Look, size: float) -> Drawn:
+    return {
+        "marker": look.marker,
+        "markersize": size,
+        "markerfacecolor": look.colour,
+        "markeredgecolor": INK,
+        "markeredgewidth": 0.5,
+    }

@@ -1,0 +1,114 @@
+"""The confidence of each answer of a task with ``metadata.confidence``, and whether the answer is right.
+
+The option letter of a response is the generated one with which the response named its option for good: the last one
+before which the filter does not yet read that option. Its confidence is the option's probability there, normalised over
+the question's options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from medtasks.benchmarks.base import FAILED, Item, Joined, Value
+from medtasks.filters import filter_class
+from medtasks.filters.stated_confidence import parse_confidence, stated_confidence
+from medtasks.metrics.confidence import (
+    BRIER,
+    CONFIDENCE_METRICS,
+    CONFIDENCE_NAMES,
+    LEVELS,
+    ConfidenceGiven,
+    case,
+)
+from medtasks.results.replies import Letter, Probabilities
+from medtasks.results.samples import Sample
+from medtasks.spec import load_spec
+from medtasks.task_model import Confidence
+
+Found = float | str
+"""A confidence, 0..1, or the reason why there is none (`medtasks.metrics.confidence.REASONS`)."""
+GIVEN = ConfidenceGiven()
+
+
+def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
+    """The items with the scores of their confidences; unchanged if the back-end gave no probabilities at all.
+
+    Items of several samples, and repeated questions, have none. A failed request leaves them open.
+    """
+    declared = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
+    giving = {
+        sample.task
+        for sample in samples
+        if (facts := declared[sample.task]) is not None and (facts.of == "stated" or any(sample.probabilities))
+    }
+    if not giving:
+        return joined
+    readers: dict[str, Callable[[str], str]] = {}
+    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and len(sample.responses) == 1}
+    items = []
+    for item in joined.items:
+        sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
+        if sample is not None and (facts := declared[sample.task]) is not None:
+            if sample.task not in readers:
+                readers[sample.task] = _reader(sample)
+            item = Item(item.item_id, item.cluster, item.samples, _values(item, sample, facts, readers[sample.task]))
+        items.append(item)
+    metrics = tuple(dict.fromkeys((*joined.metrics, *CONFIDENCE_NAMES)))
+    return Joined(tuple(items), joined.incomplete, metrics)
+
+
+def _values(item: Item, sample: Sample, facts: Confidence, read: Callable[[str], str]) -> Mapping[str, Value]:
+    if sample.status == FAILED:
+        return {**item.values, **dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))}
+    found = confidence_of(sample, facts, read)
+    right = item.values[facts.correct].statistics if facts.correct in item.values else None
+    if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
+        found = "not_scored"  # awaits a judge, or is neither right nor wrong
+    given = {GIVEN.name: Value(GIVEN.item_statistics(found if isinstance(found, str) else None))}
+    if isinstance(found, str) or right is None:
+        return {**item.values, **given}
+    percent = round(100 * found)
+    gap = percent / 100 - right[0]
+    counted = Value(case(percent, right=right[0] == 1.0))
+    scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
+    return {**item.values, **given, **scores, BRIER.name: Value((gap * gap, 1.0))}
+
+
+def confidence_of(sample: Sample, facts: Confidence, read: Callable[[str], str]) -> Found:
+    """The confidence of a sample's first response; ``read`` is the task's filter."""
+    if sample.status == "empty" or (sample.status != "ok" and facts.of != "answer"):
+        return "no_answer"
+    if facts.of == "stated":
+        return parse_confidence(stated_confidence(sample.responses[0]))
+    given: Probabilities | None = sample.probabilities[0] if sample.probabilities else None
+    if given is None:
+        return "no_probabilities"
+    if facts.of == "answer":
+        return "no_probabilities" if given.answer is None else given.answer
+    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], read)
+    return "no_letter_token" if letter is None else letter.options[letter.letter]
+
+
+def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]) -> Letter | None:
+    """The generated letter that named the ``chosen`` option for good; None if the option was not named by its letter.
+
+    Of the tokens that are this letter it is the last one before which ``read`` does not yet find the option, so
+    ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is B`` at its last.
+    """
+    named = [one for one in letters if one.letter == chosen and chosen in one.options]
+    for one in reversed(named):
+        if read(response[: one.at]).strip() != chosen:
+            return one
+    return None
+
+
+def _reader(sample: Sample) -> Callable[[str], str]:
+    """The filter of the sample's task."""
+    made = filter_class(load_spec(sample.task).filters[-1])()
+    document = {**sample.document, "target": sample.target}
+
+    def read(text: str) -> str:
+        (filtered,) = made.apply([[text]], [document])
+        return str(filtered)
+
+    return read

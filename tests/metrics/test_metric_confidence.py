@@ -1,0 +1,157 @@
+"""Scores of confidences against plain loops over the answers, scikit-learn, and closed forms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss
+
+from medtasks.errors import UsageError
+from medtasks.metrics import get_metric
+from medtasks.metrics.confidence import BRIER, CONFIDENCE_METRICS, accuracy_at, case
+from medtasks.stats import cluster_bootstrap
+
+ANSWERS = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=40)
+Answers = list[tuple[int, bool]]
+
+
+def score(name: str, answers: Answers) -> float:
+    rows = np.array([case(percent, right=right) for percent, right in answers])
+    return float(get_metric(name).score(rows.sum(axis=0)))
+
+
+def brier(answers: Answers) -> float:
+    rows = [((percent / 100 - right) ** 2, 1.0) for percent, right in answers]
+    return float(BRIER.score(np.sum(rows, axis=0)))
+
+
+def plain_ece(answers: Answers) -> float:
+    """Guo et al. 2017: bins (m-1)/M < p <= m/M; the weighted mean of |accuracy - confidence|."""
+    total = 0.0
+    for m in range(1, 16):
+        inside = [one for one in answers if 100 * (m - 1) < 15 * one[0] <= 100 * m or (m == 1 and one[0] == 0)]
+        if inside:
+            accuracy = sum(right for _, right in inside) / len(inside)
+            stated = sum(percent for percent, _ in inside) / 100 / len(inside)
+            total += len(inside) / len(answers) * abs(accuracy - stated)
+    return total
+
+
+def plain_aurc(answers: Answers) -> float:
+    risks = []
+    for percent, _ in answers:
+        accepted = [right for other, right in answers if other >= percent]
+        risks.append(1 - sum(accepted) / len(accepted))
+    return sum(risks) / len(risks)
+
+
+def plain_accuracy_at(answers: Answers, coverage: float) -> float:
+    """Each answer counts with the share of it among the most confident, ties sharing alike."""
+    wanted, found, left = coverage * len(answers), 0.0, coverage * len(answers)
+    for level in sorted({percent for percent, _ in answers}, reverse=True):
+        tied = [right for percent, right in answers if percent == level]
+        taken = min(left, len(tied))
+        found += taken * sum(tied) / len(tied)
+        left -= taken
+    return found / wanted
+
+
+@settings(max_examples=150)
+@given(ANSWERS)
+def test_scores_are_those_of_plain_loops(answers: Answers) -> None:
+    assert score("ece", answers) == pytest.approx(plain_ece(answers), abs=1e-12)
+    assert score("aurc", answers) == pytest.approx(plain_aurc(answers), abs=1e-12)
+    assert score("accuracy_at_80", answers) == pytest.approx(plain_accuracy_at(answers, 0.8), abs=1e-12)
+    right, stated = [one for _, one in answers], [percent / 100 for percent, _ in answers]
+    assert brier(answers) == pytest.approx(brier_score_loss(right, stated, labels=[False, True], scale_by_half=True))
+
+
+@given(ANSWERS, st.floats(0.05, 1.0))
+def test_accuracy_at_any_coverage(answers: Answers, coverage: float) -> None:
+    rows = np.array([case(percent, right=right) for percent, right in answers])
+    found = float(accuracy_at(rows.sum(axis=0), coverage))
+    assert found == pytest.approx(plain_accuracy_at(answers, coverage), abs=1e-9)
+
+
+def test_the_oracle_and_a_model_that_is_always_wrong() -> None:
+    oracle, wrong = [(100, True)] * 7, [(100, False)] * 7
+    assert [score(name, oracle) for name in ("ece", "aurc", "accuracy_at_80")] == [0.0, 0.0, 1.0]
+    assert [score(name, wrong) for name in ("ece", "aurc", "accuracy_at_80")] == [1.0, 1.0, 0.0]
+    assert (brier(oracle), brier(wrong)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("accuracy", [0.2, 0.5, 0.75])
+def test_a_constant_confidence(accuracy: float) -> None:
+    """An over-confident model, or a position-biased one that is always as sure: no answer is preferred to another."""
+    answers = [(99, place < 400 * accuracy) for place in range(400)]
+    assert score("ece", answers) == pytest.approx(0.99 - accuracy)
+    assert score("aurc", answers) == pytest.approx(1 - accuracy)
+    assert score("accuracy_at_80", answers) == pytest.approx(accuracy)
+    assert brier(answers) == pytest.approx(accuracy * 0.01**2 + (1 - accuracy) * 0.99**2)
+
+
+def test_uniform_guesses_that_say_so_are_calibrated() -> None:
+    answers = [(20, place % 5 == 0) for place in range(500)]
+    assert score("ece", answers) == pytest.approx(0.0)
+    assert brier(answers) == pytest.approx(0.2 * 0.8)
+    assert score("aurc", answers) == pytest.approx(0.8)
+
+
+def test_a_calibrated_model_of_several_confidences() -> None:
+    levels = (55, 65, 75, 85, 95)
+    answers = [(level, place < level) for level in levels for place in range(100)]
+    assert score("ece", answers) == pytest.approx(0.0)
+    assert brier(answers) == pytest.approx(np.mean([one / 100 * (1 - one / 100) for one in levels]))
+    assert score("accuracy_at_80", answers) == pytest.approx(0.8)  # without the level of 55 %
+    risks = [1 - np.mean(levels[place:]) / 100 for place in range(5)]
+    assert score("aurc", answers) == pytest.approx(np.mean(risks))
+
+
+def test_without_an_answer_there_is_no_score() -> None:
+    for metric in CONFIDENCE_METRICS:
+        assert math.isnan(metric.score(np.zeros(metric.width)))
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_confidence_beyond_its_range_is_refused(percent: int) -> None:
+    with pytest.raises(UsageError, match="expected 0 to 100"):
+        case(percent, right=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["ece", "aurc", "accuracy_at_80", "brier"],
+)
+def test_intervals_cover(name: str) -> None:
+    """Over-confident for the calibration error (99 % sure, 70 % right), calibrated for the others."""
+    levels = (55, 65, 75, 85, 95)
+    exact: dict[str, Callable[[], float]] = {
+        "ece": lambda: 0.99 - 0.70,
+        "aurc": lambda: float(np.mean([1 - np.mean(levels[place:]) / 100 for place in range(5)])),
+        "accuracy_at_80": lambda: 0.8,
+        "brier": lambda: float(np.mean([one / 100 * (1 - one / 100) for one in levels])),
+    }
+    truth = exact[name]()
+    metric = get_metric(name)
+    generator = np.random.default_rng(5)
+    covered = 0
+    for _ in range(300):
+        rows, clusters = [], []
+        for cluster in range(80):
+            for _ in range(4):
+                percent = 99 if name == "ece" else int(generator.choice(levels))
+                right = bool(generator.random() < (0.7 if name == "ece" else percent / 100))
+                gap = (percent / 100 - right) ** 2
+                rows.append((gap, 1.0) if name == "brier" else case(percent, right=right))
+                clusters.append(f"{cluster:03}")
+        found = cluster_bootstrap(np.array(rows), clusters, metric.score, resamples=400)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert 0.91 <= covered / 300 <= 0.98
