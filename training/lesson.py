@@ -22,9 +22,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Lesson:
-    """``fields`` are what the prompt's ``template`` reads."""
+    """``fields`` are what the prompt's ``template`` reads; ``known`` is what the pictures up to each one show."""
 
     template: str
     fields: Mapping[str, Any]
     shown: tuple[Shown, ...]
     answer: str
+    known: tuple[Mapping[str, str], ...] = ()
