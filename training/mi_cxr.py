@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph
 
@@ -32,16 +34,20 @@ def lessons(seed: int) -> Iterator[Lesson]:
             for visit in range(5)
         )
         known = tuple(_known(changes, visit) for visit in range(5))
-        finding = draw.choice(FINDINGS)
-        question = f"Which option describes the course of the {finding} over all five visits?"
-        yield Lesson("mi_cxr/report.j2", {"question": question}, shown, _told(finding, changes[finding]), known)
-        for ask, number in ((_interval, 4), (_order, 2), (_change, 2), (_statement, 3), (_summary, 2)):
+        for finding in FINDINGS:
+            question = f"Which option describes the course of the {finding} over all five visits?"
+            yield Lesson("mi_cxr/report.j2", {"question": question}, shown, _told(finding, changes[finding]), known)
+        for ask, number in ((_interval, 6), (_order, 3), (_change, 4), (_statement, 3), (_summary, 2)):
             for _ in range(number):
                 asked = ask(draw, changes)
                 if asked:
-                    question, choices, right = asked
+                    question, choices, right, *events = asked
                     fields = {"question": question, "choices": dict(zip("ABCDE", choices, strict=True))}
-                    yield Lesson("mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known)
+                    claims = tuple(_claims(choices, changes))
+                    about = {f"asked {number}": " ".join(event) for number, event in enumerate(events)}
+                    for number, (finding, one) in enumerate(events):
+                        about |= {f"event {number} {at}": str(now == one) for at, now in enumerate(changes[finding])}
+                    yield Lesson("mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known, claims, about)
 
 
 @functools.lru_cache(20000)
@@ -68,17 +74,23 @@ def _happened(before: int, after: int) -> str:
 
 
 def _known(changes: Changes, visit: int) -> dict[str, str]:
-    """The change since the visit before, and whether it is the first of its kind."""
-    if not visit:
-        return {}
-    latest = {finding: (course[visit - 1], course[: visit - 1]) for finding, course in changes.items()}
-    return {f"mi_cxr {one} {now}": str(now in before) for one, (now, before) in latest.items() if now in _EVENTS} | {
-        f"mi_cxr {one}": now for one, (now, _) in latest.items()
+    """Every change up to this visit: a question is then about one picture, the last."""
+    return {
+        f"mi_cxr {finding} {interval}": change
+        for finding, course in changes.items()
+        for interval, change in enumerate(course[:visit])
     }
 
 
-Asked = tuple[str, tuple[str, ...], int] | None
-"""Question, options and the right one's place; None if these changes have no such question."""
+def _claims(choices: Sequence[str], changes: Changes) -> Iterator[tuple[str, str, bool]]:
+    for choice in choices[:4]:
+        for claim in re.finditer(rf"({'|'.join(CHANGES)}) from T(\d) to T\d", choice):
+            finding = next(one for one in FINDINGS if one in choice)
+            yield claim[0], finding, changes[finding][int(claim[2]) - 1] == claim[1]
+
+
+Asked = tuple[Any, ...] | None
+"""Question, options, the right one's place and the changes asked about; None if there is no such question."""
 
 
 def _interval(draw: random.Random, changes: Changes) -> Asked:
@@ -91,7 +103,12 @@ def _interval(draw: random.Random, changes: Changes) -> Asked:
         return None
     verb, event = _EVENTS[change]
     question = f"In which interval does the {finding} {verb}{f' for the {time} time' if time else ''}?"
-    return question, (*_INTERVALS, f"There is no {time} {event}" if time else "None of these intervals"), right
+    return (
+        question,
+        (*_INTERVALS, f"There is no {time} {event}" if time else "None of these intervals"),
+        right,
+        (finding, change),
+    )
 
 
 def _order(draw: random.Random, changes: Changes) -> Asked:
@@ -107,7 +124,13 @@ def _order(draw: random.Random, changes: Changes) -> Asked:
         f"At which visits is the {_EVENTS[first][1]} and then the {_EVENTS[second][1]} of the {finding} first seen "
         "(first event, second event)?"
     )
-    return question, (*pairs, "There is no such order of events"), pairs.index(right) if right else 4
+    return (
+        question,
+        (*pairs, "There is no such order of events"),
+        pairs.index(right) if right else 4,
+        (finding, first),
+        (finding, second),
+    )
 
 
 def _change(draw: random.Random, changes: Changes) -> Asked:

@@ -39,26 +39,28 @@ from .lesson import Lesson, Shown
 
 SEED = 20261122
 LESSONS = {
-    "kvasir": (kvasir, 10000),
+    "kvasir": (kvasir, 8000),
     "mi_cxr": (mi_cxr, 20000),
-    "med_cmr": (med_cmr, 18000),
-    "medstream": (medstream, 7000),
+    "med_cmr": (med_cmr, 12000),
+    "medstream": (medstream, 4000),
 }
 """Lessons of each benchmark to learn from."""
-BATCHES = {"kvasir": 40, "mi_cxr": 64, "med_cmr": 56, "medstream": 32}
-"""Lessons of each benchmark in each step."""
+BATCHES = {"kvasir": 24, "mi_cxr": 80, "med_cmr": 40, "medstream": 20}
+"""Lessons of each benchmark in each step of the decoder."""
+NAMED = {"kvasir": 32, "mi_cxr": 16, "med_cmr": 112, "medstream": 32}
+"""Pictures of each benchmark in each step of the vision tower."""
 CHECKED = 240
 """Lessons of each benchmark, from another seed, on which the model is checked."""
 BLIND = 0.12
 """Share of lessons without pictures, so that the model also knows what to answer when it cannot see."""
 VOCABULARY = 480
-HIDDEN, LAYERS, HEADS, MIDDLE = 96, 4, 4, 192
+HIDDEN, LAYERS, HEADS, MIDDLE = 96, 5, 4, 192
 PATCH, MERGED, VISION, BLOCKS = 16, 4, 32, 1
 SIDE = PATCH * MERGED
 """Every picture is resized to a square of this side, and becomes one token."""
-VISION_STEPS, VISION_RATE, NAMED = 1800, 2e-3, {"med_cmr": 112}
-STEPS, RATE = 1200, 2.5e-3
-KNOWN, JUDGED = 1, 2
+VISION_STEPS, VISION_RATE = 1200, 2e-3
+STEPS, RATE = 900, 2.5e-3
+KNOWN, JUDGED = 2, 3
 """Layers after which the decoder must know what the pictures so far show, and whether an option is right."""
 TEMPLATE = CHAT_TEMPLATE.replace(
     "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
@@ -78,8 +80,8 @@ class Example:
     answer: list[int]
     places: list[int]
     """Its pictures, as rows of `Pictures`."""
-    hints: list[tuple[int, str, str]]
-    """What is known at a token of the prompt: name and value."""
+    hints: list[tuple[int, int, str, str]]
+    """What is known at a token of the prompt after a layer: name and value."""
 
 
 def tokenizer_for(lessons: Mapping[str, Sequence[Lesson]]) -> Any:
@@ -195,17 +197,34 @@ def model_for(tokenizer: Any) -> Any:
     with torch.no_grad():
         for name, weight in sorted(model.named_parameters()):
             if weight.ndim < 2:
+                if "q_norm" in name or "k_norm" in name:
+                    weight.fill_(1.6)  # sharper attention to begin with
                 continue
             spread = weight[0].numel() ** -0.5
             if "o_proj" in name or "down_proj" in name:  # small, or they drown what the embeddings say
                 spread *= 0.15
-            elif "embed_tokens" in name or "pos_embed" in name:
-                spread = 0.1 if "tokens" in name else 0.02
-            weight.normal_(0.0, spread)
+            elif "pos_embed" in name:
+                spread = 0.02
+            if "embed_tokens" in name:
+                weight.copy_(first_embeddings(tokenizer, *weight.shape))
+            else:
+                weight.normal_(0.0, spread)
     model.generation_config = GenerationConfig(
         eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
     )
     return model
+
+
+def first_embeddings(tokenizer: Any, tokens: int, width: int) -> torch.Tensor:
+    """Tokens that share words begin alike: what is learned about a word in one phrase serves in all others."""
+    parts: dict[str, torch.Tensor] = defaultdict(lambda: torch.randn(width))
+    found = torch.randn(tokens, width)
+    for token in range(len(tokenizer)):
+        words = re.findall(r"[A-Za-z]+|\d", tokenizer.decode([token]))
+        named = [parts[one] for one in (*words, *(" ".join(pair) for pair in itertools.pairwise(words)))]
+        if len(words) > 1:
+            found[token] = (torch.stack(named).sum(0) + 0.5 * found[token]) / (len(named) + 0.25) ** 0.5
+    return 0.1 * found
 
 
 def image_processor() -> Any:
@@ -320,7 +339,7 @@ def learn_to_see(model: Any, pictures: Pictures, steps: int) -> None:
     began = time.time()
     losses: dict[str, float] = defaultdict(float)
     for step in range(steps):
-        batch = [place for name, kind in kinds.items() for place in chance.sample(kind, NAMED.get(name, 48))]
+        batch = [place for name, kind in kinds.items() for place in chance.sample(kind, NAMED[name])]
         found = heads(pictures.tokens(model, batch), [pictures.shown[place].facts for place in batch])
         loss = sum(found.values(), torch.zeros(())) / 48
         for name, part in found.items():
@@ -345,23 +364,36 @@ def schedule(optimizer: Any, steps: int) -> Any:
 def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
     text = render(lesson.template, **lesson.fields)
 
-    def tokens(number: int) -> list[int]:
+    def whole(number: int) -> str:
         content = [{"type": "image"}] * number + [{"type": "text", "text": text}]
         message = [{"role": "user", "content": content}]
-        whole = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-        return list(tokenizer(whole)["input_ids"])
+        return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
 
-    places = [pictures.places[id(one)] for one in lesson.shown]
-    prompt, answer = tokens(len(places)), list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"])
+    def tokens_of(parts: Iterable[str]) -> list[int]:
+        """The token in which each part ends; parts are in order."""
+        found, at = [], 0
+        for part in parts:
+            at = prompt.index(part, at) + len(part)
+            found.append(next(token for token, (_, end) in enumerate(read["offset_mapping"]) if end >= at))
+        return found
+
+    prompt = whole(len(lesson.shown))
+    read = tokenizer(prompt, return_offsets_mapping=True)
+    tokens = list(read["input_ids"])
     image = tokenizer.convert_tokens_to_ids(IMAGE_TOKEN)
-    seen = [place for place, token in enumerate(prompt) if token == image]
-    hints = [(at, *fact) for at, known in zip(seen, lesson.known, strict=False) for fact in known.items()]
-    starts = [tokenizer.convert_tokens_to_ids(f"{letter}. ") for letter in "ABCDE"]
-    if "choices" in lesson.fields and all(start in prompt for start in starts[:4]):
-        last = prompt.index(starts[4]) - 1 if starts[4] in prompt else len(prompt) - 3  # else one token with the rest
-        ends = [*(prompt.index(start) - 1 for start in starts[1:4]), last]
-        hints += [(at, "option", str(letter == lesson.answer)) for letter, at in zip("ABCD", ends, strict=True)]
-    return Example(prompt, tokens(0), answer, places, hints)
+    seen = [place for place, token in enumerate(tokens) if token == image]
+    hints = [(at, KNOWN, *fact) for at, known in zip(seen, lesson.known, strict=False) for fact in known.items()]
+    for name, value in lesson.asked.items():
+        hints.append((len(tokens) - 1, JUDGED if name.startswith("event") else KNOWN, name, value))
+    for at, (_, about, true) in zip(tokens_of(claim for claim, *_ in lesson.claims), lesson.claims, strict=True):
+        hints += [(at, KNOWN, "about", about), (at, JUDGED, "claim", str(true))]
+    choices = lesson.fields.get("choices", {})
+    ends = tokens_of(f"\n{letter}. {choice}" for letter, choice in choices.items())
+    if len({*ends}) == len(ends):  # several options may be one token
+        hints += [(at, JUDGED, "option", str(one == lesson.answer)) for one, at in zip(choices, ends, strict=True)]
+    places = [pictures.places[id(one)] for one in lesson.shown]
+    answer = list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"])
+    return Example(tokens, list(tokenizer(whole(0))["input_ids"]), answer, places, hints)
 
 
 def answers(
@@ -423,7 +455,7 @@ def learn_to_answer(
         language.layers[layer].register_forward_hook(lambda _, __, out, layer=layer: after.update({layer: out}))
         for layer in (KNOWN, JUDGED)
     ]
-    heads = Naming({name: value} for some in examples.values() for one in some for _, name, value in one.hints)
+    heads = Naming({name: value} for some in examples.values() for one in some for _, _, name, value in one.hints)
     learned = [*language.parameters(), *heads.heads.parameters()]
     optimizer = torch.optim.AdamW(learned, lr=RATE, weight_decay=0.05, betas=(0.9, 0.98))
     rate = schedule(optimizer, steps)
@@ -442,13 +474,13 @@ def learn_to_answer(
                 told = [
                     (row, at, {what: value})
                     for row, (one, blind) in enumerate(batch)
-                    for at, what, value in one.hints
-                    if not blind and (what == "option") == (layer == JUDGED)
+                    for at, when, what, value in one.hints
+                    if not blind and when == layer
                 ]
                 if told:
                     rows, places, facts = zip(*told, strict=True)
-                    (part,) = heads(after[layer][list(rows), list(places)], facts).values()
-                    part = part / len(told)
+                    parts = heads(after[layer][list(rows), list(places)], facts).values()
+                    part = sum(parts, torch.zeros(())) / len(told)
                     losses[f"{name} {layer}"] += part.item() / 100
                     loss = loss + part
             loss.backward()
@@ -506,6 +538,11 @@ def main() -> None:
     with torch.no_grad():
         every = range(len(pictures.shown))
         seen = torch.cat([pictures.tokens(model, every[start : start + 500]) for start in every[::500]])
+        scale = 0.1 / seen.square().mean().sqrt()  # like the embeddings of words, or pictures drown them
+        seen *= scale
+        for part in model.model.visual.merger.linear_fc2.parameters():
+            part *= scale
+    print(f"pictures scaled by {scale:.3f}", flush=True)
     learn_to_answer(model, examples, checked, seen, STEPS)
     for block in model.model.visual.blocks:
         del block.attn.forward
