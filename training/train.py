@@ -303,7 +303,7 @@ def together(attention: Any) -> None:
 
 
 class Naming:
-    """Names what a vector shows: a linear head for each name that has more than one value."""
+    """Names what a vector shows, with a linear head for each name."""
 
     def __init__(self, facts: Iterable[Mapping[str, str]]) -> None:
         values: dict[str, dict[str, int]] = {}
