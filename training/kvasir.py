@@ -100,7 +100,3 @@ def _scene(draw: random.Random) -> Scene:
         landmark=None if lesions else draw.choice((None, "z-line", "cecum")),
         landmark_cell=draw.choice(("center", "center-left")),
     )
-
-
-PHRASES = [*_ANSWERS, *(question[0].lower() + question[1:] for question in _ANSWERS), *CELLS]
-"""What the tokenizer has one token for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from PIL.Image import Image
@@ -22,9 +22,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Lesson:
-    """``fields`` are what the prompt's ``template`` reads."""
+    """``fields`` are what the prompt's ``template`` reads.
+
+    Three hints on the way to the answer: ``known`` is what the pictures up to each one show, ``claims`` are parts of
+    the prompt, in order, and whether they are true, and ``asked`` is what to know at the end of the prompt.
+    """
 
     template: str
     fields: Mapping[str, Any]
     shown: tuple[Shown, ...]
     answer: str
+    known: tuple[Mapping[str, str], ...] = ()
+    claims: tuple[tuple[str, str, bool], ...] = ()
+    asked: Mapping[str, str] = field(default_factory=dict)

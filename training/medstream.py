@@ -1,7 +1,8 @@
-"""Footage of other clips than the miniature's, asked what it shows once, as a stream, or to raise an alert."""
+"""The miniature's questions about other footage, whose events come at other times."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from PIL import Image
 
+from medtasks.benchmarks.medstreambench.mini import RECORDS
 from medtasks.benchmarks.medstreambench.mini.footage import (
     ABDOMEN,
     CAPSULE,
@@ -25,127 +27,141 @@ from medtasks.data.mini.clips import draw_time_code
 
 from .lesson import Lesson, Shown
 
-_WINDOW = (
-    "\n\nResponse protocol: Use nothing but the given window. Where it does not show enough, reply with exactly: "
-    "unanswerable."
-)
-_STREAM = (
-    "\n\nResponse protocol: Use what has been shown so far. Until it shows enough, reply with exactly: unanswerable. "
-    "Then give the answer."
-)
-_ALERT = "\n\nResponse protocol: Reply no_alert, uncertain, or alert: followed by the reason."
-_YES_NO = {
-    "Is a polyp in view?": "polyp",
-    "Is a polyp in view now?": "polyp",
-    "Is there smoke in the field?": "smoke",
-    "Is a clip placed?": "clip",
-    "Does bleeding occur?": "bleeding",
+Outcomes = tuple[tuple[str, str], ...]
+"""What a window must show, most telling first, and the right response to it."""
+
+
+def _if(looks: str, answer: str = "yes", other: str = "no") -> Outcomes:
+    return (looks, answer), ("", other)
+
+
+_OUTCOMES: Mapping[str, Outcomes] = {
+    "Is a polyp in view now?": _if("polyp"),
+    "Is a polyp in view?": _if("polyp"),
+    "Is a clip placed?": _if("clip"),
+    "Is there smoke in the field?": _if("smoke"),
+    "Does bleeding occur?": _if("bleeding"),
+    "What is the lesion?": _if("polyp", "polyp", "unanswerable"),
+    "What does the picture show?": _if("polyp", "A polyp on the wall of the colon.", "The wall of the colon."),
+    "Which finding is seen?": _if("spots", "red spots", "normal mucosa"),
+    "Where is the endoscope?": _if("outside", "outside the patient", "inside the nose"),
+    "What is in view at this moment?": (("polyp grasper", "polyp and grasper"), *_if("polyp", "polyp", "nothing")),
+    "Which finding comes into view, and what happens afterwards?": (
+        ("polyp grasper", "A polyp comes into view and a grasper reaches for it."),
+        *_if("polyp", "A polyp comes into view.", "unanswerable"),
+    ),
+    "Which instrument works in the field?": (("grasper", "grasper"), ("scissors", "scissors")),
+    "Describe the instrument that works in the field.": (
+        ("grasper", "A grasper with two short jaws comes in from the right."),
+        ("scissors", "Scissors come in from the left."),
+    ),
+    "Which of these are used within the window?": (
+        ("grasper scissors", "grasper; scissors"),
+        *(("grasper", "grasper"), ("scissors", "scissors")),
+    ),
+    "What does the surgeon have in place at this moment?": (
+        ("clip grasper", "A golden clip lies on the tissue, a grasper beside it."),
+        *_if("clip", "A golden clip lies on the tissue.", "unanswerable"),
+    ),
+    "Which step follows?": _if("grasper", "A clip is placed on the tissue.", "unanswerable"),
+    "What is most likely to come next?": (
+        *(("redness", "bleeding"), ("grasper scissors", "bleeding")),
+        ("grasper", "withdrawal of the grasper"),
+    ),
+    "Will smoke hide the field?": _if("smoke", "yes", "unanswerable"),
+    "Which phase will the operation enter?": _if("redness", "bleeding control", "unanswerable"),
+    "What will the surgeon have to deal with?": _if("bleeding", "Bleeding in the nose.", "unanswerable"),
+    "Watch for smoke.": _if("smoke", "alert: smoke", "no_alert"),
+    "Watch for bleeding.": _if("bleeding", "alert: bleeding", "no_alert"),
+    "Watch for a second instrument.": _if("grasper scissors", "alert: scissors have come in", "no_alert"),
 }
-_TOOLS = ("grasper", "scissors")
 _SIZES = ((128, 96), (96, 96), (112, 84), (160, 120), (96, 72), (112, 112))
-Asked = tuple[dict[str, Any], str]
-"""Fields of the template, and the right response."""
 
 
 def lessons(seed: int) -> Iterator[Lesson]:
-    """Some questions about each clip."""
+    """Each question in turn, with all of its answers equally often: a model must see the pictures to know which."""
     draw = random.Random(seed)
+    asked = [record for record in _records() if record["question"].split("\n")[0] in _OUTCOMES]
     while True:
-        start = round(draw.uniform(0, 12), draw.choice((0, 0, 1, 3)))
-        end = start + draw.choice((0, 2, 3, 4, 4, 5, 7, 9, 11))
-        times = [start + 2 * step for step in range(math.ceil((end - start) / 2))] + [end]
-        seen = [name for name in (*LOOKS, "smoke") if draw.random() < 0.3]
-        seen += ["outside"] * (draw.random() < 0.12)
-        begins = (-math.inf, times[len(times) // 2], times[-1])
-        clip = Footage(
-            *("lesson", "lesson", "lesson.mp4", ()),
-            tissue=draw.choice((ABDOMEN, COLON, CAPSULE, PAD, NOSE)),
-            shows={name: (draw.choice(begins), math.inf) for name in seen},
-            size=draw.choice(_SIZES),
-        )
-        shown = tuple(_shown(clip, time) for time in times)
-        window = {"medium": "video", "times": times, "window_start": start, "window_end": end, "query_time": end}
-        if draw.random() < 0.1:
-            window["medium"] = "images"
-        for fields, answer in draw.sample(list(_asked(seen)), 4):
-            yield Lesson("medstreambench/window.j2", {**window, **fields}, shown, answer)
+        for record in draw.sample(asked, len(asked)):
+            outcomes = _OUTCOMES[record["question"].split("\n")[0]]
+            times = _times(draw, picture=record["question"].startswith("What does the picture"))
+            place = draw.randrange(len(outcomes))
+            if record["task_mode"] == "streaming":  # what is watched for happens within 14 s
+                place = int(draw.random() >= (times[-1] - times[0]) / 14)
+            looks, answer = outcomes[place]
+            there = _there(draw, looks, outcomes[:place])
+            brief = record["temporal_mode"] == "retrospective"
+            clip = Footage(
+                *("lesson", "lesson", "lesson.mp4", ()),
+                tissue=draw.choice((ABDOMEN, COLON, CAPSULE, PAD, NOSE)),
+                shows={look: _shown_from(draw, times, brief) for look in there},
+                size=draw.choice(_SIZES),
+            )
+            shown = tuple(_shown(clip, time) for time in times)
+            yield Lesson("medstreambench/window.j2", _fields(draw, record, times), shown, answer, _known(shown))
+
+
+def _there(draw: random.Random, looks: str, more_telling: Outcomes) -> list[str]:
+    """All that the window shows: ``looks``, perhaps others, but nothing that is more telling."""
+    while True:
+        there = {*looks.split(), *(look for look in (*LOOKS, "smoke") if draw.random() < 0.2)}
+        if not any(there.issuperset(needed.split()) for needed, _ in more_telling):
+            return sorted(there)
+
+
+def _records() -> list[dict[str, Any]]:
+    found = []
+    for path in sorted(RECORDS.glob("*.jsonl")):
+        text, decoder = path.read_text(encoding="utf-8").strip(), json.JSONDecoder()
+        while text:
+            record, end = decoder.raw_decode(text)
+            text = text[end:].lstrip()
+            found.append(record)
+    return found
+
+
+def _times(draw: random.Random, picture: bool) -> list[float]:
+    """Of the frames of a window."""
+    start = round(draw.uniform(0, 12), draw.choice((0, 1, 3)))
+    end = start + (0 if picture else draw.choice((0, 2, 3, 4, 4, 4, 5, 5, 7, 9, 11, 13, 16)))
+    return [start + 2 * step for step in range(math.ceil((end - start) / 2))] + [end]
+
+
+def _shown_from(draw: random.Random, times: list[float], brief: bool) -> tuple[float, float]:
+    """From when to when something is seen: from before the window or some frame of it on; if ``brief``, some frames."""
+    start = draw.choice((0, 0, draw.randrange(len(times))))
+    last = draw.randrange(start, len(times)) if brief and draw.random() < 0.2 else len(times) - 1
+    return (times[start] if start else -math.inf), (math.inf if last == len(times) - 1 else times[last + 1])
+
+
+def _fields(draw: random.Random, record: Mapping[str, Any], times: list[float]) -> dict[str, Any]:
+    proactive = record["temporal_mode"] == "proactive"
+    allowed = ["no_alert", "uncertain", "alert: <reason>"] if proactive else ["unanswerable", "<answer>"]
+    return {
+        **{name: record[name] for name in ("task_mode", "temporal_mode", "question")},
+        "medium": "images" if draw.random() < 0.1 else "video",
+        "times": times,
+        "window_start": times[0],
+        "window_end": times[-1],
+        "query_time": times[-1],
+        "options": record.get("choices", []),
+        "multi_select": isinstance(record.get("answer"), list),
+        "allowed_responses": allowed,
+    }
 
 
 def _shown(clip: Footage, time: float) -> Shown:
     moment = Fraction(repr(time))
     picture = Image.fromarray(draw_time_code(draw_moment(clip, moment), int(moment * 1000)))
-    there = {name for name, (begin, _) in clip.shows.items() if begin <= moment}
-    return Shown(picture, {f"medstream {name}": str(name in there) for name in (*LOOKS, *VEILS)})
+    there = {look for look, (start, end) in clip.shows.items() if start <= moment < end}
+    return Shown(picture, {f"medstream {look}": str(look in there) for look in (*LOOKS, *VEILS)})
 
 
-def _asked(seen: list[str]) -> Iterator[Asked]:
-    """What can be asked about footage that shows ``seen`` at its end, all of it since some frame of the window."""
-    for question, name in _YES_NO.items():
-        yield _once(question, ["yes", "no"]), "yes" if name in seen else "no"
-    tools = [tool for tool in _TOOLS if tool in seen]
-    if len(tools) == 1:
-        yield _once("Which instrument works in the field?", [*_TOOLS, "clip applier", "stapler"]), tools[0]
-    if tools:
-        question = "Which of these are used within the window?"
-        yield _once(question, [*_TOOLS, "needle, curved"], multi_select=True), "; ".join(tools)
-    places = ["outside the patient", "inside the nose"]
-    yield _once("Where is the endoscope?", places), places["outside" not in seen]
-    now = ["polyp", "polyp and grasper", "nothing"]
-    if not ("grasper" in seen and "polyp" not in seen):
-        right = 2 if "polyp" not in seen else int("grasper" in seen)
-        yield _once("What is in view at this moment?", now, mode="present"), now[right]
-    findings = ["red spots", "foreign body", "normal mucosa"]
-    yield _once("Which finding is seen?", findings), findings[0 if "spots" in seen else 2]
-    yield _stream("Will smoke hide the field?", ["yes", "no"]), "yes" if "smoke" in seen else "unanswerable"
-    phases = ["preparation", "dissection", "bleeding control", "closure"]
-    bleeds = "bleeding" in seen
-    yield _stream("Which phase will the operation enter?", phases), phases[2] if bleeds else "unanswerable"
-    answer = "Bleeding in the nose." if bleeds else "unanswerable"
-    yield _stream("What will the surgeon have to deal with?", []), answer
-    for name in ("smoke", "bleeding"):
-        yield _alert(f"Watch for {name}."), f"alert: {name}" if name in seen else "no_alert"
-    yield _alert("Watch for a second instrument."), "alert: scissors have come in" if len(tools) == 2 else "no_alert"
-
-
-def _once(question: str, options: list[str], mode: str = "retrospective", multi_select: bool = False) -> dict[str, Any]:
-    return {
-        "task_mode": "single_turn",
-        "temporal_mode": mode,
-        "multi_select": multi_select,
-        "options": options,
-        "question": question + _WINDOW,
-        "allowed_responses": ["unanswerable", "<answer>"],
-    }
-
-
-def _stream(question: str, options: list[str]) -> dict[str, Any]:
-    same: Mapping[str, Any] = {"task_mode": "streaming", "temporal_mode": "future", "question": question + _STREAM}
-    return {**_once(question, options), **same}
-
-
-def _alert(question: str) -> dict[str, Any]:
-    return {
-        "task_mode": "streaming",
-        "temporal_mode": "proactive",
-        "options": [],
-        "question": question + _ALERT,
-        "allowed_responses": ["no_alert", "uncertain", "alert: <reason>"],
-    }
-
-
-PHRASES = [
-    *_YES_NO,
-    *dict.fromkeys(fields["question"].split("\n")[0] for fields, _ in _asked(["grasper"])),
-    *("The image is a frame of a medical video, taken at ", "The images are "),
-    *(" frames of a medical video, in order, taken at ", " s of the video. The question was put at "),
-    *("The window that you may use runs from ", " s to "),
-    *(" pictures of a sequence, in order, with the frame numbers ", "The image is the only one that you may use."),
-    *("The window that you may use runs from frame ", " to frame "),
-    "Reply with your answer; or with the one word unanswerable where the window does not show enough.",
-    (
-        "More than one option may be right. Reply with all that are, separated by semicolons, and nothing else; "
-        "or with the one word unanswerable where the window does not show enough."
-    ),
-    *("Which of these are used within the window?", "Watch for a second instrument."),
-]
-"""What the tokenizer has one token for."""
+def _known(shown: tuple[Shown, ...]) -> tuple[dict[str, str], ...]:
+    """What has been seen by each frame."""
+    seen = [{name for name, there in one.facts.items() if there == "True"} for one in shown]
+    return tuple(
+        {name: str(any(name in one for one in seen[: frame + 1])) for name in shown[0].facts}
+        for frame in range(len(shown))
+    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph
 
@@ -14,9 +16,10 @@ from .lesson import Lesson, Shown
 PATIENTS = tuple(f"p{number:08}" for number in range(7, 13))
 """Their build is that of none of the miniature's patients, 1 to 6."""
 CHANGES = ("newly appears", "resolves", "worsens", "improves", "is unchanged", "remains absent")
+_EVENTS = {"newly appears": ("newly appear", "emergence"), "resolves": ("resolve", "resolution")}
 _INTERVALS = tuple(f"T{visit} → T{visit + 1}" for visit in range(1, 5))
-_NUMBERS = {1: "first", 2: "second"}
-Courses = Mapping[str, tuple[int, ...]]
+Changes = Mapping[str, list[str]]
+"""What happens to each finding in each of the four intervals."""
 
 
 def lessons(seed: int) -> Iterator[Lesson]:
@@ -25,42 +28,41 @@ def lessons(seed: int) -> Iterator[Lesson]:
     while True:
         patient, first = draw.choice(PATIENTS), draw.randrange(3)
         courses = {finding: _course(draw) for finding in FINDINGS}
+        changes = {finding: [_happened(*two) for two in pairwise(course)] for finding, course in courses.items()}
         shown = tuple(
             _shown(patient, (first + visit) % 3, tuple(courses[finding][visit] for finding in FINDINGS))
             for visit in range(5)
         )
-        for finding in draw.sample(FINDINGS, 2):
+        known = tuple(_known(changes, visit) for visit in range(5))
+        for finding in FINDINGS:
             question = f"Which option describes the course of the {finding} over all five visits?"
-            answer = _told(finding, _changes(courses[finding]))
-            yield Lesson("mi_cxr/report.j2", {"question": question}, shown, answer)
-        for ask, number in ((_interval, 3), (_order, 1), (_change, 3), (_statement, 3), (_summary, 1)):
+            yield Lesson("mi_cxr/report.j2", {"question": question}, shown, _told(finding, changes[finding]), known)
+        for ask, number in ((_interval, 6), (_order, 3), (_change, 4), (_statement, 3), (_summary, 2)):
             for _ in range(number):
-                asked = ask(draw, courses)
+                asked = ask(draw, changes)
                 if asked:
-                    question, choices, letter = asked
+                    question, choices, right, *events = asked
                     fields = {"question": question, "choices": dict(zip("ABCDE", choices, strict=True))}
-                    yield Lesson("mi_cxr/mcq.j2", fields, shown, letter)
+                    claims = tuple(_claims(choices, changes))
+                    about = {f"asked {number}": " ".join(event) for number, event in enumerate(events)}
+                    for number, (finding, one) in enumerate(events):
+                        about |= {f"event {number} {at}": str(now == one) for at, now in enumerate(changes[finding])}
+                    yield Lesson("mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known, claims, about)
 
 
 @functools.lru_cache(20000)
 def _shown(patient: str, visit: int, severities: tuple[int, ...]) -> Shown:
     levels = dict(zip(FINDINGS, severities, strict=True))
-    return Shown(
-        draw_radiograph(patient, visit, levels).convert("RGB"),
-        {f"mi_cxr {finding}": str(level) for finding, level in levels.items()},
-    )
+    picture = draw_radiograph(patient, visit, levels).convert("RGB")
+    return Shown(picture, {f"mi_cxr {finding}": str(level) for finding, level in levels.items()})
 
 
-def _course(draw: random.Random) -> tuple[int, ...]:
-    """Severities at five visits; half of all visits are like the one before."""
+def _course(draw: random.Random) -> list[int]:
+    """Severities at five visits."""
     levels = [draw.choice((0, 0, 1, 2, 3))]
     while len(levels) < 5:
         levels.append(levels[-1] if draw.random() < 0.4 else draw.choice((0, 0, 1, 2, 3)))
-    return tuple(levels)
-
-
-def _changes(course: tuple[int, ...]) -> list[str]:
-    return [_happened(before, after) for before, after in pairwise(course)]
+    return levels
 
 
 def _happened(before: int, after: int) -> str:
@@ -71,115 +73,102 @@ def _happened(before: int, after: int) -> str:
     return "worsens" if after > before else "improves"
 
 
-Asked = tuple[str, tuple[str, ...], str] | None
-"""Question, options and the right one's letter; None if this course has no such question."""
+def _known(changes: Changes, visit: int) -> dict[str, str]:
+    """Every change up to this visit: a question is then about one picture, the last."""
+    return {
+        f"mi_cxr {finding} {interval}": change
+        for finding, course in changes.items()
+        for interval, change in enumerate(course[:visit])
+    }
 
 
-def _interval(draw: random.Random, courses: Courses) -> Asked:
-    finding, place = draw.choice(FINDINGS), draw.choice((0, 1, 2))
-    change, event, does = draw.choice(
-        (("newly appears", "emergence", "newly appear"), ("resolves", "resolution", "resolve"))
-    )
-    found = [number for number, one in enumerate(_changes(courses[finding])) if one == change]
-    if not place and len(found) > 1:
+def _claims(choices: Sequence[str], changes: Changes) -> Iterator[tuple[str, str, bool]]:
+    for choice in choices[:4]:
+        for claim in re.finditer(rf"({'|'.join(CHANGES)}) from T(\d) to T\d", choice):
+            finding = next(one for one in FINDINGS if one in choice)
+            yield claim[0], finding, changes[finding][int(claim[2]) - 1] == claim[1]
+
+
+Asked = tuple[Any, ...] | None
+"""Question, options, the right one's place and the changes asked about; None if there is no such question."""
+
+
+def _interval(draw: random.Random, changes: Changes) -> Asked:
+    finding, change, time = draw.choice(FINDINGS), draw.choice(list(_EVENTS)), draw.choice(("", "first", "second"))
+    found = [interval for interval, one in enumerate(changes[finding]) if one == change]
+    if not time and len(found) > 1:
         return None
-    right = found[max(place, 1) - 1] if len(found) >= max(place, 1) else 4
+    right = [*found, 4, 4][time == "second"]
     if right == 4 and draw.random() < 0.8:  # otherwise half of all answers were E
         return None
-    question = f"In which interval does the {finding} {does}{f' for the {_NUMBERS[place]} time' if place else ''}?"
-    last = f"There is no {_NUMBERS[place]} {event}" if place else "None of these intervals"
-    return question, (*_INTERVALS, last), "ABCDE"[right]
+    verb, event = _EVENTS[change]
+    question = f"In which interval does the {finding} {verb}{f' for the {time} time' if time else ''}?"
+    return (
+        question,
+        (*_INTERVALS, f"There is no {time} {event}" if time else "None of these intervals"),
+        right,
+        (finding, change),
+    )
 
 
-def _order(draw: random.Random, courses: Courses) -> Asked:
-    finding, forward = draw.choice(FINDINGS), draw.random() < 0.5
-    names = {"newly appears": "emergence", "resolves": "resolution"}
-    first, second = names if forward else reversed(names)
-    changes = _changes(courses[finding])
-    start = changes.index(first) if first in changes else 4
-    end = next((number for number in range(start + 1, 4) if changes[number] == second), None)
+def _order(draw: random.Random, changes: Changes) -> Asked:
+    finding, (first, second) = draw.choice(FINDINGS), draw.sample(list(_EVENTS), 2)
+    course = changes[finding]
+    start = course.index(first) if first in course else 4
+    end = course.index(second, start + 1) if second in course[start + 1 :] else None
     pairs = ("T2, T3", "T2, T4", "T3, T4", "T3, T5")
     right = "" if end is None else f"T{start + 2}, T{end + 2}"
     if (right and right not in pairs) or (not right and draw.random() < 0.9):
         return None
     question = (
-        f"At which visits is the {names[first]} and then the {names[second]} of the {finding} first seen "
+        f"At which visits is the {_EVENTS[first][1]} and then the {_EVENTS[second][1]} of the {finding} first seen "
         "(first event, second event)?"
     )
-    return question, (*pairs, "There is no such order of events"), "ABCDE"[pairs.index(right) if right else 4]
+    return (
+        question,
+        (*pairs, "There is no such order of events"),
+        pairs.index(right) if right else 4,
+        (finding, first),
+        (finding, second),
+    )
 
 
-def _change(draw: random.Random, courses: Courses) -> Asked:
+def _change(draw: random.Random, changes: Changes) -> Asked:
     finding, start = draw.choice(FINDINGS), draw.randrange(4)
-    happened = _changes(courses[finding])[start]
-    if happened in CHANGES[4:] and draw.random() < 0.6:
+    right = min(CHANGES.index(changes[finding][start]), 4)
+    if right == 4 and draw.random() < 0.6:
         return None
     options = tuple(f"The {finding} {change}." for change in CHANGES[:4])
     question = f"What happens to the {finding} between T{start + 1} and T{start + 2}?"
-    return question, (*options, "There is no change in this interval"), "ABCDE"[min(CHANGES.index(happened), 4)]
+    return question, (*options, "There is no change in this interval"), right
 
 
-def _statement(draw: random.Random, courses: Courses) -> Asked:
-    options = []
-    right = draw.randrange(5)
+def _statement(draw: random.Random, changes: Changes) -> Asked:
+    options, right = [], draw.randrange(5)
     for number in range(4):
         finding, start = draw.choice(FINDINGS), draw.randrange(4)
-        change = _changes(courses[finding])[start]
+        change = changes[finding][start]
         if number != right:
             change = draw.choice([other for other in CHANGES if other != change])
         options.append(f"Between T{start + 1} and T{start + 2}, the {finding} {change}.")
     question = "Which statement about a change between two consecutive visits is true?"
-    return question, (*options, "None of these statements is true"), "ABCDE"[right]
+    return question, (*options, "None of these statements is true"), right
 
 
-def _summary(draw: random.Random, courses: Courses) -> Asked:
-    several, right = draw.random() < 0.5, draw.randrange(5)
-    findings = FINDINGS if several else (draw.choice(FINDINGS),) * 4
-    options: list[str] = []
-    for number, finding in enumerate(findings):
-        changes = _changes(courses[finding])
-        while (
-            number != right
-            and (text := _told(finding, changes))
-            and (text == _told(finding, _changes(courses[finding])) or text in options)
-        ):
-            changes[draw.randrange(4)] = draw.choice(CHANGES)
-        options.append(_told(finding, changes))
-    if several:
-        question = "Which option describes the course of the abnormality it names over all five visits?"
-        return question, (*options, "None of these descriptions is right"), "ABCDE"[right]
-    question = f"Which option describes the course of the {findings[0]} over all five visits?"
-    return question, (*options, "None of these describes the course"), "ABCDE"[right]
+def _summary(draw: random.Random, changes: Changes) -> Asked:
+    one, right, options = draw.choice(FINDINGS), draw.randrange(5), list[str]()
+    several = draw.random() < 0.5
+    for number, finding in enumerate(FINDINGS if several else (one,) * 4):
+        truth = _told(finding, changes[finding])
+        claimed = list(changes[finding])
+        while number != right and (_told(finding, claimed) == truth or _told(finding, claimed) in options):
+            claimed[draw.randrange(4)] = draw.choice(CHANGES)
+        options.append(_told(finding, claimed))
+    named = "abnormality it names" if several else one
+    last = "None of these descriptions is right" if several else "None of these describes the course"
+    return f"Which option describes the course of the {named} over all five visits?", (*options, last), right
 
 
 def _told(finding: str, changes: list[str]) -> str:
     parts = [f"{change} from T{visit} to T{visit + 1}" for visit, change in enumerate(changes, start=1)]
     return f"The {finding} {', '.join(parts[:3])}, and {parts[3]}."
-
-
-_SPANS = tuple((f"T{visit}", f"T{visit + 1}") for visit in range(1, 5))
-PHRASES = [
-    *(f"Between {a} and {b}, the {finding} {change}." for a, b in _SPANS for finding in FINDINGS for change in CHANGES),
-    *(
-        f"The {finding} {change}{end}"
-        for finding in FINDINGS
-        for change in CHANGES
-        for end in (".", " from T1 to T2, ")
-    ),
-    *(
-        f"{change} from {a} to {b}{end}"
-        for (a, b), end in zip(_SPANS[1:], (", ", ", and ", "."), strict=True)
-        for change in CHANGES
-    ),
-    *(f"In which interval does the {finding} {does}" for finding in FINDINGS for does in ("newly appear", "resolve")),
-    *(f"{first} of the {finding} first seen" for finding in FINDINGS for first in ("resolution", "emergence")),
-    *("At which visits is the ", " and then the ", " (first event, second event)?"),
-    *(f"What happens to the {finding} between " for finding in FINDINGS),
-    *(f"{a} and {b}?" for a, b in _SPANS),
-    *(f"course of the {finding}" for finding in FINDINGS),
-    *("Which option describes the ", "course of the abnormality it names", " over all five visits?"),
-    *(f"There is no {number} {event}" for number in _NUMBERS.values() for event in ("emergence", "resolution")),
-    *("There is no such order of events", "None of these describes the course", "None of these descriptions is right"),
-    *("for the first time?", "for the second time?"),
-]
-"""What the tokenizer has one token for."""

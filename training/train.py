@@ -13,9 +13,10 @@ import itertools
 import json
 import math
 import random
+import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,29 +39,33 @@ from .lesson import Lesson, Shown
 
 SEED = 20261122
 LESSONS = {
-    "kvasir": (kvasir, 10000),
-    "mi_cxr": (mi_cxr, 16000),
-    "med_cmr": (med_cmr, 16000),
-    "medstream": (medstream, 6000),
+    "kvasir": (kvasir, 8000),
+    "mi_cxr": (mi_cxr, 20000),
+    "med_cmr": (med_cmr, 12000),
+    "medstream": (medstream, 4000),
 }
 """Lessons of each benchmark to learn from."""
+BATCHES = {"kvasir": 24, "mi_cxr": 80, "med_cmr": 40, "medstream": 20}
+"""Lessons of each benchmark in each step of the decoder."""
+NAMED = {"kvasir": 32, "mi_cxr": 16, "med_cmr": 112, "medstream": 32}
+"""Pictures of each benchmark in each step of the vision tower."""
 CHECKED = 240
 """Lessons of each benchmark, from another seed, on which the model is checked."""
-SHARES = {"kvasir": 2.0, "mi_cxr": 0.9, "med_cmr": 2.2, "medstream": 0.9}
-"""Share of the training steps, relative to each other."""
 BLIND = 0.12
 """Share of lessons without pictures, so that the model also knows what to answer when it cannot see."""
-VOCABULARY = 608
-HIDDEN, LAYERS, HEADS, MIDDLE = 96, 3, 4, 192
+VOCABULARY = 480
+HIDDEN, LAYERS, HEADS, MIDDLE = 96, 5, 4, 192
 PATCH, MERGED, VISION, BLOCKS = 16, 4, 32, 1
 SIDE = PATCH * MERGED
 """Every picture is resized to a square of this side, and becomes one token."""
-VISION_STEPS, STEPS, BATCH = 1400, 1300, 96
-VISION_RATE, RATE = 2e-3, 2.5e-3
+VISION_STEPS, VISION_RATE = 1200, 2e-3
+STEPS, RATE = 900, 2.5e-3
+KNOWN, JUDGED = 2, 3
+"""Layers after which the decoder must know what the pictures so far show, and whether an option is right."""
 TEMPLATE = CHAT_TEMPLATE.replace(
     "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
 ).replace(
-    "{{- '<|vision_start|><|image_pad|>",
+    "{{- '<|vision_start|><|image_pad|><|vision_end|>",
     "{%- set shown.pictures = shown.pictures + 1 -%}{{- 'Picture ' ~ shown.pictures ~ ': <|vision_start|><|image_pad|>",
 )
 """Pictures are numbered, as Qwen2-VL's template does on request: the model need not count them."""
@@ -75,23 +80,25 @@ class Example:
     answer: list[int]
     places: list[int]
     """Its pictures, as rows of `Pictures`."""
+    hints: list[tuple[int, int, str, str]]
+    """What is known at a token of the prompt after a layer: name and value."""
 
 
 def tokenizer_for(lessons: Mapping[str, Sequence[Lesson]]) -> Any:
-    """Byte-level BPE; what many prompts share, and the phrases of questions and options, are one token each."""
+    """Byte-level BPE; what many prompts or answers share is one token each."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import Qwen2TokenizerFast
 
     phrases = dict.fromkeys(
-        ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "Question: ", "Final answer: ")
+        ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "Question: ", "Final answer: ", ", and ", ", ")
     )
     phrases |= dict.fromkeys(f"Picture {number}: " for number in range(1, 17))
     phrases |= dict.fromkeys(f"{letter}. " for letter in "ABCDE")
     texts: list[str] = []
-    for name, some in lessons.items():
-        prompts = [render(one.template, **one.fields) for one in some]
-        phrases |= dict.fromkeys([*shared_lines(prompts), *LESSONS[name][0].PHRASES])
-        texts += [*prompts[::8], *(one.answer for one in some)]
+    for some in lessons.values():
+        prompts, replies = [render(one.template, **one.fields) for one in some], [one.answer for one in some]
+        phrases |= dict.fromkeys([*shared_lines(prompts), *shared_parts([*prompts, *replies], 0.004 * len(some))])
+        texts += [*prompts[::8], *replies]
     bare = Tokenizer(models.BPE())
     bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bare.decoder = decoders.ByteLevel()
@@ -123,7 +130,7 @@ def shared_lines(prompts: Sequence[str]) -> list[str]:
     runs: Counter[str] = Counter()
     for prompt in prompts:
         parts = prompt.split("\n")
-        common = [lines[part] >= 0.12 * len(prompts) and not part.startswith("Question") for part in parts]
+        common = [lines[part] >= 0.05 * len(prompts) and not part.startswith("Question") for part in parts]
         start = 0
         for same, group in itertools.groupby(common):
             end = start + len(list(group))
@@ -131,6 +138,20 @@ def shared_lines(prompts: Sequence[str]) -> list[str]:
                 runs["\n" * (start > 0) + "\n".join(parts[start:end]) + "\n" * (end < len(parts))] += 1
             start = end
     return [run for run, count in sorted(runs.items()) if count >= 0.01 * len(prompts) and run.strip()]
+
+
+def shared_parts(texts: Sequence[str], least: float) -> list[str]:
+    """Lines, or parts of lines that are not shared as a whole, that occur ``least`` times or more."""
+    shared: list[str] = []
+    parts = Counter(part for text in texts for part in re.split(r"\n(?:[A-E]\. )?|Question: |Final answer: ", text))
+    for between in ("$", r"(\b\d+(?:(?:\.|, )\d+)*)", r"(, and |, )"):
+        found: Counter[str] = Counter()
+        for text, count in parts.items():
+            for part in re.split(between, text):
+                found[part] += count
+        shared += [part for part, count in found.items() if count >= least and len(part) > 3]
+        parts = Counter({part: count for part, count in found.items() if count < least})
+    return shared
 
 
 def model_for(tokenizer: Any) -> Any:
@@ -176,50 +197,89 @@ def model_for(tokenizer: Any) -> Any:
     with torch.no_grad():
         for name, weight in sorted(model.named_parameters()):
             if weight.ndim < 2:
+                if "q_norm" in name or "k_norm" in name:
+                    weight.fill_(1.6)  # sharper attention to begin with
                 continue
             spread = weight[0].numel() ** -0.5
             if "o_proj" in name or "down_proj" in name:  # small, or they drown what the embeddings say
                 spread *= 0.15
-            elif "embed_tokens" in name or "pos_embed" in name:
-                spread = 0.1 if "tokens" in name else 0.02
-            weight.normal_(0.0, spread)
+            elif "pos_embed" in name:
+                spread = 0.02
+            if "embed_tokens" in name:
+                weight.copy_(first_embeddings(tokenizer, *weight.shape))
+            else:
+                weight.normal_(0.0, spread)
     model.generation_config = GenerationConfig(
         eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
     )
     return model
 
 
-def processor_for(tokenizer: Any) -> Any:
-    from transformers import Qwen2VLImageProcessor, Qwen3VLProcessor, Qwen3VLVideoProcessor
+def first_embeddings(tokenizer: Any, tokens: int, width: int) -> torch.Tensor:
+    """Tokens that share words begin alike: what is learned about a word in one phrase serves in all others."""
+    parts: dict[str, torch.Tensor] = defaultdict(lambda: torch.randn(width))
+    found = torch.randn(tokens, width)
+    for token in range(len(tokenizer)):
+        words = re.findall(r"[A-Za-z]+|\d", tokenizer.decode([token]))
+        named = [parts[one] for one in (*words, *(" ".join(pair) for pair in itertools.pairwise(words)))]
+        if len(words) > 1:
+            found[token] = (torch.stack(named).sum(0) + 0.5 * found[token]) / (len(named) + 0.25) ** 0.5
+    return 0.1 * found
 
-    size = {"shortest_edge": SIDE**2, "longest_edge": SIDE**2}
-    given = {"size": size, "patch_size": PATCH, "temporal_patch_size": 1, "merge_size": MERGED}
-    pictures = Qwen2VLImageProcessor(**given)
+
+def image_processor() -> Any:
+    from transformers import Qwen2VLImageProcessor
+
+    return Qwen2VLImageProcessor(size={"shortest_edge": SIDE**2, "longest_edge": SIDE**2}, **_GRID)
+
+
+def processor_for(tokenizer: Any) -> Any:
+    from transformers import Qwen3VLProcessor, Qwen3VLVideoProcessor
+
+    pictures = image_processor()
     like_pictures = {"image_mean": pictures.image_mean, "image_std": pictures.image_std}
+    size = {"shortest_edge": SIDE**2, "longest_edge": 64 * SIDE**2}
     return Qwen3VLProcessor(
         image_processor=pictures,
         tokenizer=tokenizer,
-        video_processor=Qwen3VLVideoProcessor(
-            **{**given, "size": {"shortest_edge": SIDE**2, "longest_edge": 64 * SIDE**2}}, **like_pictures
-        ),
+        video_processor=Qwen3VLVideoProcessor(size=size, **_GRID, **like_pictures),
         chat_template=TEMPLATE,
     )
+
+
+_GRID = {"patch_size": PATCH, "temporal_patch_size": 1, "merge_size": MERGED}
 
 
 class Pictures:
     """The patches of all pictures: (pictures, patches, channels)."""
 
-    def __init__(self, image_processor: Any, shown: Sequence[Shown]) -> None:
-        self.shown = list({id(one): one for one in shown}.values())
-        self.places = {id(one): place for place, one in enumerate(self.shown)}
-        found = []
-        for start in range(0, len(self.shown), 64):
-            part = self.shown[start : start + 64]
-            patches = image_processor(images=[one.picture for one in part], return_tensors="pt")["pixel_values"]
-            found.append(patches.unflatten(0, (len(part), -1)).half())
-            for one in part:
-                one.picture = None  # thousands of pictures take gigabytes
-        self.patches = torch.cat(found)
+    def __init__(self, image_processor: Any) -> None:
+        self.shown: list[Shown] = []
+        self.places: dict[int, int] = {}
+        self.patches = torch.empty(0)
+        self._processor = image_processor
+        self._parts: list[torch.Tensor] = []
+
+    def of(self, lessons: Iterator[Lesson], number: int) -> list[Lesson]:
+        """The first ``number`` lessons, whose pictures are read and dropped."""
+        found: list[Lesson] = []
+        while some := list(itertools.islice(lessons, min(64, number - len(found)))):
+            found += some
+            new = {id(one): one for lesson in some for one in lesson.shown if id(one) not in self.places}
+            self.places |= {one: len(self.shown) + place for place, one in enumerate(new)}
+            self.shown += new.values()
+            if new:
+                drawn = [one.picture for one in new.values()]
+                patches = self._processor(images=drawn, return_tensors="pt")["pixel_values"]
+                self._parts.append(patches.unflatten(0, (len(new), -1)).half())
+            for one in new.values():
+                one.picture = None
+        return found
+
+    def join(self) -> None:
+        """All pictures are there."""
+        self.patches = torch.cat(self._parts)
+        self._parts.clear()
 
     def tokens(self, model: Any, places: Sequence[int]) -> torch.Tensor:
         """What the vision tower makes of these pictures: (pictures, HIDDEN)."""
@@ -242,40 +302,48 @@ def together(attention: Any) -> None:
     attention.forward = forward
 
 
+class Naming:
+    """Names what a vector shows, with a linear head for each name."""
+
+    def __init__(self, facts: Iterable[Mapping[str, str]]) -> None:
+        values: dict[str, dict[str, int]] = {}
+        for one in facts:
+            for name, value in one.items():
+                known = values.setdefault(name, {})
+                known.setdefault(value, len(known))
+        self.values = values
+        self.heads = torch.nn.ModuleList(torch.nn.Linear(HIDDEN, len(one)) for one in values.values())
+
+    def __call__(self, vectors: torch.Tensor, facts: Sequence[Mapping[str, str]]) -> dict[str, torch.Tensor]:
+        """The summed loss of naming each vector's facts, by benchmark."""
+        losses: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros(()))
+        for (name, known), head in zip(self.values.items(), self.heads, strict=True):
+            rows = [row for row, one in enumerate(facts) if name in one]
+            if rows:
+                right = torch.tensor([known[facts[row][name]] for row in rows])
+                loss = torch.nn.functional.cross_entropy(head(vectors[rows]), right, reduction="sum")
+                losses[name.split()[0]] = losses[name.split()[0]] + loss
+        return losses
+
+
 def learn_to_see(model: Any, pictures: Pictures, steps: int) -> None:
     """Train the vision tower to name the facts of each picture."""
-    values: dict[str, list[str]] = {}
     kinds: dict[str, list[int]] = {}
     for place, one in enumerate(pictures.shown):
         kinds.setdefault(next(iter(one.facts)).split()[0], []).append(place)
-        for name, value in one.facts.items():
-            if value not in values.setdefault(name, []):
-                values[name].append(value)
-    targets = {
-        name: torch.tensor([known.index(one.facts[name]) if name in one.facts else -100 for one in pictures.shown])
-        for name, known in values.items()
-    }
-    heads = torch.nn.ModuleList(torch.nn.Linear(HIDDEN, len(one)) for one in values.values())
-    learned = [*model.model.visual.parameters(), *heads.parameters()]
+    heads = Naming(one.facts for one in pictures.shown)
+    learned = [*model.model.visual.parameters(), *heads.heads.parameters()]
     optimizer = torch.optim.AdamW(learned, lr=VISION_RATE, weight_decay=0.02, betas=(0.9, 0.98))
     rate = schedule(optimizer, steps)
     chance = random.Random(SEED)
     began = time.time()
     losses: dict[str, float] = defaultdict(float)
     for step in range(steps):
-        batch = [
-            place for name, kind in kinds.items() for place in chance.sample(kind, 96 if name == "med_cmr" else 48)
-        ]
-        found = pictures.tokens(model, batch)
-        loss = torch.zeros(())
-        for (name, target), head in zip(targets.items(), heads, strict=True):
-            asked = target[batch]
-            if (asked >= 0).any():
-                part = (
-                    torch.nn.functional.cross_entropy(head(found[asked >= 0]), asked[asked >= 0], reduction="sum") / 48
-                )
-                loss = loss + part * (4 if name.startswith("mi_cxr") else 2 if name.startswith("med_cmr") else 1)
-                losses[name.split()[0]] += part.item()
+        batch = [place for name, kind in kinds.items() for place in chance.sample(kind, NAMED[name])]
+        found = heads(pictures.tokens(model, batch), [pictures.shown[place].facts for place in batch])
+        loss = sum(found.values(), torch.zeros(())) / 48
+        for name, part in found.items():
+            losses[name] += part.item() / 48
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
@@ -294,16 +362,38 @@ def schedule(optimizer: Any, steps: int) -> Any:
 
 
 def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
-    prompt = render(lesson.template, **lesson.fields)
+    text = render(lesson.template, **lesson.fields)
 
-    def tokens(number: int) -> list[int]:
-        content = [{"type": "image"}] * number + [{"type": "text", "text": prompt}]
+    def whole(number: int) -> str:
+        content = [{"type": "image"}] * number + [{"type": "text", "text": text}]
         message = [{"role": "user", "content": content}]
-        text = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-        return list(tokenizer(text)["input_ids"])
+        return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
 
+    def tokens_of(parts: Iterable[str]) -> list[int]:
+        """The token in which each part ends; parts are in order."""
+        found, at = [], 0
+        for part in parts:
+            at = prompt.index(part, at) + len(part)
+            found.append(next(token for token, (_, end) in enumerate(read["offset_mapping"]) if end >= at))
+        return found
+
+    prompt = whole(len(lesson.shown))
+    read = tokenizer(prompt, return_offsets_mapping=True)
+    tokens = list(read["input_ids"])
+    image = tokenizer.convert_tokens_to_ids(IMAGE_TOKEN)
+    seen = [place for place, token in enumerate(tokens) if token == image]
+    hints = [(at, KNOWN, *fact) for at, known in zip(seen, lesson.known, strict=False) for fact in known.items()]
+    for name, value in lesson.asked.items():
+        hints.append((len(tokens) - 1, JUDGED if name.startswith("event") else KNOWN, name, value))
+    for at, (_, about, true) in zip(tokens_of(claim for claim, *_ in lesson.claims), lesson.claims, strict=True):
+        hints += [(at, KNOWN, "about", about), (at, JUDGED, "claim", str(true))]
+    choices = lesson.fields.get("choices", {})
+    ends = tokens_of(f"\n{letter}. {choice}" for letter, choice in choices.items())
+    if len({*ends}) == len(ends):  # several options may be one token
+        hints += [(at, JUDGED, "option", str(one == lesson.answer)) for one, at in zip(choices, ends, strict=True)]
     places = [pictures.places[id(one)] for one in lesson.shown]
-    return Example(tokens(len(places)), tokens(0), list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"]), places)
+    answer = list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"])
+    return Example(tokens, list(tokenizer(whole(0))["input_ids"]), answer, places, hints)
 
 
 def answers(
@@ -355,42 +445,71 @@ def learn_to_answer(
     seen: torch.Tensor,
     steps: int,
 ) -> None:
-    """Train the decoder on the answers; what the vision tower makes of the pictures (`seen`) stays as it is."""
-    learned = list(model.model.language_model.parameters())
+    """Train the decoder on the answers; what the vision tower makes of the pictures (`seen`) stays as it is.
+
+    Without hints on the way, it takes many times as many steps until it compares pictures.
+    """
+    language = model.model.language_model
+    after: dict[int, torch.Tensor] = {}
+    hooks = [
+        language.layers[layer].register_forward_hook(lambda _, __, out, layer=layer: after.update({layer: out}))
+        for layer in (KNOWN, JUDGED)
+    ]
+    heads = Naming({name: value} for some in examples.values() for one in some for _, _, name, value in one.hints)
+    learned = [*language.parameters(), *heads.heads.parameters()]
     optimizer = torch.optim.AdamW(learned, lr=RATE, weight_decay=0.05, betas=(0.9, 0.98))
     rate = schedule(optimizer, steps)
     chance = random.Random(SEED)
-    turns = {name: batches(some, chance) for name, some in examples.items()}
+    turns = {name: batches(some, BATCHES[name], chance) for name, some in examples.items()}
     began = time.time()
-    losses: dict[str, list[float]] = {name: [] for name in examples}
+    losses: dict[str, float] = defaultdict(float)
     for step in range(steps):
-        (name,) = chance.choices(list(SHARES), list(SHARES.values()))
-        batch = [(one, chance.random() < BLIND) for one in next(turns[name])]
-        scores, labels, _ = answers(model, batch, seen)
-        loss = torch.nn.functional.cross_entropy(scores, labels)
         optimizer.zero_grad()
-        loss.backward()
+        for name, turn in turns.items():
+            batch = [(one, chance.random() < BLIND) for one in next(turn)]
+            scores, labels, _ = answers(model, batch, seen)
+            loss = torch.nn.functional.cross_entropy(scores, labels)
+            losses[name] += loss.item() / 100
+            for layer in (KNOWN, JUDGED):
+                told = [
+                    (row, at, {what: value})
+                    for row, (one, blind) in enumerate(batch)
+                    for at, when, what, value in one.hints
+                    if not blind and when == layer
+                ]
+                if told:
+                    rows, places, facts = zip(*told, strict=True)
+                    parts = heads(after[layer][list(rows), list(places)], facts).values()
+                    part = sum(parts, torch.zeros(())) / len(told)
+                    losses[f"{name} {layer}"] += part.item() / 100
+                    loss = loss + part
+            loss.backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         rate.step()
-        losses[name].append(float(loss.detach()))
         if step % 100 == 99:
-            said = {name: round(sum(one[-50:]) / max(1, len(one[-50:])), 3) for name, one in losses.items()}
+            said = {name: round(one, 3) for name, one in losses.items()}
             print(f"answer {step + 1} {time.time() - began:.0f} s {said}", flush=True)
-        if step % 500 == 499:
-            found = {
-                name: tuple(round(right(model, some, seen, blind), 3) for blind in (False, True))
-                for name, some in checked.items()
-            }
-            print(f"  seeing, blind: {found}", flush=True)
+            losses.clear()
+        if step + 1 in (steps // 2, steps):
+            report(model, checked, seen)
+    for hook in hooks:
+        hook.remove()
 
 
-def batches(examples: Sequence[Example], chance: random.Random) -> Iterator[list[Example]]:
+def report(model: Any, checked: Mapping[str, Sequence[Example]], seen: torch.Tensor) -> None:
+    """Print the share of right answers to lessons that were not learned from, with and without pictures."""
+    for name, some in checked.items():
+        seeing, blind = (right(model, some, seen, blind) for blind in (False, True))
+        print(f"  {name}: {seeing:.3f} right on {len(some)} held-out lessons, {blind:.3f} without pictures", flush=True)
+
+
+def batches(examples: Sequence[Example], size: int, chance: random.Random) -> Iterator[list[Example]]:
     """Endless batches of examples of similar length."""
     while True:
         mixed = chance.sample(range(len(examples)), len(examples))
         mixed.sort(key=lambda number: len(examples[number].prompt) // 24)
-        some = [mixed[start : start + BATCH] for start in range(0, len(mixed), BATCH)]
+        some = [mixed[start : start + size] for start in range(0, len(mixed), size)]
         chance.shuffle(some)
         yield from ([examples[number] for number in batch] for batch in some)
 
@@ -401,16 +520,16 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)  # another number gives other bytes
     torch.manual_seed(SEED)
-    lessons = {name: list(itertools.islice(one.lessons(SEED), number)) for name, (one, number) in LESSONS.items()}
-    tests = {name: list(itertools.islice(one.lessons(SEED + 1), CHECKED)) for name, (one, _) in LESSONS.items()}
+    began = time.time()
+    pictures = Pictures(image_processor())
+    lessons = {name: pictures.of(one.lessons(SEED), number) for name, (one, number) in LESSONS.items()}
+    tests = {name: pictures.of(one.lessons(SEED + 1), CHECKED) for name, (one, _) in LESSONS.items()}
+    pictures.join()
     tokenizer = tokenizer_for(lessons)
     model, processor = model_for(tokenizer), processor_for(tokenizer)
     print(sum(one.numel() for one in model.parameters()), "parameters,", len(tokenizer), "tokens", flush=True)
     for block in model.model.visual.blocks:
         together(block.attn)
-    began = time.time()
-    taught = [one for some in (*lessons.values(), *tests.values()) for lesson in some for one in lesson.shown]
-    pictures = Pictures(processor.image_processor, taught)
     examples = {name: [example(tokenizer, one, pictures) for one in some] for name, some in lessons.items()}
     checked = {name: [example(tokenizer, one, pictures) for one in some] for name, some in tests.items()}
     lengths = {name: sum(len(one.prompt) for one in some) // len(some) for name, some in examples.items()}
@@ -419,6 +538,11 @@ def main() -> None:
     with torch.no_grad():
         every = range(len(pictures.shown))
         seen = torch.cat([pictures.tokens(model, every[start : start + 500]) for start in every[::500]])
+        scale = 0.1 / seen.square().mean().sqrt()  # like the embeddings of words, or pictures drown them
+        seen *= scale
+        for part in model.model.visual.merger.linear_fc2.parameters():
+            part *= scale
+    print(f"pictures scaled by {scale:.3f}", flush=True)
     learn_to_answer(model, examples, checked, seen, STEPS)
     for block in model.model.visual.blocks:
         del block.attn.forward
