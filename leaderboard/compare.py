@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.errors import DataError, UsageError
+from medtasks.results.column import without_value
 from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
-from medtasks.results.table import without_value
 from medtasks.stats import detectable_difference
 
 from .board import Pair, Unit

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from medtasks.metrics.base import Array
+from medtasks.results.column import Rows
+from medtasks.results.run_tables import RunTables
 from medtasks.results.scoring import Scores
-from medtasks.results.table import ItemTable, Rows, RunTables, shared
+from medtasks.results.table import ItemTable, shared
 
 from .board import RunFacts, Timeline
 from .documents import TaskDocuments

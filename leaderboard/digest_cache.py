@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.files import canonical_json, replaced
+from medtasks.results.run_tables import RunTables
 from medtasks.results.scoring import Scores
-from medtasks.results.table import ItemTable, RunTables
+from medtasks.results.table import ItemTable
 from medtasks.results.table_file import TableStore, code_hash
 
 from .board import RunFacts, Timeline

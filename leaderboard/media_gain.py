@@ -14,9 +14,9 @@ import numpy as np
 from medtasks.benchmarks.base import Benchmark
 from medtasks.metrics import get_metric
 from medtasks.metrics.judged import JudgedMean
+from medtasks.results.column import without_value
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import format_signature, parse_signature
-from medtasks.results.table import without_value
 
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, TextOnly
 from .digest import Digest, Entry

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric, totals
 from medtasks.metrics.base import Array
-from medtasks.results.table import without_value
+from medtasks.results.column import without_value
 from medtasks.stats import (
     ClusteredScore,
     PairedDifference,

@@ -14,7 +14,7 @@ from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import Subset
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric
-from medtasks.results.table import without_value
+from medtasks.results.column import without_value
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import clustered_score, detectable_difference
 

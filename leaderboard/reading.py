@@ -17,10 +17,10 @@ from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.panel import own_judge_hash
 from medtasks.results.run import scores_of
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, duplicate_ids, without_garbage_collection
 from medtasks.results.scoring import Scores
 from medtasks.results.signature import signature
-from medtasks.results.table import RunTables
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline

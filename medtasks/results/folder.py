@@ -21,10 +21,10 @@ from medtasks.guard import raised_in
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scoring import Scores, intervals
 from medtasks.results.swap import recover, swap
-from medtasks.results.table import RunTables
 from medtasks.schema import first_problem
 
 

@@ -37,8 +37,8 @@ from medtasks.results.panel import (
     with_verdicts,
 )
 from medtasks.results.run import scores_of
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, without_garbage_collection
-from medtasks.results.table import RunTables
 from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec

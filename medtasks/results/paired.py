@@ -11,7 +11,8 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.results.table import ItemTable, Rows, without_value
+from medtasks.results.column import Rows, without_value
+from medtasks.results.table import ItemTable
 from medtasks.stats import PairedDifference, clustered_score, few_clusters, paired_difference
 from medtasks.stats.bootstrap import Clusters
 

@@ -18,10 +18,10 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts, outcome_counts, protocol_today, versions
 from medtasks.results.run import data_facts, scores_of
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
-from medtasks.results.table import RunTables
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 

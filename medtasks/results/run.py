@@ -19,10 +19,11 @@ from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
 from medtasks.results.replies import ALL_BLANK, Reply, is_blank
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, SampleLines, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scoring import COVERAGE, Scored, Scores, intervals, score_tables
-from medtasks.results.table import ItemTable, RunTables
+from medtasks.results.table import ItemTable
 from medtasks.results.usage import RunUsage
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error

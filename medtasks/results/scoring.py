@@ -30,8 +30,9 @@ from medtasks.metrics.confidence import (
     reasons,
 )
 from medtasks.metrics.option_order import POSITIONS, LetterPreference
+from medtasks.results.column import Column, Rows
 from medtasks.results.samples import Sample
-from medtasks.results.table import Column, ItemTable, Rows, item_table
+from medtasks.results.table import ItemTable, item_table
 from medtasks.stats import cluster_totals, joint_intervals, student_interval
 from medtasks.stats.bootstrap import Score
 

@@ -23,8 +23,9 @@ import medtasks
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
+from medtasks.results.column import Column
 from medtasks.results.manifest import versions
-from medtasks.results.table import TEXTS, Column, ItemTable, PackedColumns, shared
+from medtasks.results.table import TEXTS, ItemTable, PackedColumns, shared
 
 _MASKS = ("present", "failed", "pending", "awaiting")
 

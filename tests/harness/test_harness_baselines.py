@@ -58,6 +58,7 @@ def test_the_oracle_matches_every_answer(oracle: Run, task: str) -> None:
     assert metrics.get("exact_match", {"value": 1.0})["value"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", MI_CXR)
 def test_abstaining_scores_the_share_of_null_options(abstain: Run, task: str) -> None:
     counts = gold(task)
@@ -70,6 +71,7 @@ def test_a_constant_letter_scores_its_share(constant: Run, task: str) -> None:
     assert constant.scores[task]["metrics"]["accuracy"]["value"] == pytest.approx(counts["A"] / counts.total())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", OPEN)
 def test_one_sentence_for_every_question_matches_nothing(constant: Run, abstain: Run, task: str) -> None:
     for run in (constant, abstain):
@@ -140,6 +142,7 @@ def closed_form(rounds: list[dict[str, object]], policy: str) -> tuple[float, fl
     return max(0.0, 1 - excess / length), 1.0 if policy == "early" else 1 / len(after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["early", "late", "never"])
 @pytest.mark.parametrize("task", STREAMS)
 def test_streaming_baselines_score_what_their_times_say(streamers: dict[str, Run], task: str, policy: str) -> None:

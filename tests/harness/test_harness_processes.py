@@ -14,11 +14,9 @@ from runs import Run, random_vlm
 
 TASKS = [
     "kvasir_vqa_x1_level3",
-    "kvasir_vqa_x1_transformed_level3",
     "mi_cxr",
     "mi_cxr_stagewise_icr",
     "mi_cxr_icr_sampled",
-    "mi_cxr_report",
     "med_cmr_mcq",
     "medstreambench",
 ]

@@ -51,6 +51,7 @@ def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_k
         assert sample["prompt"] == prompt_text(document, "a template that does not exist")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_asks_only_for_the_prompts_that_are_missing(tmp_path: Path) -> None:
     lost = [one["sample_id"] for one in task_documents(TASK)][2:6]
     whole = evaluate(Backend(only_under_the_second), [TASK], tmp_path / "whole")

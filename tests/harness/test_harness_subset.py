@@ -67,6 +67,7 @@ def test_a_run_of_a_subset_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (facts["subset"], facts["asked"], facts["answered"]) == ("0.5@3", len(asked), len(asked))
 
 
+@pytest.mark.slow
 def test_subsets_on_the_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

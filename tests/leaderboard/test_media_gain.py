@@ -161,6 +161,7 @@ def test_judged_classes_have_a_gain_without_an_interval(tmp_path: Path) -> None:
     assert whole.value > 0
 
 
+@pytest.mark.slow
 def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> None:
     groups = ("kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "medstreambench")
     seeing = Invented("invented/Careful-7B", "noisy_oracle", seed=1, accuracy=0.9)

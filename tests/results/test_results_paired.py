@@ -14,9 +14,10 @@ from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.diagnostics import comparisons, diagnose, level_gap, same_tasks
 from medtasks.results.paired import Paired, compare_tables
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import score_samples
-from medtasks.results.table import RunTables, item_table
+from medtasks.results.table import item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 

@@ -11,10 +11,12 @@ import pytest
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError, MedtasksError
 from medtasks.registry import get_benchmark
+from medtasks.results.column import Column, column_of
 from medtasks.results.paired import compare_tables
+from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import Scored, score_samples, score_tables
-from medtasks.results.table import Column, ItemTable, RunTables, column_of, item_table, pooled_table
+from medtasks.results.table import ItemTable, item_table, pooled_table
 from medtasks.results.table_file import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
