@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,8 +57,8 @@ def compare_tables(
 ) -> Paired:
     """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
 
-    A metric is compared over the items with a value in both, and left out if there are none. Groups of items and their
-    clusters are those of the first table.
+    A metric is compared over the items with a value in both, and left out if there are none, or too few to define it.
+    Groups of items and their clusters are those of the first table.
 
     Raises:
         MedtasksError: no item is in both.
@@ -103,13 +104,14 @@ class _Pair:
             if metric not in second.columns:
                 continue
             one, two = (
-                table.part(self._benchmark, breakdown, key, metric).counted[shared[:, side]]
+                table.part(self._benchmark, breakdown, key, metric).statistics[shared[:, side]]
                 for side, table in enumerate(self._tables)
             )
             both = ~(without_value(one) | without_value(two))
             if both.any():
                 compared = compare_statistics(metric, one[both], two[both], first.codes[shared[both, 0]])
-                found[metric] = _score(compared, int(both.sum()))
+                if math.isfinite(compared.difference):
+                    found[metric] = _score(compared, int(both.sum()))
         return Paired(first=self._names[0], second=self._names[1], items=len(shared), unpaired=0, metrics=found)
 
 

@@ -17,6 +17,7 @@ from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.registry import get_benchmark
 from medtasks.results.answers import Answer, AnswerStore, Slot, read_answers
 from medtasks.results.confidence import deciding_letter
+from medtasks.results.paired import compare_tables
 from medtasks.results.replies import Letter, Probabilities, Reply
 from medtasks.results.samples import Sample, SampleLines
 from medtasks.results.scored import Answered, scored_again, scored_samples
@@ -204,3 +205,16 @@ def test_packed_columns_are_the_same_numbers() -> None:
     for name, column in table.columns.items():
         np.testing.assert_array_equal(packed[name].statistics, column.statistics)
         np.testing.assert_array_equal(packed[name].counted, column.counted)
+
+
+def test_a_run_without_confidences_is_compared_by_its_other_scores() -> None:
+    sure, silent = (
+        item_table(samples_of(reply), get_benchmark("mi_cxr"))
+        for reply in (
+            by_policy("calibrated"),
+            lambda document: Reply(document["target"], probabilities=Probabilities(0.9)),
+        )
+    )
+    found = compare_tables(("sure", sure), ("silent", silent), get_benchmark("mi_cxr")).metrics
+    assert found.keys() == {"accuracy", "confidence_given"}
+    assert found["confidence_given"].difference == 1.0
