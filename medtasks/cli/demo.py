@@ -19,6 +19,7 @@ from medtasks.cli.console import progress, table, write
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
     from medtasks.leaderboard.site.charts import Chart
+    from medtasks.task_model import Metadata
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,23 @@ def _run(model: _Model, out: Path) -> None:
 
 
 def demo_tasks() -> list[str]:
-    """Every task of the benchmarks with miniature data but those with rotated options, other packages' included, by
-    outermost groups if in any."""
+    """Every task of the benchmarks with miniature data, other packages' included, by outermost groups if in any. Tasks
+    that ask for a confidence, or each question several times, are left out."""
     from medtasks.registry import all_benchmarks
     from medtasks.spec import leaf_tasks, load_specs
 
     drawn = {name for name, one in all_benchmarks().items() if one.mini is not None}
     specs = load_specs().items()
     asked = [(name, spec.metadata) for name, spec in specs if spec.kind == "task"]
-    tasks = {name for name, facts in asked if facts.benchmark in drawn and facts.options is None}
+    tasks = {name for name, facts in asked if facts.benchmark in drawn and _is_plain(facts)}
     groups = {name: {*leaf_tasks(name)} for name, spec in specs if spec.kind == "group"}
     groups = {name: leaves for name, leaves in groups.items() if leaves <= tasks}
     outermost = [name for name, leaves in groups.items() if not any(leaves < other for other in groups.values())]
     return [*outermost, *sorted(tasks.difference(*(groups[name] for name in outermost)))]
+
+
+def _is_plain(facts: Metadata) -> bool:
+    return facts.varied is None and (facts.confidence is None or facts.confidence.of != "stated")
 
 
 @contextlib.contextmanager
