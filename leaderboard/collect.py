@@ -136,7 +136,8 @@ def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache) -> Iterator
     Whatever cannot be read there, or not cached, is read in this process, which reports the reason.
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
-    if cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
+    served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
+    if served or cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
         yield []
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

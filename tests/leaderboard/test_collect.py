@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,17 @@ def test_large_runs_are_read_by_other_processes(
     assert together[1] == refused
     assert len(refused) == 1
     assert all(same(one, other) for one, other in zip(alone, together[0], strict=True))
+
+
+def test_a_thread_of_a_server_reads_alone(
+    tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    thread = threading.Thread(target=collect, args=([tree], tmp_path / "cache"))
+    thread.start()
+    thread.join()
+    assert reads.count("digest_run") == 2
 
 
 # ------------------------------------------------------------------------------------------- lmms-eval's own folders
