@@ -181,6 +181,7 @@ def test_what_has_no_verdict_is_named_and_bounds_the_score(folder: Path, tmp_pat
     assert scores["med_cmr_open"]["metrics"]["open_total"]["incomplete"] is False
 
 
+@pytest.mark.slow
 def test_two_judges_decide_where_they_agree(kvasir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with StubJudge() as strict, StubJudge(sometimes(0.2)) as shy:
         one, other = settings_of(strict), settings_of(shy, name="other", model="qwen-judge")

@@ -12,6 +12,8 @@ from medtasks.leaderboard.publish import publish
 
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 
+pytestmark = pytest.mark.slow
+
 MODELS = (
     Invented("invented/Calibrated-7B", "calibrated", seed=1),
     Invented("invented/Sure-7B", "overconfident", seed=2),

@@ -20,6 +20,8 @@ from medtasks.results.run import pooled_scores
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import leaf_tasks, load_spec
 
+pytestmark = pytest.mark.slow
+
 GROUP = "mi_cxr_prompts"
 OVER = ("accuracy", "worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
 EACH = tuple(f"prompt_{number}" for number in range(1, 5))

@@ -115,6 +115,7 @@ def test_rouge(pairs: list[tuple[str, str]]) -> None:
         assert np.abs(found[name][:, 0] - [one[name].fmeasure for one in expected]).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("real_wordnet")
 def test_meteor(pairs: list[tuple[str, str]]) -> None:
     one_line = sentence_splitter() == "none"
