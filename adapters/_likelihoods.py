@@ -79,7 +79,7 @@ class Likelihoods:
 
 
 def _percent(share: float) -> float:
-    return min(round(share, 2), 1.0)
+    return round(share, 2)
 
 
 class StepScores(LogitsProcessor):  # type: ignore[misc]

@@ -77,7 +77,7 @@ _MANY = re.compile(r"\b(?:several|multiple|many|numerous|few|various|couple|doze
 
 @lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _statements(text: str) -> tuple[str, ...]:
-    """The statements of a text, without its questions; a space at the start marks one after a contrast."""
+    """The statements of a text, without its questions."""
     plain = plain_text(strip_thinking(text))
     found: list[str] = []
     for sentence in _SENTENCE_ENDS.split(plain):
