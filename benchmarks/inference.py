@@ -75,8 +75,8 @@ class Work:
 SHAPES = {
     "cpu": [
         Work("Kvasir", groups=4, questions=24, pictures=1, tokens=400, answer=6),
-        Work("MI-CXR", groups=2, questions=4, pictures=5, tokens=144, answer=4),
-        Work("MedStream", groups=2, questions=5, pictures=2, tokens=64, answer=8, growth=3),
+        Work("MI-CXR", groups=6, questions=4, pictures=5, tokens=144, answer=4),
+        Work("MedStream", groups=6, questions=5, pictures=2, tokens=64, answer=8, growth=3),
     ],
     "gpu": [
         Work("Kvasir", groups=20, questions=24, pictures=1, tokens=400, answer=32),
