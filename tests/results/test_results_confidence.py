@@ -85,6 +85,24 @@ def test_an_option_named_by_other_tokens_has_no_probability() -> None:
     assert deciding_letter([], "B", "B", read) is None
 
 
+@pytest.mark.parametrize(
+    ("response", "chosen"),
+    [("Cardiomegaly is gone, so the answer is (c).", "C"), ("A small effusion. Answer: (a)", "A")],
+)
+def test_a_letter_that_did_not_name_the_option_has_no_say(response: str, chosen: str) -> None:
+    """A token can be a letter and begin a word, or be a word, while other tokens name the option."""
+    assert read(response) == chosen
+    assert deciding_letter([letter(0, chosen, 0.9)], chosen, response, read) is None
+
+
+def test_thoughts_do_not_name_the_option() -> None:
+    response = "<think>The answer is B. Or C?</think>B"
+    letters = [letter(place, "B", 0.5) for place, one in enumerate(response) if one == "B"]
+    found = deciding_letter(letters, "B", response, read)
+    assert found is not None
+    assert found.at == len(response) - 1
+
+
 def test_without_probabilities_there_are_no_columns() -> None:
     scores = scores_of(samples_of(lambda document: Reply(document["target"])))
     assert not set(CONFIDENCE_NAMES) & scores.metrics.keys()
