@@ -182,8 +182,11 @@ class MedtasksVLLM(GeneratingAdapter):
     def _recorded(self, options: Sequence[str]) -> dict[str, Any]:
         """The tokens whose log-probabilities vLLM gives beside the generated one's: those that are options' letters.
 
-        If there are too many, the rarest are left out: their numbers are the highest.
+        If there are too many, the rarest are left out: their numbers are the highest. With speculative decoding vLLM
+        does not support it.
         """
+        if self._model.llm_engine.vllm_config.speculative_config is not None:
+            return {}
         named = [token for token in self._letters.tokens if self._letters.tokens[token] in options]
         named = [token for token in named if token < self._model.llm_engine.model_config.get_vocab_size()][:NAMED]
         return {"logprob_token_ids": named} if named else {"logprobs": 0}

@@ -180,6 +180,27 @@ def test_stated_confidences_need_no_probabilities() -> None:
     assert mixed.reliability.without == {"no_answer": 1, "missing": 1, "several": 1, "out_of_range": 1}
 
 
+def test_stated_confidences_of_options_without_letters() -> None:
+    """MedStreamBench: the answer is one option, several, or ``unanswerable``; each with a second line."""
+    task = "medstreambench_retrospective_verbalised"
+    documents = task_documents(task)
+    assert all(one["options"] for one in documents)
+    several = next(one["sample_id"] for one in documents if one["multi_select"])
+    declines = next(one["sample_id"] for one in documents if not one["multi_select"])
+
+    def reply(document: dict[str, Any]) -> Reply:
+        sure = "**Confidence:** 40%" if document["sample_id"] == several else "Confidence: 80%"
+        answer = "unanswerable" if document["sample_id"] == declines else document["target"]
+        return Reply(f"Answer: {answer}\n{sure}")
+
+    samples = samples_of(reply, task)
+    scores = score_samples(samples, get_benchmark("medstreambench"))
+    count = len(documents)
+    assert scores.metrics["content"].value == pytest.approx(1 - 1 / count)
+    assert scores.metrics["confidence_given"].value == 1.0
+    assert scores.metrics["brier"].value == pytest.approx((0.8**2 + 0.6**2 + (count - 2) * 0.2**2) / count)
+
+
 def test_probabilities_survive_rescoring_and_an_interrupted_run(tmp_path: Path) -> None:
     samples = samples_of(by_policy("calibrated"))
     spec = load_spec(TASK)
