@@ -14,7 +14,7 @@ from lmms_eval.api.instance import TokenCounts
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from ._base import Count, Natural, NonNegative, Response, Settings, Share
-from ._likelihoods import Likelihoods, StepScores, letter_tokens
+from ._likelihoods import Letters, Likelihoods, StepScores
 
 DEFAULT_MAX_NEW_TOKENS = 512
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -144,7 +144,7 @@ class Decoder:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
-        self._letters = letter_tokens(tokenizer)
+        self._letters = Letters(tokenizer)
 
     def decode(self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
         """One answer per row of ``inputs``; ``seed`` is used for sampling."""
@@ -154,7 +154,9 @@ class Decoder:
             stop = StopAtText(self._tokenizer, length, settings.until)
             extra["stopping_criteria"] = StoppingCriteriaList([stop])
         margins = _Margins()
-        scores = StepScores(self._letters) if settings.num_beams == 1 else None  # beams change rows between steps
+        scores = (
+            StepScores(self._letters.tokens) if settings.num_beams == 1 else None
+        )  # beams change rows between steps
         if scores is not None:
             settled = [margins] if self.is_exact(settings) else []
             extra["logits_processor"] = LogitsProcessorList([scores, *settled])
@@ -169,7 +171,7 @@ class Decoder:
         answers = [self._answer(*row, settings) for row in zip(rows, tokens, ties, strict=True)]
         if scores is not None:
             for answer, row, found in zip(answers, rows, scores.rows(output[:, length:]), strict=True):
-                answer.likelihoods = scores.likelihoods(self._spoken(answer, row), answer.text, found, self._tokenizer)
+                answer.likelihoods = self._letters.likelihoods(self._spoken(answer, row), answer.text, *found)
         return answers
 
     def is_exact(self, settings: GenerationSettings) -> bool:

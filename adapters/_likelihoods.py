@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
 import string
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor
 
+from medtasks.filters.thinking import strip_thinking
 from medtasks.results.replies import Letter, Probabilities
 
 LETTERS = string.ascii_uppercase
@@ -55,7 +57,7 @@ class Generated:
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """What is known of one response: the mean log-probability of its tokens, and its letters."""
+    """What is known of one response: the mean log-probability of its answer's tokens, and its letters."""
 
     mean: float | None
     letters: tuple[Generated, ...]
@@ -80,6 +82,45 @@ class Likelihoods:
 
 def _percent(share: float) -> float:
     return round(share, 2)
+
+
+class Letters:
+    """The letters among a tokenizer's tokens: ``tokens`` has the letter of each token that is one."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.tokens = letter_tokens(tokenizer)
+
+    def likelihoods(
+        self, row: Sequence[int], text: str, chosen: Sequence[float], shares: Sequence[Sequence[float]]
+    ) -> Likelihoods:
+        """Those of a response.
+
+        Args:
+            row: its tokens without the one that ends it; those of a stop string are left out.
+            text: its text.
+            chosen: log-probability of each token.
+            shares: probabilities of `LETTERS` at the place of each token; needed where it is a letter.
+        """
+        first, end = 0, len(row)
+        if self._text(row) != text:
+            while end and self._text(row[: end - 1]).startswith(text):
+                end -= 1
+        answer = strip_thinking(text)
+        if answer != text.strip():  # thoughts are not part of the answer
+            place = text.rfind(answer) if answer else len(text)
+            first = bisect.bisect_right(range(end), place, key=lambda step: len(self._text(row[: step + 1])))
+        letters = tuple(
+            Generated(
+                len(self._text(row[:step])), self.tokens[row[step]], dict(zip(LETTERS, shares[step], strict=True))
+            )
+            for step in range(end)
+            if row[step] in self.tokens
+        )
+        return Likelihoods(math.fsum(chosen[first:end]) / (end - first) if first < end else None, letters)
+
+    def _text(self, row: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(row, skip_special_tokens=True))
 
 
 class StepScores(LogitsProcessor):  # type: ignore[misc]
@@ -118,17 +159,3 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         self._latest = None
         chosen = torch.stack(self._chosen, dim=1).tolist()
         return list(zip(chosen, torch.stack(self._of_letters, dim=1).tolist(), strict=True))
-
-    def likelihoods(
-        self, row: Sequence[int], text: str, scores: tuple[list[float], list[list[float]]], tokenizer: Any
-    ) -> Likelihoods:
-        """Those of a response with the tokens ``row``, without the one that ends it, and the text ``text``."""
-        chosen, of_letters = scores
-        letters = []
-        for step, token in enumerate(row):
-            if token in self._letters:
-                at = len(tokenizer.decode(row[:step], skip_special_tokens=True))
-                if at < len(text):  # not cut off at a stop string
-                    found = dict(zip(LETTERS, of_letters[step], strict=True))
-                    letters.append(Generated(at, self._letters[token], found))
-        return Likelihoods(math.fsum(chosen[: len(row)]) / len(row) if row else None, tuple(letters))

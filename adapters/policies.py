@@ -132,15 +132,18 @@ def calibrated(question: Question, seed: int = 0) -> str:
 
 
 def with_confidence(policy: str, answer: str, question: Question, seed: int = 0) -> tuple[str, Probabilities | None]:
-    """A policy's answer with its confidence, as probabilities and, after a letter, in words; None without one."""
+    """A policy's answer with its confidence, as probabilities and, after a choice, in words; None without one."""
     if policy not in ("calibrated", "overconfident"):
         return answer, None
     sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
-    if answer not in question.choices or len(answer) > 1:
+    if not question.choices or question.positive is not None:
         return answer, Probabilities(sure)
+    said = f"{answer}\nConfidence: {sure:.0%}"
+    if answer not in question.choices or len(answer) > 1:
+        return said, Probabilities(sure)
     others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
     letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
-    return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, (letter,))
+    return said, Probabilities(sure, (letter,))
 
 
 def early(question: Question) -> str:

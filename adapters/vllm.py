@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.instance import TokenCounts
@@ -16,9 +16,9 @@ from medtasks.exits import exit_with_sentence
 from medtasks.harness.identity import fingerprint_of
 
 from ._base import Count, Response
-from ._decoding import GenerationSettings, sample_seed
+from ._decoding import GenerationSettings, cut_at_stop, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
-from ._likelihoods import Generated, Likelihoods, letter_in
+from ._likelihoods import LETTERS, Letters, Likelihoods
 from ._messages import Conversation
 from ._pictures import digest
 from ._requests import Batch, ChatRequest
@@ -27,9 +27,8 @@ PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
 MOST_PICTURES = 64
 """Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
-CANDIDATES = 20
-"""Tokens per step whose log-probabilities are recorded, the most that vLLM gives by default. An option whose letter is
-not among them counts as impossible: the least likely of 20 tokens has at most 5 %."""
+NAMED = 128
+"""Tokens per request whose log-probabilities vLLM gives at every step, at most. Five letters have about 100."""
 PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = {
@@ -88,6 +87,8 @@ class MedtasksVLLM(GeneratingAdapter):
         self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **engine}
         self._lora = given.lora
         self._model = self._load(given.pretrained)
+        self._tokenizer = self._model.get_tokenizer()
+        self._letters = Letters(self._tokenizer)
         self._facts = self._checkpoint_facts(given.pretrained)
         self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._usage = dict.fromkeys(COUNTERS, 0)
@@ -144,20 +145,23 @@ class MedtasksVLLM(GeneratingAdapter):
             )
         except ValueError as error:  # raised for prompts that are too long or have too many pictures
             raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-        return [self._response(*one) for one in zip(outputs, requests, strict=True)]
+        return [self._response(output, request, settings) for output, request in zip(outputs, requests, strict=True)]
 
-    def _response(self, output: Any, request: ChatRequest) -> Response:
+    def _response(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Response:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
         counts = TokenCounts(input_tokens=len(prompt), output_tokens=len(first.token_ids))
         if first.finish_reason not in ("stop", "length"):
             return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
+        decoded = self._tokenizer.decode(list(first.token_ids), skip_special_tokens=True)
+        text = cut_at_stop(decoded, settings.until)
+        found = likelihoods(first, text, self._letters)
         return Response(
-            first.text,
+            text,
             counts,
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
-            probabilities=likelihoods(first).rounded(request.options)[0],
+            probabilities=None if found is None else found.rounded(request.options)[0],
         )
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
@@ -170,9 +174,22 @@ class MedtasksVLLM(GeneratingAdapter):
             top_k=settings.top_k,
             repetition_penalty=settings.repetition_penalty or 1.0,
             stop=list(settings.until) or None,
-            logprobs=CANDIDATES,
+            detokenize=bool(settings.until),
+            **self._recorded(request.options),
             seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
         )
+
+    def _recorded(self, options: Sequence[str]) -> dict[str, Any]:
+        """The tokens whose log-probabilities vLLM gives beside the generated one's: those that are options' letters.
+
+        If there are too many, the rarest are left out: their numbers are the highest. With speculative decoding vLLM
+        does not support it.
+        """
+        if self._model.llm_engine.vllm_config.speculative_config is not None:
+            return {}
+        named = [token for token in self._letters.tokens if self._letters.tokens[token] in options]
+        named = [token for token in named if token < self._model.llm_engine.model_config.get_vocab_size()][:NAMED]
+        return {"logprob_token_ids": named} if named else {"logprobs": 0}
 
     def _load(self, name: str) -> Any:
         try:
@@ -220,26 +237,28 @@ class MedtasksVLLM(GeneratingAdapter):
         }
 
 
-def likelihoods(given: Any) -> Likelihoods:
+def likelihoods(given: Any, text: str, letters: Letters) -> Likelihoods | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
 
-    Tokens are placed by their texts; the token that ends the response has an empty one or is beyond the text.
+    None if vLLM gave none.
     """
-    at, letters, spoken = 0, [], []
-    for token, candidates in zip(given.token_ids, given.logprobs or (), strict=False):
-        chosen = candidates[token]
-        if at >= len(given.text):
-            break
-        spoken.append(chosen.logprob)
-        letter = letter_in(chosen.decoded_token or "")
-        if letter is not None:
-            found: dict[str, float] = {}
-            for one in candidates.values():
-                if (other := letter_in(one.decoded_token or "")) is not None:
-                    found[other] = found.get(other, 0.0) + math.exp(one.logprob)
-            letters.append(Generated(at, letter, found))
-        at += len(chosen.decoded_token or "")
-    return Likelihoods(math.fsum(spoken) / len(spoken) if spoken else None, tuple(letters))
+    ended = given.finish_reason == "stop" and not isinstance(given.stop_reason, str)
+    tokens = list(given.token_ids)[: -1 if ended else None]
+    steps = list(given.logprobs or ())[: len(tokens)]
+    if len(steps) < len(tokens):
+        return None
+    pairs = list(zip(tokens, steps, strict=True))
+    shares = [_shares(found, letters) if token in letters.tokens else [] for token, found in pairs]
+    return letters.likelihoods(tokens, text, [found[token].logprob for token, found in pairs], shares)
+
+
+def _shares(candidates: Mapping[int, Any], letters: Letters) -> list[float]:
+    """Probabilities of `LETTERS`, each in all its tokens."""
+    found = dict.fromkeys(LETTERS, 0.0)
+    for token, one in candidates.items():
+        if token in letters.tokens:
+            found[letters.tokens[token]] += math.exp(one.logprob)
+    return list(found.values())
 
 
 def _decoded(name: str, value: Any) -> Any:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
+ANSWERED = ("ok", "unanswerable", "no_final_answer")
+"""Statuses of responses with an answer."""
 
 Document = dict[str, Any]
 """A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""

@@ -1,15 +1,15 @@
 """The confidence of each answer of a task with ``metadata.confidence``, and whether the answer is right.
 
 The option letter of a response is the generated one with which the response named its option for good: the last one
-before which the filter does not yet read that option. Its confidence is the option's probability there, normalised over
-the question's options.
+before which the filter does not yet read that option, and without which it would not read it. Its confidence is the
+option's probability there, normalised over the question's options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from medtasks.benchmarks.base import FAILED, Item, Joined, Value
+from medtasks.benchmarks.base import ANSWERED, FAILED, Item, Joined, Value
 from medtasks.filters import filter_class
 from medtasks.filters.stated_confidence import parse_confidence, stated_confidence
 from medtasks.metrics.confidence import (
@@ -43,24 +43,21 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
     }
     if not giving:
         return joined
-    readers: dict[str, Callable[[str], str]] = {}
     by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and len(sample.responses) == 1}
     items = []
     for item in joined.items:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
         if sample is not None and (facts := declared[sample.task]) is not None:
-            if sample.task not in readers:
-                readers[sample.task] = _reader(sample)
-            item = Item(item.item_id, item.cluster, item.samples, _values(item, sample, facts, readers[sample.task]))
+            item = Item(item.item_id, item.cluster, item.samples, _values(item, sample, facts))
         items.append(item)
     metrics = tuple(dict.fromkeys((*joined.metrics, *CONFIDENCE_NAMES)))
     return Joined(tuple(items), joined.incomplete, metrics)
 
 
-def _values(item: Item, sample: Sample, facts: Confidence, read: Callable[[str], str]) -> Mapping[str, Value]:
+def _values(item: Item, sample: Sample, facts: Confidence) -> Mapping[str, Value]:
     if sample.status == FAILED:
         return {**item.values, **dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))}
-    found = confidence_of(sample, facts, read)
+    found = confidence_of(sample, facts)
     right = item.values[facts.correct].statistics if facts.correct in item.values else None
     if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
         found = "not_scored"  # awaits a judge, or is neither right nor wrong
@@ -74,9 +71,9 @@ def _values(item: Item, sample: Sample, facts: Confidence, read: Callable[[str],
     return {**item.values, **given, **scores, BRIER.name: Value((gap * gap, 1.0))}
 
 
-def confidence_of(sample: Sample, facts: Confidence, read: Callable[[str], str]) -> Found:
-    """The confidence of a sample's first response; ``read`` is the task's filter."""
-    if sample.status == "empty" or (sample.status != "ok" and facts.of != "answer"):
+def confidence_of(sample: Sample, facts: Confidence) -> Found:
+    """The confidence of a sample's first response."""
+    if sample.status == "empty" or (sample.status not in ANSWERED and facts.of != "answer"):
         return "no_answer"
     if facts.of == "stated":
         return parse_confidence(stated_confidence(sample.responses[0]))
@@ -85,7 +82,7 @@ def confidence_of(sample: Sample, facts: Confidence, read: Callable[[str], str])
         return "no_probabilities"
     if facts.of == "answer":
         return "no_probabilities" if given.answer is None else given.answer
-    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], read)
+    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], _reader(sample))
     return "no_letter_token" if letter is None else letter.options[letter.letter]
 
 
@@ -93,17 +90,21 @@ def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read:
     """The generated letter that named the ``chosen`` option for good; None if the option was not named by its letter.
 
     Of the tokens that are this letter it is the last one before which ``read`` does not yet find the option, so
-    ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is B`` at its last.
+    ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is B`` at its last. If ``read`` finds
+    the option without that letter, too, something else named it: ``Maybe B. Option (b) it is``.
     """
-    named = [one for one in letters if one.letter == chosen and chosen in one.options]
-    for one in reversed(named):
-        if read(response[: one.at]).strip() != chosen:
-            return one
+    end = len(response)
+    for one in reversed([one for one in letters if one.letter == chosen and chosen in one.options]):
+        before = response[: one.at]
+        if read(before).strip() != chosen:
+            without = response[one.at : end].replace(chosen, "", 1)
+            return None if read(before + without).strip() == chosen else one
+        end = one.at
     return None
 
 
 def _reader(sample: Sample) -> Callable[[str], str]:
-    """The filter of the sample's task."""
+    """The filter of the sample's task, for its document."""
     made = filter_class(load_spec(sample.task).filters[-1])()
     document = {**sample.document, "target": sample.target}
 

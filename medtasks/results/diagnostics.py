@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from medtasks.benchmarks.base import FAILED
+from medtasks.benchmarks.base import ANSWERED, FAILED
 from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
 from medtasks.results.run_tables import RunTables
@@ -46,14 +46,11 @@ class LevelGap(BaseModel):
     warning: str | None = None
 
 
-_ANSWERED = ("ok", "unanswerable", "no_final_answer")
-
-
 def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
     """Diagnostics from the scores of a task or group."""
     counts = {status: count for status, count in scores.status.items() if status != FAILED}
     responses = sum(counts.values())
-    unread = sum(count for status, count in counts.items() if status not in _ANSWERED)
+    unread = sum(count for status, count in counts.items() if status not in ANSWERED)
     found = Diagnostics(responses=responses, extraction_failures=unread / responses if responses else 0.0)
     letters = scores.letters
     if letters is None:

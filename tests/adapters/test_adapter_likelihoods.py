@@ -14,9 +14,9 @@ from adapter_bench import Bench, questions
 from hypothesis import given
 from hypothesis import strategies as st
 from medtasks.adapters._decoding import Decoder, GenerationSettings
-from medtasks.adapters._likelihoods import Generated, Likelihoods, letter_in, letter_tokens
+from medtasks.adapters._likelihoods import Generated, Letters, Likelihoods, letter_in, letter_tokens
 from medtasks.adapters.vllm import likelihoods
-from transformers import AutoModelForImageTextToText, AutoProcessor
+from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
 Create = Callable[..., Any]
 OPTIONS = ("A", "B", "C", "D")
@@ -125,24 +125,76 @@ def test_a_value_that_rounding_may_decide_is_recognised() -> None:
     assert Likelihoods(None, (Generated(0, "E", {"E": 0.5}),)).rounded(OPTIONS)[0].letters == ()
 
 
-def test_what_vllm_returns_is_read_alike() -> None:
-    """Its log-probabilities are by token; letters that are not among them count as impossible."""
+@pytest.fixture(scope="module")
+def tokenizer(tiny: Path) -> Any:
+    return AutoTokenizer.from_pretrained(tiny)
 
-    def step(chosen: int, **texts: float) -> tuple[int, dict[int, Any]]:
-        named = {
-            number: SimpleNamespace(logprob=math.log(share), decoded_token=text.replace("_", " "))
-            for number, (text, share) in enumerate(texts.items())
-        }
-        return chosen, named
 
-    steps = [
-        step(0, **{"Answer:": 0.5, "B": 0.25}),
-        step(1, _B=0.6, _A=0.2, A=0.1, the=0.05),
-        step(0, **{"<|end|>": 1.0}),
+def pieces(tokenizer: Any, *texts: str) -> list[int]:
+    """Tokens of texts that are written one after another."""
+    return [token for text in texts for token in tokenizer.encode(text, add_special_tokens=False)]
+
+
+def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
+    """The tokens of ``row`` over which the mean goes."""
+    chosen = [-(2.0**place) for place in range(len(row))]
+    mean = Letters(tokenizer).likelihoods(row, text, chosen, [[0.0] * 26] * len(row)).mean
+    found = [
+        (first, end)
+        for first in range(len(row))
+        for end in range(first + 1, len(row) + 1)
+        if mean == pytest.approx(sum(chosen[first:end]) / (end - first), rel=1e-12)
     ]
-    output = SimpleNamespace(text="Answer: A", token_ids=[one for one, _ in steps], logprobs=[one for _, one in steps])
-    found = likelihoods(output)
-    assert found.mean == pytest.approx((math.log(0.5) + math.log(0.2)) / 2)
+    return row[slice(*found[0])] if found else []
+
+
+def test_the_mean_goes_over_the_tokens_of_the_answer(tokenizer: Any) -> None:
+    """Not over thoughts, nor over a stop string."""
+    thoughts, answer, stop = (pieces(tokenizer, one) for one in ("<think>Is it A?</think>\n", "A polyp", "\nUser:"))
+    assert means(tokenizer, answer, "A polyp") == answer
+    assert means(tokenizer, answer + stop, "A polyp") == answer
+    assert tokenizer.decode(means(tokenizer, thoughts + answer, "<think>Is it A?</think>\nA polyp")) == "A polyp"
+    assert means(tokenizer, thoughts[:-4], tokenizer.decode(thoughts[:-4])) == []
+
+
+def test_a_character_of_several_tokens_at_the_end_belongs_to_the_answer(tokenizer: Any) -> None:
+    row = pieces(tokenizer, "5 µ")
+    assert tokenizer.decode(row[:-1]) != "5 "
+    assert means(tokenizer, row, "5 µ") == row
+
+
+def completion(steps: list[tuple[int, dict[int, float]]], finish: str = "stop") -> Any:
+    """As vLLM gives it: the chosen token of each step, and probabilities by token."""
+    return SimpleNamespace(
+        token_ids=[chosen for chosen, _ in steps],
+        logprobs=[
+            {token: SimpleNamespace(logprob=math.log(share)) for token, share in shares.items()} for _, shares in steps
+        ],
+        finish_reason=finish,
+        stop_reason=None,
+    )
+
+
+def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
+    """Probabilities are by token; special tokens are not in the text, so they do not move a letter's place."""
+    of = tokenizer.get_vocab()
+    (answer, *colon), special = pieces(tokenizer, "Answer:"), of["<|vision_start|>"]
+    steps = [
+        (answer, {answer: 0.5, of["B"]: 0.25}),
+        *((token, {token: 1.0}) for token in (*colon, special)),
+        (of["ĠA"], {of["ĠA"]: 0.2, of["ĠB"]: 0.6, of["A"]: 0.1, of["C"]: 0.001}),
+        (tokenizer.eos_token_id, {tokenizer.eos_token_id: 0.001}),
+    ]
+    found = likelihoods(completion(steps), "Answer: A", Letters(tokenizer))
+    assert found is not None
+    assert found.mean == pytest.approx((math.log(0.5) + math.log(0.2)) / (len(steps) - 1))
     (letter,) = found.rounded(OPTIONS)[0].letters
     assert (letter.at, letter.letter, letter.mass) == (7, "A", 0.9)
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
+    cut = likelihoods(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer))
+    assert cut == found
+
+
+def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
+    given = SimpleNamespace(token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None)
+    assert likelihoods(given, "a text", Letters(tokenizer)) is None

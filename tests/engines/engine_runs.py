@@ -44,14 +44,25 @@ class Ended:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
-    def responses(self) -> dict[tuple[str, str], str]:
-        """Responses by task and sample id."""
+    @property
+    def scores(self) -> dict[str, Any]:
+        """Scores by task."""
+        path = sorted(self.output.rglob("*_medtasks/scores.json"))[-1]
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["tasks"]
+        return found
+
+    def samples(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Samples by task and sample id."""
         newest = sorted(self.output.rglob("*_medtasks"))[-1]
         return {
-            (row["task"], row["sample_id"]): "\n".join(row["responses"])
+            (row["task"], row["sample_id"]): row
             for path in newest.glob("samples/*.jsonl")
             for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         }
+
+    def responses(self) -> dict[tuple[str, str], str]:
+        """Responses by task and sample id."""
+        return {name: "\n".join(row["responses"]) for name, row in self.samples().items()}
 
     def prompt_tokens(self) -> dict[tuple[str, int], int]:
         """Prompt tokens by task and document, as the back-end reported them; of all rounds together."""

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from engine_runs import Ended, run
 
+from medtasks.metrics.confidence import CONFIDENCE_NAMES
+
 pytest.importorskip("vllm", reason="vLLM is installed by .ci/engines")
 pytestmark = pytest.mark.slow
 
@@ -51,6 +53,52 @@ def test_answers_agree_with_those_of_transformers(by_vllm: Ended, by_transformer
     ours, theirs = by_vllm.responses(), by_transformers.responses()
     assert ours.keys() == theirs.keys()
     assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
+
+
+PERCENT = 0.0101
+"""Probabilities are whole percents. In single precision, engines differ by a rounding at most."""
+
+
+def test_probabilities_agree_with_those_of_transformers(by_vllm: Ended, by_transformers: Ended) -> None:
+    """Those of every option wherever a letter was generated, however unlikely, and those of whole answers."""
+    ours, theirs = by_vllm.samples(), by_transformers.samples()
+    answers, letters = 0, 0
+    for name in [one for one in ours if ours[one]["responses"] == theirs[one]["responses"]]:
+        (found,), (expected,) = ours[name]["probabilities"], theirs[name]["probabilities"]
+        assert found["answer"] == pytest.approx(expected["answer"], abs=PERCENT), name
+        assert [(one["at"], one["letter"]) for one in found["letters"]] == [
+            (one["at"], one["letter"]) for one in expected["letters"]
+        ]
+        for one, other in zip(found["letters"], expected["letters"], strict=True):
+            assert set(one["options"]) == set("ABCDE")
+            assert sum(one["options"].values()) == pytest.approx(1, abs=5 * 0.005)
+            assert one["mass"] <= 1
+            side, against = ({**each["options"], "mass": each["mass"]} for each in (one, other))
+            assert side == pytest.approx(against, abs=PERCENT), (name, one["at"])
+            letters += 1
+        answers += 1
+    assert answers > 30
+    assert letters > 50
+
+
+@pytest.mark.parametrize("tokens", [1, 16])
+def test_confidences_are_scored_as_with_transformers(
+    tokens: int, checkpoint: Path, by_vllm: Ended, by_transformers: Ended, tmp_path: Path
+) -> None:
+    """Of open answers; and of options, where the first token is the whole answer."""
+    task, ended = "kvasir_vqa_x1_level1", [by_vllm, by_transformers]
+    if tokens == 1:
+        task, ended = "mi_cxr_tel_single", []
+        for model, given in (("medtasks_vllm", ENGINE), ("medtasks_vlm", {"dtype": "float32"})):
+            arguments = {"pretrained": checkpoint, "max_new_tokens": tokens, **given}
+            ended.append(run(model, arguments, tmp_path / model, task))
+            assert ended[-1].returncode == 0, ended[-1].stderr[-4000:]
+    ours, theirs = (one.scores[task] for one in ended)
+    assert ours["metrics"]["confidence_given"]["value"] == 1.0
+    assert ours["reliability"]["bins"]
+    for metric in CONFIDENCE_NAMES:
+        found, expected = (one["metrics"][metric]["value"] for one in (ours, theirs))
+        assert found == pytest.approx(expected, abs=0.05), metric
 
 
 def test_a_lora_adapter_changes_answers_as_in_transformers(

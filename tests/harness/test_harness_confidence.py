@@ -15,14 +15,16 @@ from medtasks.metrics.confidence import CONFIDENCE_NAMES
 TASK = "mi_cxr_tel_multiple"
 
 
-def test_a_baseline_states_its_confidence_in_both_ways(tmp_path: Path) -> None:
-    run = baseline("calibrated,seed=1", [TASK, f"{TASK}_verbalised"], tmp_path)
-    recorded, spoken = (run.scores[task]["metrics"] for task in (TASK, f"{TASK}_verbalised"))
-    assert {name: recorded[name] for name in CONFIDENCE_NAMES} == {name: spoken[name] for name in CONFIDENCE_NAMES}
-    assert recorded["confidence_given"]["value"] == 1.0
+@pytest.mark.parametrize("task", [TASK, "medstreambench_retrospective"])
+def test_a_baseline_states_its_confidence_in_both_ways(tmp_path: Path, task: str) -> None:
+    run = baseline("calibrated,seed=1", [task, f"{task}_verbalised"], tmp_path)
+    recorded, spoken = (run.scores[name]["metrics"] for name in (task, f"{task}_verbalised"))
+    scored = set(CONFIDENCE_NAMES) - {"confidence_given"}  # open answers await a judge, and have no verbalised form
+    assert {name: recorded[name] for name in scored} == {name: spoken[name] for name in scored}
+    assert spoken["confidence_given"]["value"] == 1.0
     assert 0 < recorded["ece"]["value"] < 1
-    bins = run.scores[TASK]["reliability"]["bins"]
-    assert sum(one["answers"] for one in bins) == run.scores[TASK]["items"]
+    bins = run.scores[task]["reliability"]["bins"]
+    assert sum(one["answers"] for one in bins) == run.scores[f"{task}_verbalised"]["items"]
 
 
 def test_a_back_end_without_probabilities_has_no_columns(tmp_path: Path) -> None:

@@ -85,6 +85,24 @@ def test_an_option_named_by_other_tokens_has_no_probability() -> None:
     assert deciding_letter([], "B", "B", read) is None
 
 
+@pytest.mark.parametrize(
+    ("response", "chosen"),
+    [("Cardiomegaly is gone, so the answer is (c).", "C"), ("A small effusion. Answer: (a)", "A")],
+)
+def test_a_letter_that_did_not_name_the_option_has_no_say(response: str, chosen: str) -> None:
+    """A token can be a letter and begin a word, or be a word, while other tokens name the option."""
+    assert read(response) == chosen
+    assert deciding_letter([letter(0, chosen, 0.9)], chosen, response, read) is None
+
+
+def test_thoughts_do_not_name_the_option() -> None:
+    response = "<think>The answer is B. Or C?</think>B"
+    letters = [letter(place, "B", 0.5) for place, one in enumerate(response) if one == "B"]
+    found = deciding_letter(letters, "B", response, read)
+    assert found is not None
+    assert found.at == len(response) - 1
+
+
 def test_without_probabilities_there_are_no_columns() -> None:
     scores = scores_of(samples_of(lambda document: Reply(document["target"])))
     assert not set(CONFIDENCE_NAMES) & scores.metrics.keys()
@@ -160,6 +178,27 @@ def test_stated_confidences_need_no_probabilities() -> None:
     mixed = scores_of(samples_of(lambda one: named.get(one["sample_id"]) or reply(one), f"{TASK}_verbalised"))
     assert mixed.reliability is not None
     assert mixed.reliability.without == {"no_answer": 1, "missing": 1, "several": 1, "out_of_range": 1}
+
+
+def test_stated_confidences_of_options_without_letters() -> None:
+    """MedStreamBench: the answer is one option, several, or ``unanswerable``; each with a second line."""
+    task = "medstreambench_retrospective_verbalised"
+    documents = task_documents(task)
+    assert all(one["options"] for one in documents)
+    several = next(one["sample_id"] for one in documents if one["multi_select"])
+    declines = next(one["sample_id"] for one in documents if not one["multi_select"])
+
+    def reply(document: dict[str, Any]) -> Reply:
+        sure = "**Confidence:** 40%" if document["sample_id"] == several else "Confidence: 80%"
+        answer = "unanswerable" if document["sample_id"] == declines else document["target"]
+        return Reply(f"Answer: {answer}\n{sure}")
+
+    samples = samples_of(reply, task)
+    scores = score_samples(samples, get_benchmark("medstreambench"))
+    count = len(documents)
+    assert scores.metrics["content"].value == pytest.approx(1 - 1 / count)
+    assert scores.metrics["confidence_given"].value == 1.0
+    assert scores.metrics["brier"].value == pytest.approx((0.8**2 + 0.6**2 + (count - 2) * 0.2**2) / count)
 
 
 def test_probabilities_survive_rescoring_and_an_interrupted_run(tmp_path: Path) -> None:
