@@ -89,6 +89,31 @@ def test_options_that_cannot_be_rotated_are_one_finding(bench: Bench, old: str, 
     assert message in found.message
 
 
+@pytest.mark.parametrize(
+    ("field", "errors", "message"),
+    [
+        (
+            "gold",
+            "gold: None of the intervals, answer: T1 → T2",
+            "is the gold answer of no document (did you mean 'None of these intervals'?); correct it.",
+        ),
+        (
+            "answer_other_than",
+            "gold_other_than: none of these intervals., answer_other_than: [T1 → T2, never]",
+            "`errors[0].answer_other_than` has 'never', which is the option of no document; correct it.",
+        ),
+    ],
+)
+def test_errors_name_answers_that_documents_have(bench: Bench, field: str, errors: str, message: str) -> None:
+    bench.copy_tasks()
+    path = bench.tasks / "mi_cxr" / "mi_cxr_tel_single.yaml"
+    text = path.read_text(encoding="utf-8").rstrip() + f"\n  errors: [{{name: missed, label: Missed, {errors}}}]\n"
+    path.write_text(text, encoding="utf-8")
+    (found,) = validate_tasks(None, [path])
+    assert (found.code, found.severity, found.field) == ("MT146", "warning", f"metadata.errors[0].{field}")
+    assert message in found.message
+
+
 def test_confidences_of_options_need_options(bench: Bench) -> None:
     bench.copy_tasks()
     path = bench.tasks / "kvasir_vqa_x1" / "kvasir_vqa_x1_level1.yaml"
