@@ -16,12 +16,12 @@ from typing import Any
 from medtasks.benchmarks.base import Benchmark, Item, Joined, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.rotations import selected_option, unlettered
-from medtasks.errors import MedtasksError, UsageError
-from medtasks.metrics import get_metric
+from medtasks.errors import MedtasksError
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.error_rate import ErrorRate, declared_rate
+from medtasks.metrics.lookup import registered_metric
 from medtasks.packages import TaskPackage
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.spec import leaf_tasks, load_spec, load_specs
 from medtasks.task_files import owner_of
 from medtasks.task_model import ErrorKind
 
@@ -55,26 +55,22 @@ def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[
 def _errors(task: str, benchmark: Benchmark) -> Errors | None:
     spec = load_spec(task)
     for kind in spec.metadata.errors:
-        if problem := name_problem(kind, owner_of(spec.path)):
+        if problem := name_problem(task, kind, owner_of(spec.path)):
             raise MedtasksError(f"task {task}: error {kind.name} is declared in metadata.errors, but {problem}.")
     kinds = spec.metadata.errors
     return Errors(declared_rates(task), functools.partial(_cases, benchmark, kinds)) if kinds else None
 
 
-def name_problem(kind: ErrorKind, package: TaskPackage) -> str:
-    """Why a task file of ``package`` cannot use the kind's name; empty if it can."""
+def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
+    """Why ``task``, of ``package``, cannot use the kind's name; empty if it can."""
     if not package.owns(kind.name):
         return f"its name must start with that of the package; call it {package.prefix}_{kind.name}"
-    try:
-        known = get_metric(kind.name)
-    except UsageError:  # the file is not installed
-        return ""
-    same = isinstance(known, ErrorRate) and vars(known) == vars(declared_rate(kind))
-    return (
-        ""
-        if same
-        else "another metric has that name, or another task declares it otherwise; rename one, or make them equal"
-    )
+    if registered_metric(kind.name) is not None:
+        return "another metric has that name; rename it"
+    for other in load_specs().values():
+        if other.name != task and any(one.name == kind.name and one != kind for one in other.metadata.errors):
+            return f"{other.name} declares it otherwise; rename it, or make them equal"
+    return ""
 
 
 def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iterator[Case]:
@@ -100,6 +96,7 @@ def _answer_text(benchmark: Benchmark, view: SampleView) -> str | None:
     return chosen if chosen is None or texts is None else texts[int(chosen)]
 
 
+@functools.lru_cache(maxsize=4096)
 def _normal(text: str | None) -> str | None:
     return normalise(text) or None if text else None
 
@@ -107,4 +104,4 @@ def _normal(text: str | None) -> str | None:
 def _matches(text: str | None, among: Sequence[str], other_than: Sequence[str]) -> bool:
     if text is None:
         return False
-    return text in map(normalise, among) if among else text not in map(normalise, other_than)
+    return text in map(_normal, among) if among else text not in map(_normal, other_than)

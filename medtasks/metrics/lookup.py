@@ -22,20 +22,22 @@ def get_metric(name: str) -> Metric:
     Raises:
         UsageError: there is no such metric.
     """
-    found = METRICS.get(name) or _judged().get(name)
+    found = registered_metric(name)
     if found is not None:
         return found
-    others = all_metrics()
-    if name in others:
-        return others[name]
     if name in _declared():
         return _declared()[name]
     why = metric_left_out(name)
     if why is not None:
         raise UsageError(f"metric {name!r} is unknown: {why}")
     raise UsageError(
-        f"metric {name!r} is unknown; choose from {', '.join({**METRICS, **_judged(), **others, **_declared()})}"
+        f"metric {name!r} is unknown; choose from {', '.join({**METRICS, **_judged(), **all_metrics(), **_declared()})}"
     )
+
+
+def registered_metric(name: str) -> Metric | None:
+    """The metric of that name, unless a task file declares it; None if there is none."""
+    return METRICS.get(name) or _judged().get(name) or all_metrics().get(name)
 
 
 def is_ours(name: str) -> bool:

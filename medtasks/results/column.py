@@ -82,9 +82,11 @@ class Column:
         judges = tuple(sorted({*self.judges, *part.judges}))
         judge = _renumbered(self, judges)
         judge[rows] = _renumbered(part, judges)
-        arrays = {name: getattr(self, name).copy() for name in _ARRAYS[:-1]}
-        for name, array in arrays.items():
-            array[rows] = getattr(part, name)
+        arrays = {}
+        for name in _ARRAYS[:-1]:
+            whole, own = getattr(self, name), getattr(part, name)
+            arrays[name] = whole.astype(np.result_type(whole, own))  # a copy, as precise as the part
+            arrays[name][rows] = own
         return replace(self, **arrays, judge=judge, judges=judges, repeats=None, parts={})
 
     def take(self, rows: Rows) -> Column:

@@ -105,7 +105,7 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
         message = f"`metadata.compare_with` is {shown(partner)}, this {task.kind} itself; name the plain one."
         yield in_task(task, "MT131", message, "metadata", "compare_with")
     for number, kind in enumerate(metadata.errors):
-        if problem := name_problem(kind, owner_of(task.path)):
+        if problem := name_problem(task.name, kind, owner_of(task.path)):
             message = f"error {shown(kind.name)} cannot be counted: {problem}."
             yield in_task(task, "MT145", message, "metadata", "errors", number, "name")
     lists: list[tuple[str, str, Collection[str]]] = [

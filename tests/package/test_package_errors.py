@@ -78,9 +78,9 @@ metadata:
   benchmark: mi_cxr
   title: "When?"
   errors:
-    - {name: otherlab_bench_missed, label: Missed, gold_other_than: None of these intervals, harms: true,
+    - {name: otherlab_bench_null, label: Missed, gold_other_than: None of these intervals, harms: true,
        answer: none of these intervals}
-    - {name: otherlab_bench_other, label: Invented, gold: None of these intervals, harms: true,
+    - {name: otherlab_bench_not_null, label: Invented, gold: None of these intervals, harms: true,
        answer_other_than: None of these intervals}
 """
 BOTH_WAYS = """
@@ -110,15 +110,19 @@ print(json.dumps([[name, one.model_dump(mode="json", exclude={"signature"})] for
 """
 
 
-def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(python: Any, tmp_path: Path) -> None:
+def of_options(task: str) -> dict[str, str]:
+    """The task file, and the part that it includes."""
     base = Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml"
-    more = {"tasks__tel__otherlab_tel": OF_OPTIONS, "tasks__tel___base": base.read_text(encoding="utf-8")}
-    done = python("-c", BOTH_WAYS, PYTHONPATH=str(write_site(tmp_path / "site", **more)))
+    return {"tasks__tel__otherlab_tel": task, "tasks__tel___base": base.read_text(encoding="utf-8")}
+
+
+def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(python: Any, tmp_path: Path) -> None:
+    done = python("-c", BOTH_WAYS, PYTHONPATH=str(write_site(tmp_path / "site", **of_options(OF_OPTIONS))))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     for ours, theirs in (
-        ("missed_change_rate", "otherlab_bench_missed"),
-        ("invented_change_rate", "otherlab_bench_other"),
+        ("missed_change_rate", "otherlab_bench_null"),
+        ("invented_change_rate", "otherlab_bench_not_null"),
     ):
         (expected,) = [score for name, score in found if name == ours]
         in_order, rotated = [score for name, score in found if name == theirs]
@@ -154,13 +158,15 @@ def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Pa
     ("name", "why"),
     [
         ("dots_missed", "its name must start with that of the package; call it otherlab_bench_dots_missed"),
-        ("otherlab_bench_brevity", "another metric has that name, or another task declares it otherwise"),
+        ("otherlab_bench_brevity", "another metric has that name; rename it"),
+        ("otherlab_bench_null", "otherlab_tel declares it otherwise; rename it, or make them equal"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_by_validation_and_scoring(
     python: Any, tmp_path: Path, name: str, why: str
 ) -> None:
-    site = write_site(tmp_path / "site", TITLE, DECLARED.replace("otherlab_bench_missed", name))
+    more = of_options(OF_OPTIONS)
+    site = write_site(tmp_path / "site", TITLE, DECLARED.replace("otherlab_bench_missed", name), **more)
     checked = python("-m", "medtasks", "validate", "otherlab_dots", "--json", PYTHONPATH=str(site))
     (found,) = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
     assert found["field"] == "metadata.errors[0].name"

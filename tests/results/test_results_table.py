@@ -175,6 +175,12 @@ def test_a_compact_column_keeps_the_statistics_of_parts_that_differ_from_the_who
             np.testing.assert_array_equal(cut.part(key).statistics, expected.astype(cut.statistics.dtype))
 
 
+def test_a_compact_part_is_as_precise_as_before() -> None:
+    parts = {"x": Value(statistics=(0.3, 1.0)), "y": Value(statistics=(0.7, 1.0))}
+    small = statistics_alone(column_of("accuracy", [Value(statistics=(1.0, 2.0), parts=parts)]), empty_column(1, 1))
+    assert (small.statistics.dtype, small.part("x").statistics[0, 0]) == (np.float32, 0.3)
+
+
 def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
     tables = RunTables(samples)
     first = tables.of(TASKS[0])
