@@ -17,7 +17,7 @@ from medtasks.validation.tasks import validate_tasks
 DEFECTS: list[Defect] = [*YAML_DEFECTS, *TEMPLATE_DEFECTS, *RECORD_DEFECTS, *DOCUMENT_DEFECTS]
 
 # what no planted file can show: the benchmark's own description, and states of the machine
-ELSEWHERE = {"MT140", "MT141", "MT215", "MT300", "MT302"}
+ELSEWHERE = {"MT140", "MT141", "MT146", "MT215", "MT300", "MT302"}
 OF_PACKAGES = {"MT150", "MT217", "MT218"}
 OF_PREPARED_DATA = {"MT401", "MT402", "MT403", "MT404", "MT405"}
 
