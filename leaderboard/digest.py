@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
 from medtasks.metrics.base import Array
+from medtasks.registry import get_benchmark
 from medtasks.results.column import Rows
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scoring import Scores
@@ -30,6 +32,7 @@ class Entry:
         groups: each item's keys by breakdown.
         statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not
             computed), a row of zeros of a mean-type metric an item to which it does not apply.
+        parts: by group of `Benchmark.parts`, the statistics with items that are judged by parts reduced to this part.
         signatures: by metric, the reproducibility signature of the score over all items
             (`medtasks.results.signature`); breakdowns add their part to it.
         timelines: the first streaming items, by id.
@@ -44,6 +47,7 @@ class Entry:
     signatures: Mapping[str, str]
     timelines: tuple[Timeline, ...] = ()
     groups: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -56,33 +60,38 @@ class Entry:
         timelines: tuple[Timeline, ...],
     ) -> Entry:
         """An entry with the items and statistics of ``table``."""
-        rows = np.flatnonzero(table.complete)
+        rows, metrics = np.flatnonzero(table.complete), tuple(scores.metrics)
+        by_part = table.groups.get(get_benchmark(benchmark).parts or "", ())
         return cls(
             name=name,
             benchmark=benchmark,
             scores=scores,
             items=shared(tuple(table.unique[row] for row in rows.tolist())),
             clusters=shared(tuple(table.clusters[row] for row in rows.tolist())),
-            statistics=_Statistics(table, tuple(scores.metrics), rows),
+            statistics=_Statistics(table, metrics, rows),
             signatures=signatures,
             timelines=timelines,
             groups={name: shared(tuple(keys[row] for row in rows.tolist())) for name, keys in table.groups.items()},
+            parts={key: _Statistics(table, metrics, rows, key) for key in sorted({*chain.from_iterable(by_part)})},
         )
 
 
 class _Statistics(Mapping[str, Array]):
     """Statistics read from the table's columns on access, so that those of groups are not stored twice."""
 
-    def __init__(self, table: ItemTable, metrics: tuple[str, ...], rows: Rows) -> None:
+    def __init__(self, table: ItemTable, metrics: tuple[str, ...], rows: Rows, part: str | None = None) -> None:
         self._columns = table.columns
         self._metrics = metrics
         self._rows = rows
         self._whole = len(rows) == len(table.items)
+        self._part = part
 
     def __getitem__(self, metric: str) -> Array:
         if metric not in self._metrics:
             raise KeyError(metric)
-        found = self._columns[metric].counted.astype(np.float64, copy=False)
+        column = self._columns[metric]
+        column = column if self._part is None else column.part(self._part)
+        found = column.counted.astype(np.float64, copy=False)
         return found if self._whole else found[self._rows]
 
     def __iter__(self) -> Iterator[str]:

@@ -108,7 +108,7 @@ def pack(digest: Digest) -> dict[str, Any]:
 
 def unpack(content: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
     """The digest from the output of :func:`pack` and its tables."""
-    tables = RunTables({}, made)
+    tables = RunTables({}, made).compact()
     entries = {
         one["name"]: Entry.of(
             one["name"],

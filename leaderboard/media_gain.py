@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from medtasks.benchmarks.base import Benchmark
-from medtasks.metrics import get_metric
-from medtasks.metrics.judged import JudgedMean
+from medtasks.metrics.base import Array
 from medtasks.results.column import without_value
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import format_signature, parse_signature
@@ -29,7 +28,6 @@ NOTE = (
     "Score of the run minus score of the same model's blind run (prompts without media), on the same items. 0: the "
     "media change nothing. Lines are 95 % intervals of the paired difference."
 )
-PARTS_NOTE = "Judged classes have no interval, since only scores of whole answers are kept by item."
 
 
 class MediaGain:
@@ -92,11 +90,10 @@ class MediaGain:
             return None
         filled = {key for cells in rows.values() for key in cells}
         columns = [_gain_column(one) for one in self._columns if f"{one.key}.gain" in filled]
-        by_part = any(self._is_part(one) for one in self._columns)
         return BoardTable(
             name=NAME,
             title=TITLE,
-            note=f"{NOTE} {PARTS_NOTE}" if by_part else NOTE,
+            note=NOTE,
             columns=tuple(columns),
             rows=tuple(
                 BoardRow(model=model, cells=cells, runs=tuple(sorted(runs[model])))
@@ -142,10 +139,11 @@ class MediaGain:
             )
         return None
 
-    def _is_part(self, column: BoardColumn) -> bool:
-        """Whether judges score parts of an answer here, which a digest does not keep by item."""
-        by_part = column.breakdown is not None and column.breakdown == self._benchmark.parts
-        return by_part and isinstance(get_metric(column.metric), JudgedMean)
+    def _statistics(self, entry: Entry, column: BoardColumn) -> Array:
+        """The column's statistics by item; in a group of `Benchmark.parts`, those of that part."""
+        if column.group is not None and column.breakdown == self._benchmark.parts:
+            return entry.parts[column.group][column.metric]
+        return entry.statistics[column.metric]
 
     def _cell(self, seeing: Digest, blind: Digest, column: BoardColumn) -> Cell | None:
         first, second = cell_of(seeing, column), cell_of(blind, column)
@@ -160,12 +158,8 @@ class MediaGain:
         for which, side in (("", first), ("blind run: ", second)):
             if side.value is None:
                 return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
-        assert first.value is not None
-        assert second.value is not None
-        if self._is_part(column):
-            return cell.model_copy(update={"value": first.value - second.value})
         entries = [digest.entries[column.task] for digest in (seeing, blind)]
-        one, other = (entry.statistics[column.metric] for entry in entries)
+        one, other = (self._statistics(entry, column) for entry in entries)
         rows = np.flatnonzero(_members(entries[0], column) & ~without_value(one) & ~without_value(other))
         clusters = [entries[0].clusters[row] for row in rows.tolist()]
         found = compare_statistics(column.metric, one[rows], other[rows], clusters) if len(rows) else None

@@ -11,6 +11,7 @@ from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
 from medtasks.benchmarks.card_check import card_columns
+from medtasks.benchmarks.declared_errors import with_declared_errors
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
@@ -104,7 +105,8 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     benchmark = get_benchmark(metadata.benchmark)
     seen: set[str] = set()
     views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
-    for item in joined_items(benchmark, views).items:
+    joined = with_declared_errors(joined_items(benchmark, views), benchmark, {one.sample_id: task for one in views})
+    for item in joined.items:
         for breakdown in benchmark.breakdowns.values():
             breakdown(item.view)
         for pooled in benchmark.pooled.values():

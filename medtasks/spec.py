@@ -60,9 +60,11 @@ class TaskSpec(BaseModel):
     def yaml_hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count).
 
-        ``metadata.confidence`` is left out: it adds scores, whose signatures have it, and changes no other.
+        ``metadata.confidence`` and ``metadata.errors`` are left out: they add scores, whose signatures have them, and
+        change no other.
         """
-        metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key != "confidence"}
+        added = ("confidence", "errors")
+        metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key not in added}
         hashed = {**self.resolved, "metadata": metadata} if metadata else self.resolved
         return short_hash(json.dumps(hashed, sort_keys=True, ensure_ascii=False))
 

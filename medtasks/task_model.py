@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from medtasks.errors import MedtasksError
@@ -24,7 +24,7 @@ _ABSENT: Any = None
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    names = [getattr(value, "metric", value) for value in values]
+    names = [getattr(value, "metric", None) or getattr(value, "name", value) for value in values]
     for number, name in enumerate(names):
         if name in names[:number]:
             raise PydanticCustomError(
@@ -37,6 +37,14 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and not isinstance(value, FunctionName) and bool(value.strip())
 
 
+def _answers(value: Any) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not _are_names(texts):
+        words = 'an answer in quotes such as "yes", or a list of them'
+        raise PydanticCustomError("expected", "{words}", {"words": words})
+    return tuple(texts)
+
+
 def _is_whole(value: Any, least: int) -> bool:
     return type(value) is int and value >= least
 
@@ -46,6 +54,7 @@ def _are_names(value: Any) -> bool:
 
 
 Name = Annotated[str, expects("a non-empty string", _is_name)]
+Answers = Annotated[tuple[str, ...], PlainValidator(_answers)]
 NameOrNames = Annotated[
     Any, expects("a string or a list of strings", lambda value: _is_name(value) or _are_names(value))
 ]
@@ -127,12 +136,41 @@ class Confidence(_Keys):
     correct: Name = "accuracy"
 
 
+class ErrorKind(_Keys):
+    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur.
+
+    ``gold``, or ``gold_other_than``, are the gold answers of those questions, ``answer``, or ``answer_other_than``, the
+    answers that are the error: texts, also of options, never letters. ``harms``: whether the error could harm a patient
+    if nobody noticed it. With ``higher_is_better`` the rate is one of correct answers, such as sensitivity.
+    """
+
+    name: Name
+    label: Name
+    gold: Answers = ()
+    gold_other_than: Answers = ()
+    answer: Answers = ()
+    answer_other_than: Answers = ()
+    harms: bool = False
+    higher_is_better: bool = False
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> ErrorKind:
+        for key in ("gold", "answer"):
+            if bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than")):
+                message = "error {name} has both or neither of {key} and {key}_other_than"
+                raise _contradiction(message, "write one of them", key, name=self.name, key=key)
+        if self.harms and self.higher_is_better:
+            message = "error {name} has harms and higher_is_better, but a correct answer harms nobody"
+            raise _contradiction(message, "remove one", "harms", name=self.name)
+        return self
+
+
 class Metadata(_Keys):
     """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
     always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
     those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
-    ``confidence`` adds scores of the answers' confidences."""
+    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -145,6 +183,7 @@ class Metadata(_Keys):
     options: OptionOrder = _ABSENT
     prompts: Annotated[Names, Field(min_length=2, max_length=MOST_PROMPTS)] = ()
     confidence: Confidence = _ABSENT
+    errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
 
     @property
     def varied(self) -> tuple[str, str] | None:
@@ -287,6 +326,7 @@ class TaskFile(_Keys):
             ("repeats", self.repeats > 1),
             ("metadata.rubrics", bool(self.metadata.rubrics)),
             ("metadata.prompts", varied != "prompts" and bool(prompts)),
+            ("metadata.errors", bool(self.metadata.errors)),
             ("lmms_eval_specific_kwargs.stage1_template", bool(prompts) and settings.stage1_template is not None),
         ):
             if given:
@@ -322,7 +362,7 @@ class GroupFile(_Keys):
 
     @model_validator(mode="after")
     def _settings_of_tasks(self) -> GroupFile:
-        for key in ("options", "prompts", "confidence"):
+        for key in ("options", "prompts", "confidence", "errors"):
             if getattr(self.metadata, key):
                 message = "metadata.{key} is set, but a group asks nothing itself"
                 raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns, check_card, metrics_of
 from medtasks.benchmarks.columns import error_columns, kinds_of_error
+from medtasks.benchmarks.declared_errors import declared_rates
 from medtasks.errors import MedtasksError
+from medtasks.metrics.error_rate import ErrorRate
 from medtasks.packages import LeftOut
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
@@ -19,7 +23,8 @@ def all_cards() -> dict[str, Card]:
 
     A benchmark without a layout gets a plain one with the metrics of its tasks, unless another layout of its package
     has them (a track beside the original). A layout of another package that cannot be shown is replaced by the plain
-    one. A benchmark that cannot be shown at all is left out, with one sentence on standard error.
+    one. Kinds of error that task files declare are added to any layout. A benchmark that cannot be shown at all is left
+    out, with one sentence on standard error.
     """
     brought = loaded_cards()
     elsewhere = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
@@ -29,7 +34,7 @@ def all_cards() -> dict[str, Card]:
         if card is None and (benchmark_owner(name), name) in elsewhere:
             continue
         try:
-            found[name] = default_card(name) if card is None else _checked(card)
+            found[name] = default_card(name) if card is None else _with_declared_errors(_checked(card))
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
@@ -62,10 +67,8 @@ def default_card(benchmark: str) -> Card:
     Raises:
         MedtasksError: the benchmark has no task with a metric.
     """
-    specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-    groups = [spec for spec in specs.values() if spec.kind == "group"]
-    inner = {member for group in groups for member in group.members}
-    shown = [spec for name, spec in sorted(specs.items()) if name not in inner and metrics_of(name)]
+    specs = _specs_of(benchmark)
+    shown = [spec for spec in _outermost(specs) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     names = _Names()
@@ -95,10 +98,7 @@ def default_card(benchmark: str) -> Card:
     errors = get_benchmark(benchmark).errors
     for spec in shown:
         rates = [rate for rate in (errors.rates if errors else ()) if rate.name in spec.metadata.pooled]
-        if rates:
-            table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
-            tables.append(table)
-            plots.append(plot)
+        _add_errors(spec.name, (*rates, *declared_rates(spec.name)), names, tables, plots)
     card = Card(
         benchmark=benchmark,
         headline=headline,
@@ -108,6 +108,37 @@ def default_card(benchmark: str) -> Card:
     )
     check_card(card)
     return card
+
+
+def _specs_of(benchmark: str) -> dict[str, TaskSpec]:
+    return {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
+
+
+def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
+    """The tasks and groups that are in no group, by name."""
+    inner = {member for spec in specs.values() for member in spec.members}
+    return [spec for name, spec in sorted(specs.items()) if name not in inner]
+
+
+def _add_errors(
+    task: str, rates: Sequence[ErrorRate], names: _Names, tables: list[CardTable], plots: list[Plot]
+) -> None:
+    if rates:
+        table, plot = kinds_of_error(error_columns(task, rates), name=names.of(f"{task}-errors"))
+        tables.append(table)
+        if plot.columns:  # correct outcomes are not drawn
+            plots.append(plot)
+
+
+def _with_declared_errors(card: Card) -> Card:
+    """The layout with tables and figures of declared kinds of error that it does not show."""
+    names = _Names([*(table.name for table in card.tables), *(plot.name for plot in card.plots)])
+    shown = {column.metric for column in card_columns(card)}
+    tables, plots = [*card.tables], [*card.plots]
+    for spec in _outermost(_specs_of(card.benchmark)):
+        rates = [rate for rate in declared_rates(spec.name) if rate.name not in shown]
+        _add_errors(spec.name, rates, names, tables, plots)
+    return card if len(tables) == len(card.tables) else replace(card, tables=tuple(tables), plots=tuple(plots))
 
 
 def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> CardTable:
@@ -132,8 +163,8 @@ def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> CardTable:
 class _Names:
     """Unique URL names derived from task names."""
 
-    def __init__(self) -> None:
-        self._taken = {HEADLINE}
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {HEADLINE, *taken}
 
     def of(self, text: str) -> str:
         words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task or group: computed, learned, judged and pooled ones.
+    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error.
 
     Raises:
         UsageError: there is no such task, or no such rubric.
@@ -29,7 +29,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
         judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
-        names += [*load_spec(leaf).scores, *metadata.learned, *judged]
+        names += [*load_spec(leaf).scores, *metadata.learned, *judged, *(kind.name for kind in metadata.errors)]
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 

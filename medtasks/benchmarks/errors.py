@@ -57,7 +57,8 @@ class Errors:
                 )
             found[case.rate].append(case)
         failed = any(view.status == FAILED for view in item.samples)
-        parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None else ()
+        in_parts = benchmark.parts is not None and any(case.part for cases in found.values() for case in cases)
+        parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None and in_parts else ()
         return {name: _value(cases, parts, failed) for name, cases in found.items()}
 
 

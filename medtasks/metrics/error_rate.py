@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from medtasks.metrics.closed_answer import VERSION, normalise
 from medtasks.metrics.item_metrics import ItemMetric
+from medtasks.task_model import ErrorKind
 
 
 class ErrorRate(ItemMetric):
@@ -42,3 +44,28 @@ class ErrorRate(ItemMetric):
 
 NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")
 """Responses to multiple-choice questions without exactly one selectable option."""
+
+
+def declared_rate(kind: ErrorKind) -> ErrorRate:
+    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.declared_errors`).
+
+    >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=["polyp", "a lesion"])
+    >>> declared_rate(kind).signature.partition("|texts:")[0]
+    'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
+    """
+    return ErrorRate(
+        kind.name,
+        kind.label,
+        cases=_listed(kind, "gold"),
+        harms=kind.harms,
+        choices={"errors": _listed(kind, "answer"), "texts": f"normalised-v{VERSION}"},
+        higher_is_better=kind.higher_is_better,
+    )
+
+
+def _listed(kind: ErrorKind, key: str) -> str:
+    among, other_than = (
+        ",".join(normalise(text).replace(" ", "-") for text in getattr(kind, name))
+        for name in (key, f"{key}_other_than")
+    )
+    return f"{key}={among}" if among else f"{key}=not({other_than})"

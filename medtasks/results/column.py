@@ -30,8 +30,8 @@ class Column:
     rows without are NaN. ``present`` marks the items with a value of the metric, ``failed`` those without a response,
     ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
     ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
-    values within each group of `Benchmark.parts`, present where they differ from the whole.
+    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` has the items'
+    values within each group of `Benchmark.parts`, where they differ from the whole.
     """
 
     statistics: Array
@@ -44,7 +44,7 @@ class Column:
     judge: Rows
     judges: tuple[str, ...] = ()
     repeats: Array | None = None
-    parts: Mapping[str, Column] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> Mask:
@@ -78,8 +78,16 @@ class Column:
         """The column in which items judged by parts are reduced to the part ``key``."""
         if key not in self.parts:
             return self
-        part = self.parts[key]
-        return _merged([self, part], [self.present & ~part.present, part.present])
+        rows, part = self.parts[key].rows, self.parts[key].column
+        judges = tuple(sorted({*self.judges, *part.judges}))
+        judge = _renumbered(self, judges)
+        judge[rows] = _renumbered(part, judges)
+        arrays = {}
+        for name in _ARRAYS[:-1]:
+            whole, own = getattr(self, name), getattr(part, name)
+            arrays[name] = whole.astype(np.result_type(whole, own))  # a copy, as precise as the part
+            arrays[name][rows] = own
+        return replace(self, **arrays, judge=judge, judges=judges, repeats=None, parts={})
 
     def take(self, rows: Rows) -> Column:
         """The column restricted to these items."""
@@ -87,8 +95,33 @@ class Column:
             self,
             **{name: _rows(getattr(self, name), rows) for name in _ARRAYS},
             repeats=None if self.repeats is None else self.repeats[rows],
-            parts={key: part.take(rows) for key, part in self.parts.items()},
+            parts={key: part.take(rows, len(self.present)) for key, part in self.parts.items()},
         )
+
+
+@dataclass(frozen=True)
+class Part:
+    """The values of some items within a group: ``column`` has one row for each of ``rows``."""
+
+    rows: Rows
+    column: Column
+
+    @classmethod
+    def of(cls, column: Column) -> Part:
+        """The items with a value in ``column``."""
+        rows = np.flatnonzero(column.present)
+        return cls(rows, column.take(rows))
+
+    def spread(self, items: int) -> Column:
+        """The part as a column of so many items."""
+        return replace(empty_column(items, self.column.statistics.shape[1]), parts={"": self}).part("")
+
+    def take(self, rows: Rows, items: int) -> Part:
+        """The part restricted to these rows of ``items``."""
+        places = np.full(items, _NOBODY)
+        places[self.rows] = np.arange(len(self.rows))
+        found = places[rows]
+        return Part(np.flatnonzero(found >= 0), self.column.take(found[found >= 0]))
 
 
 _ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
@@ -125,8 +158,18 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def statistics_alone(column: Column, rest: Column) -> Column:
+    """The column with its statistics, and those of its parts that differ; all else is that of ``rest``."""
+    parts = {}
+    for key, part in column.parts.items():
+        whole, own = column.statistics[part.rows], part.column.statistics
+        rows = np.flatnonzero(((whole != own) & ~(np.isnan(whole) & np.isnan(own))).any(axis=1))
+        if len(rows):
+            first = {name: getattr(rest, name)[: len(rows)] for name in _ARRAYS}  # views, which take no memory
+            kept = statistics_alone(part.column.take(rows), replace(rest, **first))
+            parts[key] = Part(part.rows[rows].astype(np.int32), kept)
     no_value = blank(*column.statistics.shape)
-    return replace(rest, statistics=_single(column.statistics), low=no_value, high=no_value, present=column.present)
+    statistics = _single(column.statistics)
+    return replace(rest, statistics=statistics, low=no_value, high=no_value, present=column.present, parts=parts)
 
 
 def _single(table: Array) -> Array:
@@ -135,35 +178,32 @@ def _single(table: Array) -> Array:
     return single if np.array_equal(single, table, equal_nan=True) else table
 
 
-def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
-    """The rows that each column's mask selects, without repeats and parts."""
-    empty = empty_column(len(masks[0]), columns[0].statistics.shape[1])
-    found = replace(empty, statistics=empty.statistics.copy(), low=empty.low.copy(), high=empty.high.copy())
-    judges = tuple(sorted({judge for column in columns for judge in column.judges}))
-    for column, mask in zip(columns, masks, strict=True):
-        for name in _ARRAYS[:-1]:
-            getattr(found, name)[mask] = getattr(column, name)[mask]
-        found.judge[mask] = _renumbered(column, judges)[mask]
-    return replace(found, judges=judges)
-
-
 def stacked(columns: Sequence[Column]) -> Column:
     """The columns of several tables, concatenated."""
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
     arrays = {name: _joined([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
     repeats = [column.repeats for column in columns]
     equal = all(one is not None for one in repeats) and len({one.shape[1] for one in repeats if one is not None}) == 1
-    width = columns[0].statistics.shape[1]
     keys = dict.fromkeys(key for column in columns for key in column.parts)
+    starts = np.cumsum([0, *(len(column.present) for column in columns)]).tolist()
     return Column(
         **arrays,
         judge=np.concatenate([_renumbered(column, judges) for column in columns]),
         judges=judges,
         repeats=np.concatenate([one for one in repeats if one is not None]) if equal else None,
         parts={
-            key: stacked([column.parts.get(key) or empty_column(len(column.present), width) for column in columns])
+            key: _stacked_parts(
+                [(one.parts[key], at) for one, at in zip(columns, starts, strict=False) if key in one.parts]
+            )
             for key in keys
         },
+    )
+
+
+def _stacked_parts(parts: Sequence[tuple[Part, int]]) -> Part:
+    """Parts of columns that begin at the given rows."""
+    return Part(
+        np.concatenate([part.rows + start for part, start in parts]), stacked([part.column for part, _ in parts])
     )
 
 
@@ -186,7 +226,7 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     low: list[tuple[float, ...]] = []
     high: list[tuple[float, ...]] = []
     repeats: list[tuple[tuple[float, ...], ...]] = [()] * len(values)
-    parts: dict[str, list[Value | None]] = {}
+    parts: dict[str, dict[int, Value]] = {}
     for row, value in enumerate(values):
         if value is None:
             continue
@@ -201,7 +241,7 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
             found.judge[row] = judges.index(value.judge)
         repeats[row] = value.repeats
         for key, part in value.parts.items():
-            parts.setdefault(key, [None] * len(values))[row] = part
+            parts.setdefault(key, {})[row] = part
     for rows in (statistics, low, high):
         _check_width(metric, set(map(len, rows)), width)
     lengths = set(map(len, repeats))
@@ -217,7 +257,10 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         present=np.array([value is not None for value in values], dtype=bool),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
-        parts={key: column_of(metric, members) for key, members in parts.items()},
+        parts={
+            key: Part(np.array([*members], dtype=np.int64), column_of(metric, [*members.values()]))
+            for key, members in parts.items()
+        },
     )
 
 

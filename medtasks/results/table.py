@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value
+from medtasks.benchmarks.declared_errors import with_declared_errors
 from medtasks.benchmarks.errors import pooled_values
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
@@ -159,6 +160,7 @@ def item_table(
             )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
     joined = with_confidences(joined_items(benchmark, [sample.view() for sample in ordered]), ordered)
+    joined = with_declared_errors(joined, benchmark, task_of)
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]

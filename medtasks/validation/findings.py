@@ -64,6 +64,8 @@ _RULES: tuple[Rule, ...] = (
     Rule("MT142", "warning", "no cluster key"),
     Rule("MT143", "error", "options cannot be rotated, or prompts not varied"),
     Rule("MT144", "error", "confidences cannot be compared with answers"),
+    Rule("MT145", "error", "name of a kind of error cannot be used"),
+    Rule("MT146", "warning", "kind of error names an answer that no document has"),
     Rule("MT150", "error", "package, or a part of it, is left out"),
     # templates
     Rule("MT201", "error", "template is missing"),

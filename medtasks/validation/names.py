@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.errors import MedtasksError, first_line
@@ -103,6 +104,10 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
     elif partner == task.name:
         message = f"`metadata.compare_with` is {shown(partner)}, this {task.kind} itself; name the plain one."
         yield in_task(task, "MT131", message, "metadata", "compare_with")
+    for number, kind in enumerate(metadata.errors):
+        if problem := name_problem(task.name, kind, owner_of(task.path)):
+            message = f"error {shown(kind.name)} cannot be counted: {problem}."
+            yield in_task(task, "MT145", message, "metadata", "errors", number, "name")
     lists: list[tuple[str, str, Collection[str]]] = [
         ("MT126", "rubrics", rubric_names()),
         ("MT129", "learned", LEARNED),

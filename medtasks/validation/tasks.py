@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.declared_errors import gold_text
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
@@ -16,6 +17,7 @@ from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageE
 from medtasks.guard import raised_at
 from medtasks.harness.installed import harness_names
 from medtasks.metrics import get_metric
+from medtasks.metrics.closed_answer import normalise
 from medtasks.prompts import isolated_rendering, template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
@@ -234,6 +236,7 @@ class TaskChecker:
             yield from document_findings(documents, benchmark, names, tally, windows=windows)
             yield from check_judged(task, file, documents, benchmark)
             yield from _confident_options(task, file, documents)
+            yield from _error_texts(task, file, documents)
 
     def _task_documents(self, task: TaskSource, file: TaskFile) -> tuple[list[dict[str, Any]], list[Finding]]:
         """The documents of a task, or why there are none."""
@@ -285,6 +288,22 @@ def _confident_options(task: TaskSource, file: TaskFile, documents: Sequence[Map
     if declared is not None and declared.of == "option" and not any(one.get("choices") for one in documents):
         message = "no document has `choices`, whose letters would have probabilities; write of: answer, or remove it."
         yield in_task(task, "MT144", message, "metadata", "confidence")
+
+
+def _error_texts(task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Texts in ``metadata.errors`` that are no document's gold answer, or no option of any."""
+    gold = {normalise(text): text for document in documents if (text := gold_text(document))}
+    options = {normalise(text): text for document in documents for _, text in options_of(document)}
+    for number, kind in enumerate(file.metadata.errors):
+        for key, known, what in (("gold", gold, "gold answer"), ("answer", options, "option")):
+            for field in (key, f"{key}_other_than"):
+                for text in getattr(kind, field):
+                    if known and normalise(text) not in known:
+                        near = suggestion(text, known.values())
+                        message = (
+                            f"`errors[{number}].{field}` has {shown(text)}, which is the {what} of no document{near}"
+                        )
+                        yield in_task(task, "MT146", f"{message}; correct it.", "metadata", "errors", number, field)
 
 
 def _unchecked(task: TaskSource, code: str, text: str) -> Finding:

@@ -20,6 +20,7 @@ from scipy import stats
 
 from medtasks.judge.stub import StubJudge
 from medtasks.results.folder import write_run
+from medtasks.results.samples import Sample
 
 GAIN = f"{KEY}.gain"
 SEEN, UNSEEN = right(0.8, 0), right(0.3, 7)
@@ -128,36 +129,56 @@ def test_the_gain_is_no_score_in_the_csv() -> None:
     assert float(gain["value"]) == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
 
 
-def test_judged_classes_have_a_gain_without_an_interval(tmp_path: Path) -> None:
+def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_path: Path) -> None:
     groups = ("kvasir_vqa_x1",)
+    by_run: dict[str, dict[str, Sample]] = {}
     with StubJudge() as stub:
         for name, policy, blind in (("seeing", "noisy_oracle", False), ("blind", "abstain", True)):
             model = Invented("invented/Careful-7B", policy, seed=1, accuracy=0.7 if policy == "noisy_oracle" else None)
             made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
+            by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
             write_run(tmp_path / "runs" / name, made)
-    digests, _ = collect([tmp_path / "runs"])
-    board_of = build_board(digests, title="Gains", demonstration=True, published=False, resamples=50)
-    table = table_of(board_of.benchmarks[0])
-    assert "Judged classes have no interval" in table.note
+    digests, _ = collect([tmp_path / "runs"], tmp_path / "cache")
+    again, _ = collect([tmp_path / "runs"], tmp_path / "cache")
+    made_of, again_of = (
+        build_board(one, title="Gains", demonstration=True, published=False, resamples=50) for one in (digests, again)
+    )
+    assert made_of == again_of
+    table = table_of(made_of.benchmarks[0])
     (row,) = table.rows
-    seeing, blind_run = sorted(digests, key=lambda digest: digest.blind)
     classes = [column for column in table.columns if column.breakdown == "question_class"]
     assert len(classes) > 10
+    partly, found = 0, list[Cell]()
     for column in classes:
-        cell = row.cells[column.key]
-        values = [
-            one.entries["kvasir_vqa_x1"]
-            .scores.breakdowns["question_class"][str(column.group)]
-            .metrics["judged_accuracy"]
-            for one in (seeing, blind_run)
+        pairs = [  # an answer's score in this class with media, and without
+            (sample.cluster, *(run[name].judged["judged_accuracy"] for run in by_run.values()))
+            for name, sample in by_run["seeing"].items()
+            if column.group in sample.judged["judged_accuracy"].parts
         ]
-        assert values[0].value is not None
-        assert values[1].value is not None
-        assert cell.value == pytest.approx(values[0].value - values[1].value)
-        assert (cell.low, cell.high) == (None, None)
+        partly += sum(len(seeing.parts) > 1 and seeing.parts[column.group] != seeing.limits for _, seeing, _ in pairs)
+        gains = [
+            (cluster, seeing.parts[column.group][0][0] - blind.parts[column.group][0][0])
+            for cluster, seeing, blind in pairs
+        ]
+        cell, count = row.cells[column.key], len({cluster for cluster, _ in gains})
+        difference = np.mean([gain for _, gain in gains])
+        assert cell.value == pytest.approx(difference)
+        assert cell.items == len(gains)
+        if count == 1:
+            assert (cell.low, cell.high) == (None, None)
+            continue
+        without = [
+            np.mean([gain for other, gain in gains if other != cluster])
+            for cluster in {cluster for cluster, _ in gains}
+        ]
+        error = np.sqrt((count - 1) / count * ((np.array(without) - difference) ** 2).sum())
+        half = stats.t.ppf(0.975, count - 1) * error
+        assert (cell.low, cell.high) == pytest.approx((difference - half, difference + half))
+        found.append(cell)
+    assert partly > 20  # answers to questions of several classes
+    assert sum(cell.low is not None and cell.low < cell.high for cell in found) > 5
     whole = row.cells["kvasir_vqa_x1.judged_accuracy.gain"]
     assert whole.value is not None
-    assert whole.low is not None
     assert whole.value > 0
 
 

@@ -54,7 +54,18 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
         "accuracy": 1.0,
         "acme_bench_too_high": 0.0,
         "acme_bench_too_low": 0.0,
+        "acme_bench_missed_bar": 0.0,
+        "acme_bench_invented_bar": 0.0,
     }
+    (path,) = (tmp_path / "results" / "uniform").rglob("samples/acme_dots_shape.jsonl")
+    samples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = [[one["document"]["choices"][letter] for letter in (one["target"], one["filtered"])] for one in samples]
+    of_bars, of_others = ([said for gold, said in texts if (gold == "bar") is bar] for bar in (True, False))
+    uniform = group_scores(tmp_path / "results" / "uniform", "acme_dots")
+    assert uniform["acme_bench_missed_bar"] == pytest.approx(1 - of_bars.count("bar") / len(of_bars))
+    assert uniform["acme_bench_invented_bar"] == pytest.approx(of_others.count("bar") / len(of_others))
+    latex = (tmp_path / "board" / "exports" / "acme_dots" / "acme-dots-errors.tex").read_text(encoding="utf-8")
+    assert "count too low, missed bar, invented bar" in latex
     page = (tmp_path / "board" / "benchmark-acme_dots.html").read_text(encoding="utf-8")
     assert page.index(">oracle<") < page.index(">uniform (seed 0)<")  # two rows, the better one first
     assert "sign-flip" in done.stdout  # of the comparison

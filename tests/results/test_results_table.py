@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError, MedtasksError
 from medtasks.registry import get_benchmark
-from medtasks.results.column import Column, column_of
+from medtasks.results.column import Column, column_of, empty_column, stacked, statistics_alone
 from medtasks.results.paired import compare_tables
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample
@@ -158,6 +158,29 @@ def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str
     assert compare_tables(("a", small), ("b", small), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
 
 
+def test_a_compact_column_keeps_the_statistics_of_parts_that_differ_from_the_whole() -> None:
+    one = Value(statistics=(0.1, 1.0))
+    whole = Value(statistics=(1.5, 2.0), parts={"x": Value(statistics=(0.5, 1.0)), "y": Value(statistics=(1.0, 1.0))})
+    rows = [replace(one, parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
+    column = column_of("accuracy", rows)
+    small = statistics_alone(column, empty_column(5, 1))
+    assert {key: part.rows.tolist() for key, part in small.parts.items()} == {"x": [1], "y": [1]}
+    for cut in (
+        small,
+        stacked([small, small]).take(np.arange(5, 10)),
+        small.take(np.array([4, 1, 0])).take(np.array([2, 1])),
+    ):
+        for key in ("x", "y", "z"):
+            expected = column.part(key).statistics[: len(cut.statistics)]
+            np.testing.assert_array_equal(cut.part(key).statistics, expected.astype(cut.statistics.dtype))
+
+
+def test_a_compact_part_is_as_precise_as_before() -> None:
+    parts = {"x": Value(statistics=(0.3, 1.0)), "y": Value(statistics=(0.7, 1.0))}
+    small = statistics_alone(column_of("accuracy", [Value(statistics=(1.0, 2.0), parts=parts)]), empty_column(1, 1))
+    assert (small.statistics.dtype, small.part("x").statistics[0, 0]) == (np.float32, 0.3)
+
+
 def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
     tables = RunTables(samples)
     first = tables.of(TASKS[0])
@@ -214,7 +237,9 @@ def _same(one: Column, other: Column) -> bool:
     if one.repeats is not None:
         np.testing.assert_array_equal(one.repeats, other.repeats)
     assert list(one.parts) == list(other.parts)
-    return all(_same(part, other.parts[key]) for key, part in one.parts.items())
+    for key, part in one.parts.items():
+        np.testing.assert_array_equal(part.rows, other.parts[key].rows)
+    return all(_same(part.column, other.parts[key].column) for key, part in one.parts.items())
 
 
 def test_other_code_is_another_key(tmp_path: Path) -> None:

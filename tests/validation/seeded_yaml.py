@@ -346,4 +346,30 @@ CONFIDENCES = [
     _group("confidence in a group", "MT113", "metadata:", "metadata:\n  confidence: {of: option}"),
 ]
 
-YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES, *CONFIDENCES]
+
+def _error(name: str, code: str, entry: str) -> InYaml:
+    return _leaf(name, code, CONFIDENCE, f"{CONFIDENCE}\n  errors: [{entry}]  # here")
+
+
+MISSED = "name: missed, label: Missed"
+NULL = "None of these intervals"
+ERRORS = [
+    _error("misspelt key of an error", "MT108", f"{{{MISSED}, gold: T1-T2, anser: T2-T3}}"),
+    _error("error without a label", "MT111", "{name: missed, gold: T1-T2, answer: T2-T3}"),
+    _error("answer without quotes", "MT109", f"{{{MISSED}, gold: T1-T2, answer: no}}"),
+    _error("error without an answer", "MT113", f"{{{MISSED}, gold: T1-T2}}"),
+    _error("error with two answers", "MT113", f"{{{MISSED}, gold: T1-T2, answer: T2-T3, answer_other_than: T1-T2}}"),
+    _error("harmful correct answer", "MT113", f"{{{MISSED}, gold: a, answer: a, harms: true, higher_is_better: true}}"),
+    _error("error twice", "MT114", ", ".join([f"{{{MISSED}, gold: T1-T2, answer: T2-T3}}"] * 2)),
+    _error(
+        "error called like a metric",
+        "MT145",
+        f"{{name: rougeL, label: Missed, gold_other_than: {NULL}, answer: {NULL}}}",
+    ),
+    _rotated(
+        "errors of rotated options", "MT113", "  options:", f"  errors: [{{{MISSED}, gold: a, answer: b}}]\n  options:"
+    ),
+    _group("errors in a group", "MT113", "metadata:", f"metadata:\n  errors: [{{{MISSED}, gold: a, answer: b}}]"),
+]
+
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES, *CONFIDENCES, *ERRORS]

@@ -17,7 +17,7 @@ from medtasks.validation.tasks import validate_tasks
 DEFECTS: list[Defect] = [*YAML_DEFECTS, *TEMPLATE_DEFECTS, *RECORD_DEFECTS, *DOCUMENT_DEFECTS]
 
 # what no planted file can show: the benchmark's own description, and states of the machine
-ELSEWHERE = {"MT140", "MT141", "MT215", "MT300", "MT302"}
+ELSEWHERE = {"MT140", "MT141", "MT146", "MT215", "MT300", "MT302"}
 OF_PACKAGES = {"MT150", "MT217", "MT218"}
 OF_PREPARED_DATA = {"MT401", "MT402", "MT403", "MT404", "MT405"}
 
@@ -86,6 +86,31 @@ def test_options_that_cannot_be_rotated_are_one_finding(bench: Bench, old: str, 
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     (found,) = validate_tasks(None, [path])
     assert (found.code, found.field, found.line) == ("MT143", "metadata.options", 10)
+    assert message in found.message
+
+
+@pytest.mark.parametrize(
+    ("field", "errors", "message"),
+    [
+        (
+            "gold",
+            "gold: None of the intervals, answer: T1 → T2",
+            "is the gold answer of no document (did you mean 'None of these intervals'?); correct it.",
+        ),
+        (
+            "answer_other_than",
+            "gold_other_than: none of these intervals., answer_other_than: [T1 → T2, never]",
+            "`errors[0].answer_other_than` has 'never', which is the option of no document; correct it.",
+        ),
+    ],
+)
+def test_errors_name_answers_that_documents_have(bench: Bench, field: str, errors: str, message: str) -> None:
+    bench.copy_tasks()
+    path = bench.tasks / "mi_cxr" / "mi_cxr_tel_single.yaml"
+    text = path.read_text(encoding="utf-8").rstrip() + f"\n  errors: [{{name: missed, label: Missed, {errors}}}]\n"
+    path.write_text(text, encoding="utf-8")
+    (found,) = validate_tasks(None, [path])
+    assert (found.code, found.severity, found.field) == ("MT146", "warning", f"metadata.errors[0].{field}")
     assert message in found.message
 
 

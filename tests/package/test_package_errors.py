@@ -1,0 +1,186 @@
+"""Kinds of error that a task file of another lab declares: counted by hand, on the board, refused if they clash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_lab import write_site
+
+from medtasks.benchmarks import mi_cxr
+
+TITLE = 'title: "Counting dots"'
+DECLARED = f"""{TITLE}
+  errors:
+    - name: otherlab_bench_missed
+      label: Missed dots
+      gold: [There are 1 dots, "there are 2 DOTS."]
+      answer: no dots
+      harms: true
+    - {{name: otherlab_bench_other, label: Another number, gold_other_than: There are 6 dots.,
+        answer_other_than: [There are 3 dots., no dots]}}
+    - {{name: otherlab_bench_right, label: Three found, gold: There are 3 dots., answer: there are 3 dots,
+        higher_is_better: true}}"""
+SCORES = """
+import json
+from medtasks.benchmarks.documents import task_documents
+from medtasks.registry import get_benchmark
+from medtasks.results.replies import Reply
+from medtasks.results.scored import Answered, scored_samples
+from medtasks.results.scoring import score_samples
+from medtasks.spec import load_spec
+
+replies = REPLIES
+spec = load_spec("otherlab_dots")
+answered = [
+    Answered(document, (Reply("", failed="timeout") if text is None else Reply(text),))
+    for document, text in zip(task_documents("otherlab_dots"), replies, strict=True)
+]
+scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots"), resamples=20)
+print(json.dumps({name: one.model_dump(mode="json") for name, one in scores.metrics.items() if name.endswith(ENDS)}))
+""".replace("ENDS", "('_missed', '_other', '_right')")
+
+
+def scores_of(python: Any, site: Path, *replies: str | None) -> dict[str, Any]:
+    done = python("-c", SCORES.replace("REPLIES", repr(replies)), PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", TITLE, DECLARED)
+    found = scores_of(python, site, "No dots.", "There are 1 dots.", "There are 3 dots", "", "nothing", "no dots")
+    assert {name: (one["value"], one["samples"]) for name, one in found.items()} == {
+        "otherlab_bench_missed": (1 / 2, 2),  # rows 1 and 2; only the first says that there are none
+        "otherlab_bench_other": (2 / 5, 5),  # all but row 6: "1 dots" and "nothing"; an empty response is no answer
+        "otherlab_bench_right": (1.0, 1),
+    }
+    assert found["otherlab_bench_missed"]["signature"] == (
+        "otherlab_bench_missed|ratio:of-sums|cases:gold=there-are-1-dots,there-are-2-dots|errors:answer=no-dots"
+        "|texts:normalised-v1"
+    )
+    assert found["otherlab_bench_missed"]["interval"] is not None
+
+    found = scores_of(python, site, None, "no dots", *["There are 3 dots."] * 4)
+    missed = found["otherlab_bench_missed"]  # row 1 has no response: neither an error nor none
+    assert (missed["value"], missed["samples"], missed["answered"], missed["bounds"]) == (1.0, 2, 1, [0.5, 1.0])
+
+
+OF_OPTIONS = """
+include: _base.yaml
+task: otherlab_tel
+output_type: generate_until
+process_docs: !function medtasks.benchmarks.mi_cxr.tel_single
+metadata:
+  version: 1.0
+  benchmark: mi_cxr
+  title: "When?"
+  errors:
+    - {name: otherlab_bench_null, label: Missed, gold_other_than: None of these intervals, harms: true,
+       answer: none of these intervals}
+    - {name: otherlab_bench_not_null, label: Invented, gold: None of these intervals, harms: true,
+       answer_other_than: None of these intervals}
+"""
+BOTH_WAYS = """
+import itertools, json
+from medtasks.benchmarks.documents import task_documents
+from medtasks.registry import get_benchmark
+from medtasks.results.replies import Reply
+from medtasks.results.scored import Answered, scored_samples
+from medtasks.results.scoring import score_samples
+from medtasks.spec import load_spec
+
+LETTERS, found = "ABCDE", []
+document = task_documents("mi_cxr_tel_single")[0]
+for shift in (0, 2):
+    texts = dict(zip(LETTERS, list(document["choices"].values())[shift:] + list(document["choices"].values())[:shift]))
+    letter = {old: LETTERS[(LETTERS.index(old) - shift) % 5] for old in LETTERS}
+    said = [(gold, Reply(letter[answer])) for gold, answer in itertools.product(LETTERS, "AABDE")]
+    said += [(gold, Reply("I cannot tell.")) for gold in LETTERS] + [("A", Reply.failure("gone"))]
+    answered = [
+        Answered({**document, "sample_id": str(n), "cluster": str(n), "choices": texts, "target": letter[gold]}, (it,))
+        for n, (gold, it) in enumerate(said)
+    ]
+    samples = scored_samples(load_spec("otherlab_tel"), answered)
+    rates = () if shift else ("missed_change_rate", "invented_change_rate")
+    found += score_samples(samples, get_benchmark("mi_cxr"), (), rates, resamples=20).metrics.items()
+print(json.dumps([[name, one.model_dump(mode="json", exclude={"signature"})] for name, one in found]))
+"""
+
+
+def of_options(task: str) -> dict[str, str]:
+    """The task file, and the part that it includes."""
+    base = Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml"
+    return {"tasks__tel__otherlab_tel": task, "tasks__tel___base": base.read_text(encoding="utf-8")}
+
+
+def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(python: Any, tmp_path: Path) -> None:
+    done = python("-c", BOTH_WAYS, PYTHONPATH=str(write_site(tmp_path / "site", **of_options(OF_OPTIONS))))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for ours, theirs in (
+        ("missed_change_rate", "otherlab_bench_null"),
+        ("invented_change_rate", "otherlab_bench_not_null"),
+    ):
+        (expected,) = [score for name, score in found if name == ours]
+        in_order, rotated = [score for name, score in found if name == theirs]
+        assert expected["value"] is not None
+        assert in_order == rotated == expected
+
+
+CARD = """
+import json
+from medtasks.benchmarks.all_cards import all_cards
+
+card = all_cards()["otherlab_dots"]
+tables = {table.name: [[column.metric, column.remark] for column in table.columns] for table in card.tables}
+print(json.dumps([tables, {plot.name: [column.metric for column in plot.columns] for plot in card.plots}]))
+"""
+
+
+def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Path) -> None:
+    done = python("-c", CARD, PYTHONPATH=str(write_site(tmp_path / "site", TITLE, DECLARED)))
+    assert done.returncode == 0, done.stderr
+    tables, plots = json.loads(done.stdout)
+    assert tables == {
+        "otherlab-dots-errors": [
+            ["otherlab_bench_missed", "could harm a patient"],
+            ["otherlab_bench_other", "no harm by itself"],
+            ["otherlab_bench_right", ""],
+        ]
+    }
+    assert plots == {"otherlab-dots-errors": ["otherlab_bench_missed", "otherlab_bench_other"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("dots_missed", "its name must start with that of the package; call it otherlab_bench_dots_missed"),
+        ("otherlab_bench_brevity", "another metric has that name; rename it"),
+        ("otherlab_bench_null", "otherlab_tel declares it otherwise; rename it, or make them equal"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_by_validation_and_scoring(
+    python: Any, tmp_path: Path, name: str, why: str
+) -> None:
+    more = of_options(OF_OPTIONS)
+    site = write_site(tmp_path / "site", TITLE, DECLARED.replace("otherlab_bench_missed", name), **more)
+    checked = python("-m", "medtasks", "validate", "otherlab_dots", "--json", PYTHONPATH=str(site))
+    (found,) = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
+    assert found["field"] == "metadata.errors[0].name"
+    assert name in Path(found["file"]).read_text(encoding="utf-8").splitlines()[found["line"] - 1]
+    assert why in found["message"]
+    done = python("-c", SCORES.replace("REPLIES", repr(["no dots"] * 6)), PYTHONPATH=str(site))
+    assert f"MedtasksError: task otherlab_dots: error {name} is declared in metadata.errors, but {why}" in done.stderr
+
+
+def test_an_unchanged_protocol(python: Any, tmp_path: Path) -> None:
+    """Declaring errors leaves the protocol hash as it was, so earlier runs of the task stay comparable."""
+    code = "from medtasks.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
+    plain, declared = (
+        python("-c", code, PYTHONPATH=str(site)).stdout
+        for site in (write_site(tmp_path / "plain"), write_site(tmp_path / "declared", TITLE, DECLARED))
+    )
+    assert plain == declared != ""
