@@ -31,7 +31,7 @@ class Column:
     ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
     ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
     ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
-    values within each group of `Benchmark.parts`, present where they differ from the whole.
+    values within each group of `Benchmark.parts`, of those items whose part differs from the whole.
     """
 
     statistics: Array
@@ -44,7 +44,7 @@ class Column:
     judge: Rows
     judges: tuple[str, ...] = ()
     repeats: Array | None = None
-    parts: Mapping[str, Column] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> Mask:
@@ -76,10 +76,7 @@ class Column:
 
     def part(self, key: str) -> Column:
         """The column in which items judged by parts are reduced to the part ``key``."""
-        if key not in self.parts:
-            return self
-        part = self.parts[key]
-        return _merged([self, part], [self.present & ~part.present, part.present])
+        return self.parts[key].within(self) if key in self.parts else self
 
     def take(self, rows: Rows) -> Column:
         """The column restricted to these items."""
@@ -87,11 +84,45 @@ class Column:
             self,
             **{name: _rows(getattr(self, name), rows) for name in _ARRAYS},
             repeats=None if self.repeats is None else self.repeats[rows],
-            parts={key: part.take(rows) for key, part in self.parts.items()},
+            parts={key: part.take(rows, len(self.present)) for key, part in self.parts.items()},
         )
 
 
 _ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The column of some of the items, in the order of ``rows``, without repeats: most groups have few items."""
+
+    rows: Rows
+    column: Column
+
+    def within(self, whole: Column) -> Column:
+        """``whole`` with these items replaced, without repeats and parts."""
+        judges = tuple(sorted({*whole.judges, *self.column.judges}))
+        arrays = {name: self._replaced(getattr(whole, name), getattr(self.column, name)) for name in _ARRAYS[:-1]}
+        judge = self._replaced(_renumbered(whole, judges), _renumbered(self.column, judges))
+        return Column(**arrays, judge=judge, judges=judges)
+
+    def spread(self, items: int) -> Column:
+        """The column of all ``items``; those that are not in ``rows`` have no value."""
+        parts = {key: Part(self.rows[part.rows], part.column) for key, part in self.column.parts.items()}
+        return replace(self.within(empty_column(items, self.column.statistics.shape[1])), parts=parts)
+
+    def take(self, rows: Rows, items: int) -> Part:
+        """The part of the column of ``items`` that is restricted to ``rows``."""
+        place = np.full(items, _NOBODY)
+        place[self.rows] = np.arange(len(self.rows))
+        found = place[rows]
+        return Part(np.flatnonzero(found >= 0), self.column.take(found[found >= 0]))
+
+    def _replaced(self, array: npt.NDArray[Any], ours: npt.NDArray[Any]) -> Any:
+        if _is_blank(array) and _is_blank(ours):
+            return array
+        found = array.copy()
+        found[self.rows] = ours
+        return found
 
 
 def empty_column(items: int, width: int) -> Column:
@@ -135,34 +166,25 @@ def _single(table: Array) -> Array:
     return single if np.array_equal(single, table, equal_nan=True) else table
 
 
-def _merged(columns: Sequence[Column], masks: Sequence[Mask]) -> Column:
-    """The rows that each column's mask selects, without repeats and parts."""
-    empty = empty_column(len(masks[0]), columns[0].statistics.shape[1])
-    found = replace(empty, statistics=empty.statistics.copy(), low=empty.low.copy(), high=empty.high.copy())
-    judges = tuple(sorted({judge for column in columns for judge in column.judges}))
-    for column, mask in zip(columns, masks, strict=True):
-        for name in _ARRAYS[:-1]:
-            getattr(found, name)[mask] = getattr(column, name)[mask]
-        found.judge[mask] = _renumbered(column, judges)[mask]
-    return replace(found, judges=judges)
-
-
 def stacked(columns: Sequence[Column]) -> Column:
     """The columns of several tables, concatenated."""
     judges = tuple(sorted({judge for column in columns for judge in column.judges}))
     arrays = {name: _joined([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
     repeats = [column.repeats for column in columns]
     equal = all(one is not None for one in repeats) and len({one.shape[1] for one in repeats if one is not None}) == 1
-    width = columns[0].statistics.shape[1]
-    keys = dict.fromkeys(key for column in columns for key in column.parts)
+    starts = np.cumsum([0, *(len(column.present) for column in columns)]).tolist()
+    parts: dict[str, list[Part]] = {}
+    for column, start in zip(columns, starts, strict=False):
+        for key, part in column.parts.items():
+            parts.setdefault(key, []).append(Part(part.rows + start, part.column))
     return Column(
         **arrays,
         judge=np.concatenate([_renumbered(column, judges) for column in columns]),
         judges=judges,
         repeats=np.concatenate([one for one in repeats if one is not None]) if equal else None,
         parts={
-            key: stacked([column.parts.get(key) or empty_column(len(column.present), width) for column in columns])
-            for key in keys
+            key: Part(np.concatenate([one.rows for one in found]), stacked([one.column for one in found]))
+            for key, found in parts.items()
         },
     )
 
@@ -178,46 +200,51 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     Raises:
         DataError: statistics do not have the metric's width.
     """
+    given = [value for value in values if value is not None]
+    column = _full_column(metric, given)
+    if len(given) == len(values):
+        return column
+    return Part(np.flatnonzero([value is not None for value in values]), column).spread(len(values))
+
+
+def _full_column(metric: str, values: Sequence[Value]) -> Column:
+    """The column of items that all have a value."""
     width = get_metric(metric).width
     blank = (np.nan,) * width
     found = empty_column(len(values), width)
-    judges = tuple(sorted({value.judge for value in values if value is not None and value.judge is not None}))
-    statistics: list[tuple[float, ...]] = [blank] * len(values)
-    low: list[tuple[float, ...]] = []
-    high: list[tuple[float, ...]] = []
-    repeats: list[tuple[tuple[float, ...], ...]] = [()] * len(values)
-    parts: dict[str, list[Value | None]] = {}
+    found.present[:] = True
+    judges = tuple(sorted({value.judge for value in values if value.judge is not None}))
+    members: dict[str, dict[int, Value]] = {}
     for row, value in enumerate(values):
-        if value is None:
-            continue
-        if value.statistics is not None:
-            statistics[row] = value.statistics
-        if value.low is not None and value.high is not None:
-            low, high = low or [blank] * len(values), high or [blank] * len(values)
-            low[row], high[row] = value.low, value.high
         if value.failed or value.statistics is None:
             found.failed[row], found.pending[row], found.awaiting[row] = value.failed, value.pending, value.awaiting
         if value.judge is not None:
             found.judge[row] = judges.index(value.judge)
-        repeats[row] = value.repeats
         for key, part in value.parts.items():
-            parts.setdefault(key, [None] * len(values))[row] = part
-    for rows in (statistics, low, high):
-        _check_width(metric, set(map(len, rows)), width)
+            members.setdefault(key, {})[row] = part
+    known = [blank if value.statistics is None else value.statistics for value in values]
+    ends = [None if value.low is None or value.high is None else (value.low, value.high) for value in values]
+    repeats = [value.repeats for value in values]
     lengths = set(map(len, repeats))
 
     def array(rows: list[tuple[float, ...]]) -> Array:  # several times as fast as np.array
+        _check_width(metric, set(map(len, rows)), width)
         return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+
+    def limit(side: int) -> Array:
+        return array([blank if one is None else one[side] for one in ends]) if any(ends) else found.low
 
     return replace(
         found,
-        statistics=array(statistics),
-        low=array(low) if low else found.low,
-        high=array(high) if high else found.high,
-        present=np.array([value is not None for value in values], dtype=bool),
+        statistics=array(known),
+        low=limit(0),
+        high=limit(1),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
-        parts={key: column_of(metric, members) for key, members in parts.items()},
+        parts={
+            key: Part(np.array(list(rows)), replace(_full_column(metric, list(rows.values())), repeats=None))
+            for key, rows in members.items()
+        },
     )
 
 

@@ -23,7 +23,7 @@ import medtasks
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
-from medtasks.results.column import Column
+from medtasks.results.column import Column, Part
 from medtasks.results.manifest import versions
 from medtasks.results.table import TEXTS, ItemTable, PackedColumns, shared
 
@@ -50,7 +50,7 @@ class TableStore:
                 content = (self.folder / key / f"{number}.parquet").read_bytes()
                 if _sha256(content) != expected:
                     return None
-                tables[name] = _table(pq.read_table(pa.BufferReader(content)))
+                tables[name] = _table(pq.ParquetFile(pa.BufferReader(content)).read())
         except Exception:  # absent, or damaged in any way
             return None
         return kept["content"], tables
@@ -143,7 +143,7 @@ def _facts(column: Column) -> dict[str, Any]:
         "ends": not (np.isnan(column.low).all() and np.isnan(column.high).all()),
         "judges": column.judges,
         "repeats": 0 if column.repeats is None else column.repeats.shape[1],
-        "parts": {key: _facts(part) for key, part in column.parts.items()},
+        "parts": {key: _facts(part.column) for key, part in column.parts.items()},
     }
 
 
@@ -158,7 +158,7 @@ def _arrays(name: str, column: Column) -> Iterator[tuple[str, Any]]:
         yield f"{name} {mask}", pa.array(getattr(column, mask))
     yield f"{name} judge", pa.array(column.judge)
     for number, part in enumerate(column.parts.values()):
-        yield from _arrays(f"{name}.{number}", part)
+        yield from _arrays(f"{name}.{number}", part.spread(len(column.present)))
 
 
 def _numbers(name: str, rows: Any) -> Iterator[tuple[str, Any]]:
@@ -182,6 +182,12 @@ def _column(found: pa.Table, name: str, facts: Mapping[str, Any]) -> Column:
         judges=tuple(facts["judges"]),
         repeats=numbers("repeats", repeats * width).reshape(items, repeats, width) if repeats else None,
         parts={
-            key: _column(found, f"{name}.{number}", part) for number, (key, part) in enumerate(facts["parts"].items())
+            key: _part(_column(found, f"{name}.{number}", part))
+            for number, (key, part) in enumerate(facts["parts"].items())
         },
     )
+
+
+def _part(column: Column) -> Part:
+    rows = np.flatnonzero(column.present)
+    return Part(rows, column.take(rows))

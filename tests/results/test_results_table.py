@@ -214,7 +214,9 @@ def _same(one: Column, other: Column) -> bool:
     if one.repeats is not None:
         np.testing.assert_array_equal(one.repeats, other.repeats)
     assert list(one.parts) == list(other.parts)
-    return all(_same(part, other.parts[key]) for key, part in one.parts.items())
+    for key, part in one.parts.items():
+        np.testing.assert_array_equal(part.rows, other.parts[key].rows)
+    return all(_same(part.column, other.parts[key].column) for key, part in one.parts.items())
 
 
 def test_other_code_is_another_key(tmp_path: Path) -> None:
