@@ -102,17 +102,18 @@ def _hash(document: Document) -> bytes:
 
 
 def _canonical(document: Mapping[str, Any]) -> Document:
-    def canonical(value: Any) -> Any:
-        if isinstance(value, str):
-            return value
-        if isinstance(value, Mapping):
-            return _canonical(value)
-        if isinstance(value, list | tuple):
-            return [canonical(one) for one in value]
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-
-    fields = {str(key): canonical(value) for key, value in document.items()}
+    fields = {str(key): _canonical_value(value) for key, value in document.items()}
     return {key: value for key, value in fields.items() if value is not None and value != {}}
+
+
+def _canonical_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return _canonical(value)
+    if isinstance(value, list | tuple):
+        return [_canonical_value(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def split(hashes: bytes) -> frozenset[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -106,6 +108,7 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
         )
         return {}
     content, lines, defects = parse_yaml(text, path)
+    content = deepcopy(content)
     source.defects += defects
     if not isinstance(content, dict):
         if not defects:
@@ -139,6 +142,7 @@ def _included(source: TaskSource, path: Path, include: Any, place: Place, above:
     return _merged(source, target, (*above, path.resolve()))
 
 
+@lru_cache(maxsize=256)  # many tasks include the same file
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect]]:
     """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
     nodes, content = _Nodes(path), None

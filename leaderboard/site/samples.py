@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from medtasks.errors import DataError
 from medtasks.results.folder import folder_digest
 from medtasks.results.manifest import RunManifest
-from medtasks.results.samples import Sample, read_samples
+from medtasks.results.samples import Sample, read_samples, without_garbage_collection
 from medtasks.spec import leaf_tasks, load_specs
 
 from ..board import BenchmarkBoard, Board
@@ -89,6 +89,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     return samples
 
 
+@without_garbage_collection()
 def _sample_rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
     samples = read_samples(source) if isinstance(source, Path) else source
     return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)

@@ -62,10 +62,15 @@ class Errors:
         return {name: _value(cases, parts, failed) for name, cases in found.items()}
 
 
+_NO_CASES = Value(statistics=(0.0, 0.0))
+
+
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
+    if not cases:  # most rates do not apply to most items
+        return Value(statistics=(0.0, 0.0), parts=dict.fromkeys(parts, _NO_CASES))
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
     count = float(len(cases))
-    if failed and cases:
+    if failed:
         return Value(low=(0.0, count), high=(count, count), failed=True, parts=by_part)
     return Value(statistics=(float(sum(case.occurred for case in cases)), count), parts=by_part)
 

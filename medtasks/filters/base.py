@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 
@@ -27,6 +28,6 @@ class ResponseFilter:
 
     def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them if a document was answered several times."""
-        read = self.reader(docs)
+        read = cache(self.reader(docs))  # many responses are one letter
         filtered = [[read(text) for text in answers] for answers in resps]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]

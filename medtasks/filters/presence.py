@@ -40,6 +40,7 @@ _STATEMENT_ENDS = re.compile(
     rf"|\b{_SEEN}(?:,|\s+and\b)(?!\s*(?:or|nor)\b)",
     re.IGNORECASE,
 )
+_CONTRAST_END = re.compile(rf"\b(?:{_CONTRAST})\Z", re.IGNORECASE)
 _DENIES_BEFORE = re.compile(
     r"\b(?:no(?!\s+(?:doubt|change))|nothing|not(?!\s+(?:only|just))|without|absence|absent|lack(?:s|ing)?|free\s+(?:of|from)"
     r"|negative\s+for|devoid|neither|nor|none\s+of|never|cannot|zero|0)\b|n['’]t\b",
@@ -107,17 +108,16 @@ def said_of(text: str, terms: str) -> Said:
             if contrasted:
                 states.clear()
             states.append(state)
-        contrasted = re.search(rf"\b(?:{_CONTRAST})\Z", statement, re.IGNORECASE) is not None
+        contrasted = bool(states) and _CONTRAST_END.search(statement) is not None
     if not states:
         return "silent"
     return states[0] if len(set(states)) == 1 else "unclear"
 
 
 def _mentions(statement: str, terms: str) -> Iterator[Said]:
-    hedged = _HEDGES.search(statement) is not None
     for mention in _pattern(rf"\b(?:{terms})\b").finditer(statement):
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
-        if hedged:
+        if _HEDGES.search(statement):
             yield "unclear"
         elif _DENIES_BEFORE.search(before) or _DENIES_BEHIND.match(statement, mention.end()):
             yield "absent"

@@ -30,8 +30,8 @@ class Column:
     rows without are NaN. ``present`` marks the items with a value of the metric, ``failed`` those without a response,
     ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
     ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` has the items'
-    values within each group of `Benchmark.parts`, where they differ from the whole.
+    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
+    values within each group of `Benchmark.parts`, of those items whose part differs from the whole.
     """
 
     statistics: Array
@@ -76,18 +76,7 @@ class Column:
 
     def part(self, key: str) -> Column:
         """The column in which items judged by parts are reduced to the part ``key``."""
-        if key not in self.parts:
-            return self
-        rows, part = self.parts[key].rows, self.parts[key].column
-        judges = tuple(sorted({*self.judges, *part.judges}))
-        judge = _renumbered(self, judges)
-        judge[rows] = _renumbered(part, judges)
-        arrays = {}
-        for name in _ARRAYS[:-1]:
-            whole, own = getattr(self, name), getattr(part, name)
-            arrays[name] = whole.astype(np.result_type(whole, own))  # a copy, as precise as the part
-            arrays[name][rows] = own
-        return replace(self, **arrays, judge=judge, judges=judges, repeats=None, parts={})
+        return self.parts[key].within(self) if key in self.parts else self
 
     def take(self, rows: Rows) -> Column:
         """The column restricted to these items."""
@@ -99,32 +88,41 @@ class Column:
         )
 
 
+_ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
+
+
 @dataclass(frozen=True)
 class Part:
-    """The values of some items within a group: ``column`` has one row for each of ``rows``."""
+    """The column of some of the items, in the order of ``rows``, without repeats: most groups have few items."""
 
     rows: Rows
     column: Column
 
-    @classmethod
-    def of(cls, column: Column) -> Part:
-        """The items with a value in ``column``."""
-        rows = np.flatnonzero(column.present)
-        return cls(rows, column.take(rows))
+    def within(self, whole: Column) -> Column:
+        """``whole`` with these items replaced, without repeats and parts."""
+        judges = tuple(sorted({*whole.judges, *self.column.judges}))
+        arrays = {name: self._replaced(getattr(whole, name), getattr(self.column, name)) for name in _ARRAYS[:-1]}
+        judge = self._replaced(_renumbered(whole, judges), _renumbered(self.column, judges))
+        return Column(**arrays, judge=judge, judges=judges)
 
     def spread(self, items: int) -> Column:
-        """The part as a column of so many items."""
-        return replace(empty_column(items, self.column.statistics.shape[1]), parts={"": self}).part("")
+        """The column of all ``items``; those that are not in ``rows`` have no value."""
+        parts = {key: Part(self.rows[part.rows], part.column) for key, part in self.column.parts.items()}
+        return replace(self.within(empty_column(items, self.column.statistics.shape[1])), parts=parts)
 
     def take(self, rows: Rows, items: int) -> Part:
-        """The part restricted to these rows of ``items``."""
-        places = np.full(items, _NOBODY)
-        places[self.rows] = np.arange(len(self.rows))
-        found = places[rows]
+        """The part of the column of ``items`` that is restricted to ``rows``."""
+        place = np.full(items, _NOBODY)
+        place[self.rows] = np.arange(len(self.rows))
+        found = place[rows]
         return Part(np.flatnonzero(found >= 0), self.column.take(found[found >= 0]))
 
-
-_ARRAYS = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
+    def _replaced(self, array: npt.NDArray[Any], ours: npt.NDArray[Any]) -> Any:
+        if _is_blank(array) and _is_blank(ours):
+            return array
+        found = array.astype(np.result_type(array, ours))  # a copy, as precise as the part
+        found[self.rows] = ours
+        return found
 
 
 def empty_column(items: int, width: int) -> Column:
@@ -184,26 +182,20 @@ def stacked(columns: Sequence[Column]) -> Column:
     arrays = {name: _joined([getattr(column, name) for column in columns]) for name in _ARRAYS[:-1]}
     repeats = [column.repeats for column in columns]
     equal = all(one is not None for one in repeats) and len({one.shape[1] for one in repeats if one is not None}) == 1
-    keys = dict.fromkeys(key for column in columns for key in column.parts)
     starts = np.cumsum([0, *(len(column.present) for column in columns)]).tolist()
+    parts: dict[str, list[Part]] = {}
+    for column, start in zip(columns, starts, strict=False):
+        for key, part in column.parts.items():
+            parts.setdefault(key, []).append(Part(part.rows + start, part.column))
     return Column(
         **arrays,
         judge=np.concatenate([_renumbered(column, judges) for column in columns]),
         judges=judges,
         repeats=np.concatenate([one for one in repeats if one is not None]) if equal else None,
         parts={
-            key: _stacked_parts(
-                [(one.parts[key], at) for one, at in zip(columns, starts, strict=False) if key in one.parts]
-            )
-            for key in keys
+            key: Part(np.concatenate([one.rows for one in found]), stacked([one.column for one in found]))
+            for key, found in parts.items()
         },
-    )
-
-
-def _stacked_parts(parts: Sequence[tuple[Part, int]]) -> Part:
-    """Parts of columns that begin at the given rows."""
-    return Part(
-        np.concatenate([part.rows + start for part, start in parts]), stacked([part.column for part, _ in parts])
     )
 
 
@@ -218,48 +210,50 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     Raises:
         DataError: statistics do not have the metric's width.
     """
+    given = [value for value in values if value is not None]
+    column = _full_column(metric, given)
+    if len(given) == len(values):
+        return column
+    return Part(np.flatnonzero([value is not None for value in values]), column).spread(len(values))
+
+
+def _full_column(metric: str, values: Sequence[Value]) -> Column:
+    """The column of items that all have a value."""
     width = get_metric(metric).width
     blank = (np.nan,) * width
     found = empty_column(len(values), width)
-    judges = tuple(sorted({value.judge for value in values if value is not None and value.judge is not None}))
-    statistics: list[tuple[float, ...]] = [blank] * len(values)
-    low: list[tuple[float, ...]] = []
-    high: list[tuple[float, ...]] = []
-    repeats: list[tuple[tuple[float, ...], ...]] = [()] * len(values)
-    parts: dict[str, dict[int, Value]] = {}
+    found.present[:] = True
+    judges = tuple(sorted({value.judge for value in values if value.judge is not None}))
+    members: dict[str, dict[int, Value]] = {}
     for row, value in enumerate(values):
-        if value is None:
-            continue
-        if value.statistics is not None:
-            statistics[row] = value.statistics
-        if value.low is not None and value.high is not None:
-            low, high = low or [blank] * len(values), high or [blank] * len(values)
-            low[row], high[row] = value.low, value.high
         if value.failed or value.statistics is None:
             found.failed[row], found.pending[row], found.awaiting[row] = value.failed, value.pending, value.awaiting
         if value.judge is not None:
             found.judge[row] = judges.index(value.judge)
-        repeats[row] = value.repeats
         for key, part in value.parts.items():
-            parts.setdefault(key, {})[row] = part
-    for rows in (statistics, low, high):
-        _check_width(metric, set(map(len, rows)), width)
+            members.setdefault(key, {})[row] = part
+    known = [blank if value.statistics is None else value.statistics for value in values]
+    ends = [None if value.low is None or value.high is None else (value.low, value.high) for value in values]
+    repeats = [value.repeats for value in values]
     lengths = set(map(len, repeats))
 
     def array(rows: list[tuple[float, ...]]) -> Array:  # several times as fast as np.array
+        _check_width(metric, set(map(len, rows)), width)
         return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+
+    def limit(side: int) -> Array:
+        return array([blank if one is None else one[side] for one in ends]) if any(ends) else found.low
 
     return replace(
         found,
-        statistics=array(statistics),
-        low=array(low) if low else found.low,
-        high=array(high) if high else found.high,
-        present=np.array([value is not None for value in values], dtype=bool),
+        statistics=array(known),
+        low=limit(0),
+        high=limit(1),
         judges=judges,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
         parts={
-            key: Part(np.array([*members], dtype=np.int64), column_of(metric, [*members.values()]))
-            for key, members in parts.items()
+            key: Part(np.array(list(rows)), replace(_full_column(metric, list(rows.values())), repeats=None))
+            for key, rows in members.items()
         },
     )
 

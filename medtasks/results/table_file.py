@@ -50,7 +50,7 @@ class TableStore:
                 content = (self.folder / key / f"{number}.parquet").read_bytes()
                 if _sha256(content) != expected:
                     return None
-                tables[name] = _table(pq.read_table(pa.BufferReader(content)))
+                tables[name] = _table(pq.ParquetFile(pa.BufferReader(content)).read())
         except Exception:  # absent, or damaged in any way
             return None
         return kept["content"], tables
@@ -182,7 +182,12 @@ def _column(found: pa.Table, name: str, facts: Mapping[str, Any]) -> Column:
         judges=tuple(facts["judges"]),
         repeats=numbers("repeats", repeats * width).reshape(items, repeats, width) if repeats else None,
         parts={
-            key: Part.of(_column(found, f"{name}.{number}", part))
+            key: _part(_column(found, f"{name}.{number}", part))
             for number, (key, part) in enumerate(facts["parts"].items())
         },
     )
+
+
+def _part(column: Column) -> Part:
+    rows = np.flatnonzero(column.present)
+    return Part(rows, column.take(rows))
