@@ -36,7 +36,7 @@ MODELS = (
     SEEING,
     BLIND,
     _Model("oracle", "medtasks_baseline", "policy=oracle"),
-    _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95"),
+    _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
     _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
 )
 WIDTH = 100
