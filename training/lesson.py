@@ -21,11 +21,21 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A part of the prompt that claims something ``about`` a finding, and what is ``true``."""
+
+    text: str
+    about: str
+    true: str
+    claimed: str
+
+
+@dataclass(frozen=True)
 class Lesson:
     """``fields`` are what the prompt's ``template`` reads.
 
-    Three hints on the way to the answer: ``known`` is what the pictures up to each one show, ``claims`` are parts of
-    the prompt, in order, and whether they are true, and ``asked`` is what to know at the end of the prompt.
+    Three hints on the way to the answer: ``known`` is what the pictures up to each one show, ``claims`` are in the
+    order of the prompt, and ``asked`` is what to know at the end of the prompt.
     """
 
     template: str
@@ -33,5 +43,5 @@ class Lesson:
     shown: tuple[Shown, ...]
     answer: str
     known: tuple[Mapping[str, str], ...] = ()
-    claims: tuple[tuple[str, str, bool], ...] = ()
+    claims: tuple[Claim, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)

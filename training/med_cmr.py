@@ -26,6 +26,19 @@ _PLACES = {
     "centre": (0.5, 0.5),
 }
 _NUMBERS = ("none", "one", "two", "three", "four")
+_USUAL = {
+    "one",
+    "E) small polyps",
+    "none of them",
+    "blue-grey",
+    "the MRI alone",
+    "it shrinks",
+    "a smaller opacity or none",
+    "its width",
+    "a wider patch",
+}
+"""Right more often than the other options, as in practice: solitary findings, smooth edges of moles, pneumonias that
+heal, moles that grow. Rare findings, which the miniature's long-tail questions are about, are equally frequent."""
 Draw = Callable[[random.Random, str], Image.Image]
 """Draws a picture whose right option is the one given."""
 
@@ -37,7 +50,10 @@ def lessons(seed: int) -> Iterator[Lesson]:
     options = {row["question"]: [row[letter] for letter in "ABCDE"] for row in rows}
     while True:
         for question, (answers, scene) in _SCENES.items():
-            right, order = draw.choice(answers or options[question]), list(options[question])
+            order = list(options[question])
+            right = draw.choice(answers or order)
+            if draw.random() < 0.4:
+                right = next((one for one in answers or order if one in _USUAL), right)
             if draw.random() < 0.5:
                 draw.shuffle(order)
             fields = {"question": question, "choices": dict(zip("ABCDE", order, strict=True))}

@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph
 
-from .lesson import Lesson, Shown
+from .lesson import Claim, Lesson, Shown
 
 PATIENTS = tuple(f"p{number:08}" for number in range(7, 13))
 """Their build is that of none of the miniature's patients, 1 to 6."""
@@ -74,19 +74,20 @@ def _happened(before: int, after: int) -> str:
 
 
 def _known(changes: Changes, visit: int) -> dict[str, str]:
-    """Every change up to this visit: a question is then about one picture, the last."""
-    return {
-        f"mi_cxr {finding} {interval}": change
-        for finding, course in changes.items()
-        for interval, change in enumerate(course[:visit])
-    }
+    """The change since the visit before, and whether it is the first of its kind."""
+    found: dict[str, str] = {}
+    for finding, course in changes.items() if visit else ():
+        *before, now = course[:visit]
+        found |= {f"mi_cxr {finding}": now, f"mi_cxr {finding} again": str(now in before)}
+    return found
 
 
-def _claims(choices: Sequence[str], changes: Changes) -> Iterator[tuple[str, str, bool]]:
+def _claims(choices: Sequence[str], changes: Changes) -> Iterator[Claim]:
     for choice in choices[:4]:
-        for claim in re.finditer(rf"({'|'.join(CHANGES)}) from T(\d) to T\d", choice):
-            finding = next(one for one in FINDINGS if one in choice)
-            yield claim[0], finding, changes[finding][int(claim[2]) - 1] == claim[1]
+        for claim in re.finditer(rf"(?:Between T(\d).*?)?({'|'.join(CHANGES)})(?: from T(\d) to T\d)?", choice):
+            if interval := claim[1] or claim[3]:
+                finding = next(one for one in FINDINGS if one in choice)
+                yield Claim(claim[0], finding, changes[finding][int(interval) - 1], claim[2])
 
 
 Asked = tuple[Any, ...] | None

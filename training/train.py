@@ -45,7 +45,7 @@ LESSONS = {
     "medstream": (medstream, 4000),
 }
 """Lessons of each benchmark to learn from."""
-BATCHES = {"kvasir": 24, "mi_cxr": 80, "med_cmr": 40, "medstream": 20}
+BATCHES = {"kvasir": 12, "mi_cxr": 48, "med_cmr": 24, "medstream": 12}
 """Lessons of each benchmark in each step of the decoder."""
 NAMED = {"kvasir": 32, "mi_cxr": 16, "med_cmr": 112, "medstream": 32}
 """Pictures of each benchmark in each step of the vision tower."""
@@ -59,9 +59,10 @@ PATCH, MERGED, VISION, BLOCKS = 16, 4, 32, 1
 SIDE = PATCH * MERGED
 """Every picture is resized to a square of this side, and becomes one token."""
 VISION_STEPS, VISION_RATE = 1200, 2e-3
-STEPS, RATE = 900, 2.5e-3
-KNOWN, JUDGED = 2, 3
-"""Layers after which the decoder must know what the pictures so far show, and whether an option is right."""
+STEPS, RATE = 3000, 2.5e-3
+KNOWN, FOUND, JUDGED = 1, 2, 3
+"""Layers after which the decoder must know what the pictures so far show, what is true about a claim, and whether it or
+an option is right."""
 TEMPLATE = CHAT_TEMPLATE.replace(
     "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
 ).replace(
@@ -316,12 +317,15 @@ class Naming:
 
     def __call__(self, vectors: torch.Tensor, facts: Sequence[Mapping[str, str]]) -> dict[str, torch.Tensor]:
         """The summed loss of naming each vector's facts, by benchmark."""
+        rows: dict[str, list[int]] = defaultdict(list)
+        for row, one in enumerate(facts):
+            for name in one:
+                rows[name].append(row)
         losses: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros(()))
         for (name, known), head in zip(self.values.items(), self.heads, strict=True):
-            rows = [row for row, one in enumerate(facts) if name in one]
-            if rows:
-                right = torch.tensor([known[facts[row][name]] for row in rows])
-                loss = torch.nn.functional.cross_entropy(head(vectors[rows]), right, reduction="sum")
+            if some := rows[name]:
+                right = torch.tensor([known[facts[row][name]] for row in some])
+                loss = torch.nn.functional.cross_entropy(head(vectors[some]), right, reduction="sum")
                 losses[name.split()[0]] = losses[name.split()[0]] + loss
         return losses
 
@@ -385,8 +389,9 @@ def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
     hints = [(at, KNOWN, *fact) for at, known in zip(seen, lesson.known, strict=False) for fact in known.items()]
     for name, value in lesson.asked.items():
         hints.append((len(tokens) - 1, JUDGED if name.startswith("event") else KNOWN, name, value))
-    for at, (_, about, true) in zip(tokens_of(claim for claim, *_ in lesson.claims), lesson.claims, strict=True):
-        hints += [(at, KNOWN, "about", about), (at, JUDGED, "claim", str(true))]
+    for at, one in zip(tokens_of(claim.text for claim in lesson.claims), lesson.claims, strict=True):
+        hints += [(at, KNOWN, "about", one.about), (at, FOUND, "true", one.true)]
+        hints.append((at, JUDGED, "claim", str(one.true == one.claimed)))
     choices = lesson.fields.get("choices", {})
     ends = tokens_of(f"\n{letter}. {choice}" for letter, choice in choices.items())
     if len({*ends}) == len(ends):  # several options may be one token
@@ -401,19 +406,14 @@ def answers(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Scores of the next token at each token of the answers, the right tokens, and their rows.
 
-    A picture is one token, so positions are those of text.
+    A picture is one token, so positions are those of text. Padding comes last, so no token attends to it.
     """
     rows = [(one.blind if blind else one.prompt, one.answer) for one, blind in batch]
     shape = len(rows), max(len(prompt) + len(answer) for prompt, answer in rows)
-    tokens, mask, labels = (
-        torch.zeros(shape, dtype=torch.long),
-        torch.zeros(shape, dtype=torch.long),
-        torch.full(shape, -100),
-    )
+    tokens, labels = torch.zeros(shape, dtype=torch.long), torch.full(shape, -100)
     for row, (prompt, answer) in enumerate(rows):
         start, end = len(prompt), len(prompt) + len(answer)
         tokens[row, :end] = torch.tensor(prompt + answer)
-        mask[row, :end] = 1
         labels[row, start:end] = torch.tensor(answer)
     language = model.model.language_model
     embedded = language.embed_tokens(tokens)
@@ -421,7 +421,7 @@ def answers(
     if shown:
         where = (tokens == model.config.image_token_id)[..., None].expand_as(embedded)
         embedded = embedded.masked_scatter(where, seen[shown])
-    hidden = language(inputs_embeds=embedded, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
+    hidden = language(inputs_embeds=embedded, use_cache=False).last_hidden_state[:, :-1]
     asked = labels[:, 1:] != -100
     return model.lm_head(hidden[asked]), labels[:, 1:][asked], asked.nonzero()[:, 0]
 
@@ -453,7 +453,7 @@ def learn_to_answer(
     after: dict[int, torch.Tensor] = {}
     hooks = [
         language.layers[layer].register_forward_hook(lambda _, __, out, layer=layer: after.update({layer: out}))
-        for layer in (KNOWN, JUDGED)
+        for layer in (KNOWN, FOUND, JUDGED)
     ]
     heads = Naming({name: value} for some in examples.values() for one in some for _, _, name, value in one.hints)
     learned = [*language.parameters(), *heads.heads.parameters()]
@@ -470,7 +470,7 @@ def learn_to_answer(
             scores, labels, _ = answers(model, batch, seen)
             loss = torch.nn.functional.cross_entropy(scores, labels)
             losses[name] += loss.item() / 100
-            for layer in (KNOWN, JUDGED):
+            for layer in (KNOWN, FOUND, JUDGED):
                 told = [
                     (row, at, {what: value})
                     for row, (one, blind) in enumerate(batch)

@@ -16,11 +16,13 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class ChartRow:
-    """A model with its score, which has an interval bar on the scale of the chart, and its letters."""
+    """A model with its score, which has an interval bar on the scale of the chart, and its letters; or, below it, its
+    blind run, which is not ranked."""
 
     model: ModelFacts
     cell: CellView
     letters: str
+    blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,17 @@ def overview_charts(board: Board) -> list[Chart]:
 def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
     column = ranking.column
     every = {row.model: row.cells[column.key] for row in benchmark.tables[0].rows if column.key in row.cells}
+    apart = [
+        one.row for one in benchmark.tables[0].apart if one.row.blind and len(one.reasons) == 1
+    ]  # that it is blind
+    blind = {row.model: row.cells[column.key] for row in apart if column.key in row.cells}
     shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
-    scale = scale_of(column, [every[model] for model in shown])
+    scale = scale_of(column, [cells[model] for cells in (every, blind) for model in shown if model in cells])
     rows = []
     for model in shown:
         cell = cell_view(column, every[model], scale)
         rows.append(ChartRow(board.models[model], cell, rank_cells(ranking, model)[1].text))
-    more = len(ranking.ranked) - len(rows)
+        if model in blind:
+            rows.append(ChartRow(board.models[model], cell_view(column, blind[model], scale), "", blind=True))
+    more = len(ranking.ranked) - len(shown)
     return Chart(benchmark, ranking, tuple(rows), more, finding(ranking, board.models, every))

@@ -36,7 +36,7 @@ MODELS = (
     SEEING,
     BLIND,
     _Model("oracle", "medtasks_baseline", "policy=oracle"),
-    _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95"),
+    _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
     _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
 )
 WIDTH = 100
@@ -143,17 +143,10 @@ def _publish(out: Path) -> Board:
 def _cells(board: Board, chart: Chart) -> dict[str, str]:
     """The headline score of each model, best first, and below a model that of its blind run."""
     from medtasks.leaderboard.numbers import shown_name
-    from medtasks.leaderboard.site.cells import cell_view
 
-    column, rows = chart.ranking.column, chart.benchmark.tables[0]
-    blind = {one.row.model: one.row.cells[column.key] for one in rows.apart if one.row.blind}
-    found = {}
-    for row in chart.rows:
-        found[row.model.name] = f"{row.cell.text} [{row.cell.interval}]"
-        if row.model.slug in blind:
-            cell = cell_view(column, blind[row.model.slug])
-            found[shown_name(board, row.model.slug, blind=True)] = f"{cell.text} [{cell.interval}]"
-    return found
+    return {
+        shown_name(board, row.model.slug, row.blind): f"{row.cell.text} [{row.cell.interval}]" for row in chart.rows
+    }
 
 
 def _added_by_pictures(charts: Sequence[Chart]) -> str:

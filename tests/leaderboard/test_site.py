@@ -16,6 +16,7 @@ from medtasks.leaderboard.board import Board, Published
 from medtasks.leaderboard.figures import FigureFiles
 from medtasks.leaderboard.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
+from medtasks.leaderboard.site.charts import charts
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
@@ -241,6 +242,19 @@ def test_the_overview_has_a_chart_and_a_finding_for_each_benchmark(site: Path) -
         for one in ranking.ranked:
             value = number(cells[one.model].value, ranking.column.unit)
             assert f"{value} {interval(cells[one.model].low, cells[one.model].high, ranking.column.unit)}" in page.text
+
+
+def test_a_chart_shows_a_blind_run_below_its_model() -> None:
+    made, model = board(), next(iter(board().models))
+    for benchmark in made.benchmarks:
+        blind, _ = benchmark.tables[0].apart
+        shown = [one for chart in charts(made, benchmark) for one in chart.rows]
+        at = [place for place, one in enumerate(shown) if one.blind]
+        assert {shown[place].model.slug for place in at} == {blind.row.model} == {model}
+        assert all(shown[place - 1].model.slug == model and not shown[place - 1].blind for place in at)
+        key = benchmark.rankings[0].column.key
+        assert shown[at[0]].cell.text == number(blind.row.cells[key].value, benchmark.rankings[0].column.unit)
+        assert not any(shown[place].letters for place in at)
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
