@@ -35,7 +35,8 @@ Prices = Annotated[
     ),
 ]
 
-_HASH = re.compile(r"[0-9a-f]{8,}…?")
+_VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
+_OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
 
 
 @app.command("build")
@@ -94,7 +95,7 @@ def report(board: Board, out: Path) -> None:
     if rows:
         table(("benchmark", "score", "finding"), rows)
     not_comparable = Counter(
-        (board.models[one.row.model].name, _HASH.sub("…", reason))
+        (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
         for benchmark in board.benchmarks
         for found in benchmark.tables
         for one in found.apart
