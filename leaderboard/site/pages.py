@@ -226,7 +226,7 @@ def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]
 
 
 def _undrawn(card: Card | None, drawn: set[str]) -> list[str]:
-    """Titles of the plots of a layout for which no model has values."""
+    """Titles of the plots of a layout for which too few models have values."""
     return [] if card is None else [plot.title for plot in card.plots if plot.name not in drawn]
 
 

@@ -152,7 +152,8 @@ def check(
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
-        write(f"{len(found.folders)} result directories: {summary(found.findings)}")
+        folders = len(found.folders)
+        write(f"{folders} result {'directory' if folders == 1 else 'directories'}: {summary(found.findings)}")
     if found.failed(strict):
         raise typer.Exit(1)
 

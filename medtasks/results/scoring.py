@@ -404,7 +404,7 @@ def _unscored(metric: Metric, column: Column, rows: Rows, threshold: float) -> M
     if not count:
         reason = "it applies to no item here"
     elif not answered:
-        reason = f"none of {count} items has a response"
+        reason = f"each of {count} items lacks a response"
     elif absent:
         reason = metric.unavailable() or "the run that made these samples could not compute it"
         if absent < answered:

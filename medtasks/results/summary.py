@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from medtasks.benchmarks.base import FAILED
@@ -83,7 +83,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
         shown = list({**run.groups, **run.tasks})
     else:
         saved = f"  samples, scores and manifest: {directory}"
-        notes = _fitting(notes, LINES // 2)
+        notes = _fitting(notes, LINES // 3)
         shown = _shown(run, LINES - 4 - sum(map(_height, [*notes, saved])))
     lines = ["", "medtasks: scores with 95 % cluster-bootstrap intervals", *_score_lines(run, shown)]
     hidden = len(run.groups) + len(run.tasks) - len(shown)
@@ -167,8 +167,7 @@ def _all_notes(run: RunRecord) -> list[str]:
         lines.append(
             f"  {incomplete} items are not scored: not all of their rounds, rotations or prompts were asked (--limit)"
         )
-    for name, task in run.manifest.tasks.items():
-        lines += [f"  {name}: {count:,} rows left out ({why})" for why, count in task.excluded.items()]
+    lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
         lines += [f"  excluded when prepared: {count:,} records ({why})" for why, count in facts.excluded.items()]
@@ -189,6 +188,17 @@ def _not_computed(entries: Mapping[str, Scores]) -> list[str]:
         f"{metric}: not computed{f' in {first_names(names)}' * (metric in computed)}, because {reason}"
         for (metric, reason), names in sorted(without.items())
     ]
+
+
+def _left_out(run: RunRecord) -> Iterator[str]:
+    """How many rows the tasks leave out, by reason."""
+    of_reason: dict[str, dict[str, int]] = {}
+    for name, task in run.manifest.tasks.items():
+        for why, count in task.excluded.items():
+            of_reason.setdefault(why, {})[name] = count
+    for why, counts in of_reason.items():
+        total = sum(counts.values())
+        yield f"{total:,} {'row' if total == 1 else 'rows'} left out ({why}): {first_names([*counts])}"
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -114,7 +114,7 @@ def test_the_command_says_what_to_run(tmp_path: Path) -> None:
 
 def test_runs_and_scores_without_spread_are_refused_not_planned_with() -> None:
     """A model that is always right says nothing about how models differ: 0 would detect anything."""
-    always = run("always", [cxr(1.0, 0)])
+    always = run("always", [cxr(2.0, 0)])
     with pytest.raises(UsageError, match="the pilot run shows no spread"):
         pilot_spread("mi_cxr", "accuracy", always)
     with pytest.raises(UsageError, match="--score 1"):
