@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from medtasks.benchmarks.base import Benchmark
@@ -194,7 +195,7 @@ class _Filling:
         return found
 
     def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
-        """The plot's columns with a value in some row; for a paired plot, with values on both sides."""
+        """The plot's columns with a value in some row (ranks: in two); for a paired plot, with values on both sides."""
         columns = self._columns(plot.columns)
         if plot.kind == "letters":
             return tuple(one for one in columns if any(self._letters_of(one))), ()
@@ -202,7 +203,8 @@ class _Filling:
             return tuple(one for one in columns if any(self._timelines_of(one))), ()
         against = self._columns(plot.against)
         rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
-        valued = {key for row in rows for key, cell in row.cells.items() if cell.value is not None}
+        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
+        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several models
         if not plot.against:
             return tuple(one for one in columns if one.key in valued), ()
         both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]

@@ -49,16 +49,25 @@ def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
 
 def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
     path = run.manifest_file
-    for option in ("limit", "offset"):
-        if value := run.manifest.settings.get(option):
-            found, fix, field = f"--{option} {value}", f"run again without --{option}", f"settings.{option}"
-            yield problem("LB201", run.folder.name, found, "all documents", fix, file=path, field=field)
+    limited = {option: value for option in ("limit", "offset") if (value := run.manifest.settings.get(option))}
+    for option, value in limited.items():
+        found, fix, field = (
+            f"--{option} {value}".removesuffix(".0"),
+            f"run again without --{option}",
+            f"settings.{option}",
+        )
+        yield problem("LB201", run.folder.name, found, "all documents", fix, file=path, field=field)
+    of_subset: dict[str, list[str]] = {}
     for name in known:
-        if subset := run.manifest.tasks[name].subset:
-            fix, field = "run again without MEDTASKS_SUBSET", f"tasks.{name}.subset"
-            yield problem("LB201", name, f"the subset {subset}", "all documents", fix, file=path, field=field)
+        of_subset.setdefault(run.manifest.tasks[name].subset, []).append(name)
+    for subset in sorted(of_subset.keys() - {""}):
+        first, *others = of_subset[subset]
+        found = f"the subset {subset}" + f" (and in {len(others):,} more tasks)" * bool(others)
+        fix, field = "run again without MEDTASKS_SUBSET", f"tasks.{first}.subset"
+        yield problem("LB201", first, found, "all documents", fix, file=path, field=field)
+    for name in known:
         yield from _failed(run, name)
-        if run.digest.complete[name]:
+        if run.digest.complete[name] or limited:
             continue
         facts = run.manifest.tasks[name]
         found = f"{facts.attempted:,} of {facts.asked:,} documents were asked"

@@ -72,7 +72,7 @@ def pilot_spread(task: str, metric: str, first: Digest, second: Digest | None = 
     taken to vary as much, independently; two models' answers are usually correlated, so this is an upper bound.
 
     Raises:
-        UsageError: a run lacks task or metric, or too few clusters have a value.
+        UsageError: a run lacks task or metric, too few clusters have a value, or all have the same.
     """
     if second is not None:
         (line,) = compare_runs(first, second, task=task, metric=metric).lines
@@ -93,6 +93,8 @@ def pilot_spread(task: str, metric: str, first: Digest, second: Digest | None = 
     if count < 2 or not np.isfinite(score.without).all():
         raise UsageError(f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2.")
     error = math.sqrt((count - 1) / count * float(((score.without - score.value) ** 2).sum()))
+    if error < 1e-12:  # rounding
+        raise UsageError(f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); use another.")
     basis = "one pilot run; the other model is taken to vary as much, independently (an upper bound)"
     return Spread(math.sqrt(2) * error, count, basis)
 
@@ -107,7 +109,8 @@ def assumed_spread(
     median of the published ones.
 
     Raises:
-        UsageError: the metric is not a mean of 0 to 1, or nothing is published and no score is given.
+        UsageError: the metric is not a mean of 0 to 1, nothing is published and no score is given, or the score leaves
+            no spread.
     """
     if unit_of(metric) != "fraction" or get_metric(metric).width != 2:
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")
@@ -117,6 +120,10 @@ def assumed_spread(
         if not published:
             raise UsageError(f"nothing is published for {metric} of {task}; give --score or a pilot run (--pilot DIR).")
         score, basis = median(published), f"the median of {len(published)} published scores ({median(published):.3f})"
+    if not 0 < score < 1:
+        raise UsageError(
+            f"--score {score:g}: models that are always right or wrong do not differ; give one in between."
+        )
     clusters = len({one["cluster"] for one in documents})
     items = len({one.get("item_id", one["sample_id"]) for one in documents})
     error = math.sqrt(2 * score * (1 - score) / items * (1 + (items / clusters - 1) * icc))

@@ -11,7 +11,7 @@ from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scoring import MetricScore
-from medtasks.results.signature import differences, parse_signature
+from medtasks.results.signature import differences, format_signature, parse_signature
 from medtasks.spec import leaf_tasks, load_spec
 
 from .digest import Digest, Entry
@@ -175,15 +175,21 @@ class Standings:
             reasons.append(BLIND)
         if run.digest.facts.mini and not self._demonstration:
             reasons.append(MINIATURE)
-        if not run.digest.complete.get(task, False):
+        if unasked := not run.digest.complete.get(task, False):
             reasons.append(_unasked(run.digest, task))
         usual = coverage_notes(main[0].digest, task) if main else []
         reasons += [note for note in coverage_notes(run.digest, task) if note not in usual]
         if main and not (run.digest.blind and _asked_blindly(run.digest, main[0].digest, task, metric)):
-            reasons += differences(run.signature, main[0].signature)
+            here, there = run.signature, main[0].signature
+            # that an incomplete run has other items goes without saying
+            reasons += differences(_with_items_of(there, here) if unasked else here, there)
             if run.group_key != main[0].group_key and run.signature == main[0].signature:
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
+
+
+def _with_items_of(other: str, signature: str) -> str:
+    return format_signature({**parse_signature(signature), "items": parse_signature(other).get("items", "none")})
 
 
 def coverage_notes(digest: Digest, task: str) -> list[str]:

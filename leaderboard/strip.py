@@ -15,6 +15,7 @@ from medtasks.benchmarks.declared_errors import with_declared_errors
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
+from medtasks.results.confidence import kept_confidences
 from medtasks.results.find import one_run
 from medtasks.results.folder import RunRecord, as_data_error, read_run, write_run
 from medtasks.results.judged import judged_threshold
@@ -69,8 +70,7 @@ def _strip(folder: Path, out: Path) -> Path:
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     names = _numbered({sample.cluster for task in withheld for sample in samples[task]})
     kept = {
-        task: [_stripped(sample, _fields(task, members), names) for sample in members] if task in withheld else members
-        for task, members in samples.items()
+        task: _stripped_task(task, members, names) if task in withheld else members for task, members in samples.items()
     }
     tasks, groups = pooled_scores(kept, manifest.groups, threshold=threshold)
     if (tasks, groups) != pooled_scores(samples, manifest.groups, threshold=threshold):
@@ -105,10 +105,12 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     benchmark = get_benchmark(metadata.benchmark)
     seen: set[str] = set()
     views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
-    joined = with_declared_errors(joined_items(benchmark, views), benchmark, {one.sample_id: task for one in views})
-    for item in joined.items:
+    task_of = {one.sample_id: task for one in views}
+    joined = with_declared_errors(joined_items(benchmark, views), benchmark, task_of).items
+    for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
-            breakdown(item.view)
+            breakdown(view)
+    for item in joined:
         for pooled in benchmark.pooled.values():
             pooled(item)
         if benchmark.errors is not None:
@@ -128,7 +130,15 @@ def _refuse_text(task: str, field: str, value: Any) -> None:
             )
 
 
-def _stripped(sample: Sample, fields: frozenset[str], names: Mapping[str, str]) -> Sample:
+def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str]) -> list[Sample]:
+    fields = _fields(task, samples)
+    confidences = kept_confidences(samples)
+    return [_stripped(sample, fields, names, one) for sample, one in zip(samples, confidences, strict=True)]
+
+
+def _stripped(
+    sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None
+) -> Sample:
     benchmark = get_benchmark(load_spec(sample.task).metadata.benchmark)
     return sample.model_copy(
         update={
@@ -137,6 +147,8 @@ def _stripped(sample: Sample, fields: frozenset[str], names: Mapping[str, str]) 
             "prompt": "",
             "target": sample.target if sample.target in benchmark.options else "",
             "responses": (),
+            "probabilities": (),
+            "confidence": confidence,
             "filtered": _option(sample.filtered, sample.status, benchmark),
             "repeats": tuple(_repeat(one, benchmark) for one in sample.repeats),
             "verdicts": {},

@@ -15,7 +15,7 @@ from .digest import Digest
 from .releases import unverified_note
 from .standings import Standings, coverage_notes, trust
 
-_HASH = re.compile(r"\b[0-9a-f]{8}…")
+_VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
 
 def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str]:
@@ -147,10 +147,10 @@ class Tables:
 
 
 def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
-    """The reasons; those that differ only in hashes (one per task) are combined."""
+    """The reasons; those that differ only in hashes or counts (one per task) are combined."""
     same_text: dict[str, list[str]] = {}
     for reason in reasons:
-        same_text.setdefault(_HASH.sub("", reason), []).append(reason)
+        same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
     return tuple(
         first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
     )

@@ -161,6 +161,14 @@ def leaf_tasks(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_leaves(name, ())))
 
 
+def inner_groups(name: str) -> tuple[str, ...]:
+    """The groups in ``name``, itself first; none in a task."""
+    spec = load_spec(name)
+    if spec.kind == "task":
+        return ()
+    return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
+
+
 def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
     spec = load_spec(name)
     if spec.kind == "task":

@@ -19,7 +19,7 @@ _CHOSEN: Drawn = {"facecolor": LOOKS[0].colour, "edgecolor": INK, "linewidth": 0
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
     """Shares of the answers of each task, with extraction failures below the letters. None without counts."""
     of_plot = plotted_tasks(benchmark, plot)
-    entries = [one for one in benchmark.letters if one.task in of_plot and any(one.gold.values())]
+    entries = [one for one in benchmark.letters if one.task in of_plot and any(one.chosen.values())]
     if not entries:
         return None
     labels = labelled_best(board, benchmark, {one.model for one in entries}, 20)

@@ -217,8 +217,8 @@ def _trained_any(model: ModelFacts) -> str:
 
 def _letters(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
-    gold = counts[0].gold
-    return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold.keys())]
+    gold = {letter for one in counts for letter in one.gold}
+    return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
 
 
 def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]:
@@ -226,7 +226,7 @@ def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]
 
 
 def _undrawn(card: Card | None, drawn: set[str]) -> list[str]:
-    """Titles of the plots of a layout for which no model has values."""
+    """Titles of the plots of a layout for which too few models have values."""
     return [] if card is None else [plot.title for plot in card.plots if plot.name not in drawn]
 
 

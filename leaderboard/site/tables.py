@@ -145,12 +145,19 @@ def rank_cells(ranking: Ranking, model: str) -> tuple[CellView, CellView]:
 
 
 def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]:
-    """All tables of ``benchmark``; the first has ranks and letters beside its scores."""
+    """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
+
+    Columns that have only published figures are left out, except in the first.
+    """
     order = model_order(benchmark)
-    return [
-        _table(board, table, order, () if number else benchmark.rankings)
-        for number, table in enumerate(benchmark.tables)
-    ]
+    first, *others = benchmark.tables
+    shown = [_with_results(table) for table in others if table.rows or table.apart]
+    return [_table(board, first, order, benchmark.rankings), *(_table(board, table, order, ()) for table in shown)]
+
+
+def _with_results(table: BoardTable) -> BoardTable:
+    held = {key for row in (*table.rows, *(one.row for one in table.apart)) for key in row.cells}
+    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in held)})
 
 
 def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> TableView:

@@ -45,7 +45,7 @@ def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tup
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over),
         Plot("prompts", "Score under each prompt", "bars", each, chance=True),
-        Plot("prompt-ranks", "Rank under each prompt", "heatmap", each, ranks=True),
+        Plot("prompt-ranks", "Rank under each prompt, from 0 (best) to 1 (last)", "heatmap", each, ranks=True),
     )
     return table, plots
 

@@ -35,7 +35,8 @@ Prices = Annotated[
     ),
 ]
 
-_HASH = re.compile(r"[0-9a-f]{8,}…?")
+_VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
+_OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
 
 
 @app.command("build")
@@ -94,7 +95,7 @@ def report(board: Board, out: Path) -> None:
     if rows:
         table(("benchmark", "score", "finding"), rows)
     not_comparable = Counter(
-        (board.models[one.row.model].name, _HASH.sub("…", reason))
+        (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
         for benchmark in board.benchmarks
         for found in benchmark.tables
         for one in found.apart
@@ -151,7 +152,8 @@ def check(
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
-        write(f"{len(found.folders)} result directories: {summary(found.findings)}")
+        folders = len(found.folders)
+        write(f"{folders} result {'directory' if folders == 1 else 'directories'}: {summary(found.findings)}")
     if found.failed(strict):
         raise typer.Exit(1)
 

@@ -139,6 +139,8 @@ def _show_diagnostics(run: RunRecord) -> None:
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
+    from medtasks.results.summary import first_names
+
     rows = [
         (
             one.first,
@@ -152,6 +154,8 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for one in paired.values()
         for metric, score in one.metrics.items()
     ]
+    if apart := [f"{one.first} and {one.second}" for one in paired.values() if not one.items]:
+        write(f"  not compared, because they share no item: {first_names(apart)}")
     if not rows:
         return
     columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
@@ -163,7 +167,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
             if text is not None:
                 warnings.setdefault(text, []).append(name)
     for text, names in warnings.items():
-        write(f"  warning: {text} ({', '.join(names[:4])}{f' and {len(names) - 4} more' * (len(names) > 4)})")
+        write(f"  warning: {text} ({first_names(names)})")
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

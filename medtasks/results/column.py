@@ -58,11 +58,6 @@ class Column:
         applies: Mask = self.present & (self.statistics[:, 1] != 0) if self.statistics.shape[1] == 2 else self.present
         return applies
 
-    @property
-    def counted(self) -> Array:
-        """``statistics`` with zeros, which do not change sums, in the rows of items without a value of the metric."""
-        return self.statistics if self.present.all() else np.where(self.present[:, None], self.statistics, 0.0)
-
     def judges_of(self, rows: Rows) -> list[str]:
         """The judges that contributed to these items, sorted."""
         return [self.judges[code] for code in np.unique(self.judge[rows]).tolist() if code >= 0]

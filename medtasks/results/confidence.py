@@ -39,11 +39,12 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
     giving = {
         sample.task
         for sample in samples
-        if (facts := declared[sample.task]) is not None and (facts.of == "stated" or any(sample.probabilities))
+        if (facts := declared[sample.task]) is not None
+        and (facts.of == "stated" or any(sample.probabilities) or sample.confidence is not None)
     }
     if not giving:
         return joined
-    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and len(sample.responses) == 1}
+    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and _is_one(sample)}
     items = []
     for item in joined.items:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
@@ -52,6 +53,22 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
         items.append(item)
     metrics = tuple(dict.fromkeys((*joined.metrics, *CONFIDENCE_NAMES)))
     return Joined(tuple(items), joined.incomplete, metrics)
+
+
+def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
+    """What the scores need of each sample's confidence if its response is removed; None if they need nothing.
+
+    The samples are those of one task.
+    """
+    facts = load_spec(samples[0].task).metadata.confidence if samples else None
+    if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
+        return [sample.confidence for sample in samples]
+    return [confidence_of(sample, facts) if _is_one(sample) else None for sample in samples]
+
+
+def _is_one(sample: Sample) -> bool:
+    """Whether the sample has, or had, one response."""
+    return len(sample.responses) == 1 or sample.confidence is not None
 
 
 def _values(item: Item, sample: Sample, facts: Confidence) -> Mapping[str, Value]:
@@ -72,8 +89,10 @@ def _values(item: Item, sample: Sample, facts: Confidence) -> Mapping[str, Value
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:
-    """The confidence of a sample's first response."""
-    if sample.status == "empty" or (sample.status not in ANSWERED and facts.of != "answer"):
+    """The confidence of a sample's first response, or what was kept of it."""
+    if not sample.responses and sample.confidence is not None:
+        return sample.confidence
+    if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
         return "no_answer"
     if facts.of == "stated":
         return parse_confidence(stated_confidence(sample.responses[0]))

@@ -19,7 +19,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.spec import inner_groups, leaf_tasks, load_spec
 
 PROMPT = "unknown"
 """Used in place of the prompt hash, because the prompt is not known."""
@@ -103,7 +103,8 @@ def _record(
     problems: Sequence[str],
     judge: dict[str, RubricFacts],
 ) -> RunRecord:
-    groups = {task: tuple(samples)} if load_spec(task).kind == "group" else {}
+    groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
+    groups = {name: members for name, members in groups.items() if members}
     tasks, pooled = pooled_scores(samples, groups, threshold=judged_threshold(judge))
     facts = {}
     for name, members in samples.items():

@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.base import Benchmark
-from medtasks.errors import MedtasksError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.results.column import Rows, without_value
@@ -58,10 +57,8 @@ def compare_tables(
     """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
 
     A metric is compared over the items with a value in both, and left out if there are none, or too few to define it.
-    Groups of items and their clusters are those of the first table.
-
-    Raises:
-        MedtasksError: no item is in both.
+    Groups of items and their clusters are those of the first table. Without a shared item there is nothing to compare:
+    ``items`` is 0, e.g. after ``--limit 1``, when no question has all of its rotations.
     """
     pair = _Pair(first, second, benchmark)
     whole = pair.compared(pair.shared)
@@ -91,9 +88,8 @@ class _Pair:
             {name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in self._tables
         )
         shared = sorted(first_rows.keys() & second_rows.keys())
-        if not shared:
-            raise MedtasksError(f"{first[0]} and {second[0]} share no item, so they cannot be compared.")
-        self.shared = np.array([(first_rows[name], second_rows[name]) for name in shared], dtype=np.int64)
+        pairs = [(first_rows[name], second_rows[name]) for name in shared]
+        self.shared = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         self.unpaired = len(first_rows.keys() ^ second_rows.keys())
 
     def compared(self, shared: Rows, breakdown: str = "", key: str = "") -> Paired:

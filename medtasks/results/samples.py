@@ -8,18 +8,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Annotated, Any, TypeAlias, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
 from medtasks.files import canonical_json, check_regular
-from medtasks.results.replies import Probabilities
+from medtasks.metrics.confidence import REASONS
+from medtasks.results.replies import Probabilities, Share
 from medtasks.schema import first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
+
+Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
+"""Why an answer has no confidence."""
 
 
 class _Part(BaseModel):
@@ -106,7 +110,8 @@ class Sample(_Part):
     items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
     each response's part; ``filtered`` and ``status`` are those of the first. ``verdicts`` has the judges' verdicts on
     each response, by rubric; ``judged`` the metrics computed from them. ``probabilities`` are those of each response,
-    empty if the back-end reports none.
+    empty if the back-end reports none. ``confidence`` is only in stripped samples, whose response was removed: the
+    confidence of the answer, or the reason why it has none.
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
@@ -122,6 +127,7 @@ class Sample(_Part):
     responses: tuple[str, ...]
     failed: tuple[str | None, ...] = ()
     probabilities: tuple[Probabilities | None, ...] = Field(default=(), exclude_if=lambda value: not value)
+    confidence: Share | Reason | None = Field(default=None, exclude_if=lambda value: value is None)
     filtered: str
     status: str
     scores: dict[str, float | None]

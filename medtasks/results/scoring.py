@@ -274,16 +274,17 @@ class _Plan:
     def _rotated_letters(
         self, table: ItemTable, rows: Rows, benchmark: Benchmark, column: Column
     ) -> RotatedLetters | None:
-        """Letter counts of rotated questions; None if no option was selected."""
-        rows = rows[column.present[rows] & column.known[rows]]
-        if not len(rows):
+        """Letter counts of rotated questions, also of those without a selected option; None without a response."""
+        answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
+        statuses = Counter(status for each in answered for status in each if status != "ok")
+        if not answered:
             return None
+        rows = rows[column.present[rows] & column.known[rows]]
         statistics, share = column.statistics[rows], MeanMetric().score
         chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
         names = {place: name for place, name in enumerate(benchmark.options or ascii_uppercase) if shown[place]}
         letters = {name: LetterPreference().of_letter(statistics, place) for place, name in names.items()}
         self._sums += [(cluster_totals(one, table.codes[rows]), share) for one in letters.values()]
-        statuses = Counter(status for row in rows.tolist() for status in table.statuses[row] if status != "ok")
         return RotatedLetters(
             gold={name: int(gold[place]) for place, name in names.items()},
             chosen={
@@ -403,7 +404,7 @@ def _unscored(metric: Metric, column: Column, rows: Rows, threshold: float) -> M
     if not count:
         reason = "it applies to no item here"
     elif not answered:
-        reason = f"none of {count} items has a response"
+        reason = f"each of {count} items lacks a response"
     elif absent:
         reason = metric.unavailable() or "the run that made these samples could not compute it"
         if absent < answered:

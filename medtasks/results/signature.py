@@ -115,14 +115,17 @@ def parse_signature(text: str) -> dict[str, str]:
 def differences(one: str, other: str) -> list[str]:
     """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal.
 
+    That different subsets have different samples goes without saying.
+
     Raises:
         UsageError: as :func:`parse_signature`.
     """
     here, there = parse_signature(one), parse_signature(other)
+    differing = [key for key in dict.fromkeys((*here, *there)) if here.get(key) != there.get(key)]
     return [
         _sentence(key, here.get(key), there.get(key))
-        for key in dict.fromkeys((*here, *there))
-        if here.get(key) != there.get(key)
+        for key in differing
+        if key != "items" or "subset" not in differing
     ]
 
 
@@ -130,7 +133,11 @@ def _sentence(key: str, here: str | None, there: str | None) -> str:
     name = _NAMES.get(key, key)
     if key == "items" and here and there:
         first, second = (value.partition("-")[0] for value in (here, there))
-        return f"other samples ({first} in both)" if first == second else f"{first} samples instead of {second}"
+        return (
+            f"other samples ({first} in both)"
+            if first == second
+            else f"{first} {'sample' if first == '1' else 'samples'} instead of {second}"
+        )
     if key == "blind":
         return "blind: prompts without media" if here else "prompts with media instead of blind"
     if here is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from medtasks.benchmarks.base import FAILED
@@ -83,7 +83,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
         shown = list({**run.groups, **run.tasks})
     else:
         saved = f"  samples, scores and manifest: {directory}"
-        notes = _fitting(notes, LINES // 2)
+        notes = _fitting(notes, LINES // 3)
         shown = _shown(run, LINES - 4 - sum(map(_height, [*notes, saved])))
     lines = ["", "medtasks: scores with 95 % cluster-bootstrap intervals", *_score_lines(run, shown)]
     hidden = len(run.groups) + len(run.tasks) - len(shown)
@@ -149,12 +149,6 @@ def _height(line: str) -> int:
 def _all_notes(run: RunRecord) -> list[str]:
     """What limits the scores: metrics not computed, problems, few clusters, excluded rows, miniature data."""
     entries = {**run.groups, **run.tasks}
-    reasons = {
-        f"{metric}: not computed, because {score.reason}"
-        for scores in entries.values()
-        for metric, score in scores.metrics.items()
-        if score.value is None and score.bounds is None and score.samples
-    }
     lines = [f"  {problem}" for problem in run.manifest.problems]
     mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
     if mini:
@@ -163,23 +157,53 @@ def _all_notes(run: RunRecord) -> list[str]:
         lines.append(f"  Subset of the clusters ({', '.join(subsets)}): comparable with runs of the same subset only.")
     if any(task.blind for task in run.manifest.tasks.values()):
         lines.append("  Blind run: prompts without their images or frames.")
-    lines += [f"  {reason}" for reason in sorted(reasons)]
+    lines += [f"  {line}" for line in _not_computed(entries)]
     lines += [f"  {note}" for note in _notes(entries.values())]
     few = [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]
     if few:
-        named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
-        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({named})")
+        lines.append(f"  fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({first_names(few)})")
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
     if incomplete:
         lines.append(
             f"  {incomplete} items are not scored: not all of their rounds, rotations or prompts were asked (--limit)"
         )
-    for name, task in run.manifest.tasks.items():
-        lines += [f"  {name}: {count:,} rows left out ({why})" for why, count in task.excluded.items()]
+    lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
         lines += [f"  excluded when prepared: {count:,} records ({why})" for why, count in facts.excluded.items()]
     return lines
+
+
+def _not_computed(entries: Mapping[str, Scores]) -> list[str]:
+    """Each metric without a value, why, and in which tasks and groups if others have one."""
+    without: dict[tuple[str, str], list[str]] = {}
+    computed = set()
+    for name, scores in entries.items():
+        for metric, score in scores.metrics.items():
+            if score.value is None and score.bounds is None and score.samples:
+                without.setdefault((metric, str(score.reason)), []).append(name)
+            elif score.value is not None:
+                computed.add(metric)
+    return [
+        f"{metric}: not computed{f' in {first_names(names)}' * (metric in computed)}, because {reason}"
+        for (metric, reason), names in sorted(without.items())
+    ]
+
+
+def _left_out(run: RunRecord) -> Iterator[str]:
+    """How many rows the tasks leave out, by reason."""
+    of_reason: dict[str, dict[str, int]] = {}
+    for name, task in run.manifest.tasks.items():
+        for why, count in task.excluded.items():
+            of_reason.setdefault(why, {})[name] = count
+    for why, counts in of_reason.items():
+        total = sum(counts.values())
+        yield f"{total:,} {'row' if total == 1 else 'rows'} left out ({why}): {first_names([*counts])}"
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first four names, and how many more there are."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _notes(entries: Iterable[Scores]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import medtasks.leaderboard
 import pytest
 import yaml
-from invented_runs import MODELS, edit_json, write_run_of
+from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.check_rules import RULES, Submission
@@ -25,7 +25,8 @@ from medtasks.leaderboard.strip import strip_run
 
 from medtasks.cli.app import main
 from medtasks.errors import MedtasksError
-from medtasks.results.folder import read_run
+from medtasks.results.folder import read_run, write_run
+from medtasks.results.run import pooled_scores
 from medtasks.validation.report import as_annotations, as_rows
 
 NOISY = MODELS[1]
@@ -109,6 +110,18 @@ def test_runs_that_are_not_comparable(options: dict[str, Any], code: str, tmp_pa
     report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq_sod"], **{"mini": False, **options}))
     assert codes(report) == [code]
     assert report.failed() is (RULES[code].severity == "error")
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "found"), [(2, "", "--limit 2"), (None, "0.5@0", "the subset 0.5@0 (and in")]
+)
+def test_a_run_of_some_documents_is_one_finding_not_one_for_each_task(
+    limit: int | None, share: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_SUBSET", share)
+    report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, limit=limit))
+    (message,) = (one.message for one in report.findings if one.code == "LB201")
+    assert found in message
 
 
 def test_miniature_data_are_allowed_for_demonstrations(tmp_path: Path) -> None:
@@ -316,6 +329,29 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
         name: entry.signatures for name, entry in other.entries.items()
     }
+
+
+def test_a_stripped_run_keeps_the_scores_of_its_confidences(tmp_path: Path) -> None:
+    model = Invented("invented/Calibrated-7B", "calibrated", seed=1)
+    run = make_run(model, ["mi_cxr_icr", "mi_cxr_icr_verbalised"])
+    silent, sure = (run.samples[task] for task in ("mi_cxr_icr", "mi_cxr_icr_verbalised"))
+    silent[0] = silent[0].model_copy(update={"probabilities": (None,)})  # counted by reason
+    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
+    assert tasks["mi_cxr_icr"].metrics["ece"].value is not None
+    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    folder = strip_run(whole, tmp_path / "stripped_medtasks")
+    assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
+    text = "".join(path.read_text(encoding="utf-8") for path in (folder / "samples").glob("*"))
+    assert '"probabilities"' not in text
+    assert sure[0].responses[0] not in text
+    assert codes(check(folder, demonstration=True)) == ["LB305"]
+
+
+def test_a_run_of_one_rotation_can_be_stripped(tmp_path: Path) -> None:
+    """No question has all of its rotations, so none has a score, but their groups are counted."""
+    whole = write_run_of(tmp_path, NOISY, ["mi_cxr_icr_circular"], limit=1)
+    folder = strip_run(whole, tmp_path / "stripped_medtasks")
+    assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(

@@ -12,7 +12,7 @@ import pytest
 from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
 from made_digests import ITEMS, entry, right, run, signed
-from medtasks.leaderboard.compare import Comparison, compare_runs
+from medtasks.leaderboard.compare import Comparison, compare_runs, read_one
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
@@ -237,3 +237,26 @@ def test_runs_without_a_common_task_are_refused() -> None:
                 for name, task in (("one", "mi_cxr"), ("two", "mi_cxr_icr")))  # fmt: skip
     with pytest.raises(UsageError, match="no task in common"):
         compare_runs(one, two)
+
+
+def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_path: Path) -> None:
+    sides = []
+    for name, policy in (("whole", "calibrated"), ("half", "overconfident")):
+        run = make_run(Invented(f"lab/{name}-7B", policy, seed=1), ["mi_cxr_tel_multiple"])
+        samples = run.samples["mi_cxr_tel_multiple"]
+        if name == "half":
+            samples[::2] = [one.model_copy(update={"probabilities": (None,)}) for one in samples[::2]]
+        sides.append((samples, read_one(write_run(tmp_path / f"{name}_medtasks", run))))
+    by_metric = {line.metric: line for line in compare_runs(sides[0][1], sides[1][1]).lines}
+    shared = sides[0][0][1::2]
+    gaps: dict[int, float] = {}
+    for sample in shared:
+        (given,) = sample.probabilities
+        assert given is not None
+        sure = given.letters[-1].options[sample.filtered]
+        place = int(np.ceil(round(100 * sure) * 15 / 100))
+        gaps[place] = gaps.get(place, 0.0) + sure - (sample.filtered == sample.target)
+    line = by_metric["ece"]
+    assert line.first == pytest.approx(sum(map(abs, gaps.values())) / len(shared))
+    assert line.pair is not None
+    assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0][0]) - len(shared))

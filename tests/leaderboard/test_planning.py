@@ -110,3 +110,12 @@ def test_the_command_says_what_to_run(tmp_path: Path) -> None:
     assert isinstance(wrong.exception, UsageError)
     nowhere = CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)])
     assert nowhere.exit_code == 1
+
+
+def test_runs_and_scores_without_spread_are_refused_not_planned_with() -> None:
+    """A model that is always right says nothing about how models differ: 0 would detect anything."""
+    always = run("always", [cxr(2.0, 0)])
+    with pytest.raises(UsageError, match="the pilot run shows no spread"):
+        pilot_spread("mi_cxr", "accuracy", always)
+    with pytest.raises(UsageError, match="--score 1"):
+        assumed_spread("mi_cxr_icr", "accuracy", task_documents("mi_cxr_icr"), 1.0)

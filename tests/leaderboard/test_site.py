@@ -357,7 +357,7 @@ def test_plots_that_were_not_drawn_are_named(tmp_path: Path) -> None:
     renamed = one.benchmarks[0].model_copy(update={"name": "mi_cxr"})
     write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "with", figures=figures)
     text = Page(tmp_path / "with" / "benchmark-mi_cxr.html").text
-    assert f"no model has values for them: {'; '.join(plots[name] for name in others)}." in text
+    assert f"Not drawn, for lack of values: {'; '.join(plots[name] for name in others)}." in text
     write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "without")
     assert "Not drawn" not in Page(tmp_path / "without" / "benchmark-mi_cxr.html").text
 

@@ -22,6 +22,7 @@ import pytest
 from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.strip import strip_run
 from medtasks.leaderboard.view.highlight import segments
 from PIL import Image
 from view_server import RunUnderWay, Server, serving
@@ -307,6 +308,16 @@ def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Serve
     assert "PhysioNet" in text
     shown = unescape(page(server, "sample.html", task=OPEN, id=next(iter(samples_of(results, "Guess-1B", OPEN)))))
     assert "Not to be shared" not in shown
+
+
+def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path) -> None:
+    (folder,) = (results / ORACLE.folder).glob("*_medtasks")
+    strip_run(folder, tmp_path / "stripped_medtasks")
+    name = next(iter(samples_of(results, ORACLE.folder, CHOICE)))
+    with serving([tmp_path, results / GUESS.folder]) as server:
+        for model in (ORACLE.folder, GUESS.folder):
+            text = page(server, "sample.html", task=CHOICE, run=key_of(server, model), id=name)
+            assert '<article class="other"' in text
 
 
 def test_next_wrong_skips_what_is_right(server: Server, results: Path) -> None:

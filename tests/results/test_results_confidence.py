@@ -243,7 +243,6 @@ def test_packed_columns_are_the_same_numbers() -> None:
     assert list(packed) == list(table.columns)
     for name, column in table.columns.items():
         np.testing.assert_array_equal(packed[name].statistics, column.statistics)
-        np.testing.assert_array_equal(packed[name].counted, column.counted)
 
 
 def test_a_run_without_confidences_is_compared_by_its_other_scores() -> None:

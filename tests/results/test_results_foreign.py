@@ -22,6 +22,7 @@ from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.results.elsewhere import score_predictions
 from medtasks.results.foreign import LAYOUTS, Joined, Prediction, join, read_predictions, recognise
 from medtasks.results.rescore import rescore
+from medtasks.spec import leaf_tasks
 
 TASK = "kvasir_vqa_x1_level1"
 ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'
@@ -715,3 +716,15 @@ def test_the_order_of_lines_changes_nothing(predictions: list[Prediction]) -> No
     assert list(joined.responses.items()) == [("s1", "x"), ("s2", "y")]
     assert joined.missing == ["s3"]
     assert (len(joined.duplicates), {one.where.line for one in joined.unmatched}) == (1, {4, 5})
+
+
+def test_predictions_for_a_group_score_the_groups_within_it(tmp_path: Path) -> None:
+    """As in a run of the harness: a board's columns are often inner groups."""
+    path = tmp_path / "all.jsonl"
+    documents = [document for task in leaf_tasks("mi_cxr") for document in task_documents(task)]
+    path.write_text(
+        "".join(json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n" for one in documents)
+    )
+    scored = score_predictions(path, "jsonl", "mi_cxr", created="2026-01-01T00:00:00+00:00").run
+    assert list(scored.groups) == list(scored.manifest.groups) == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
+    assert scored.groups["mi_cxr_tel"].items == 33

@@ -343,8 +343,18 @@ def test_without_any_selected_option_there_is_no_preference() -> None:
     scores = scores_of(ICR, lambda _: "")
     assert scores.metrics["letter_preference"].value is None
     assert scores.metrics["letter_preference"].reason == "it applies to no item here"
-    assert scores.letters is None
+    assert scores.letters is not None
+    assert (scores.letters.gold, scores.letters.chosen) == ({}, {"[empty]": scores.samples})
     assert values(scores)["circular_accuracy"] == values(scores)["rotation_consistency"] == 0.0
+
+
+def test_a_question_without_any_selected_option_is_in_the_letters_of_the_others() -> None:
+    first = next(iter(plain(ICR)))
+    scores = scores_of(
+        ICR, lambda document: "I cannot tell." if document["sample_id"].startswith(f"{first}~") else document["target"]
+    )
+    assert scores.letters is not None
+    assert scores.letters.chosen["[none]"] == scores.status["none"] == 5
 
 
 def test_a_question_with_a_failed_rotation_is_not_scored() -> None:

@@ -93,7 +93,6 @@ def test_what_is_known_of_each_item() -> None:
     assert column.pending.tolist() == [*[False] * 4, True, True, False, False]
     assert column.awaiting.tolist() == [*[False] * 5, True, False, False]
     assert column.applies.tolist() == [True, True, True, False, True, True, False, True]
-    assert column.counted[3].tolist() == [0.0, 0.0]
     assert column.judges_of(np.arange(8)) == ["a", "b"]
     assert column.judges_of(np.array([0, 1])) == []
     assert column.judges_of(np.array([4])) == ["a"]
