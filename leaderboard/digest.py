@@ -28,8 +28,8 @@ class Entry:
         items: sorted ids of all items.
         clusters: the cluster of each item.
         groups: each item's keys by breakdown.
-        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged, not computed,
-            or the metric does not apply), like a row of zeros of a mean-type metric.
+        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not
+            computed), a row of zeros of a mean-type metric an item to which it does not apply (NaN in wider ones).
         signatures: by metric, the reproducibility signature of the score over all items
             (`medtasks.results.signature`); breakdowns add their part to it.
         timelines: the first streaming items, by id.
@@ -82,7 +82,10 @@ class _Statistics(Mapping[str, Array]):
     def __getitem__(self, metric: str) -> Array:
         if metric not in self._metrics:
             raise KeyError(metric)
-        found = self._columns[metric].statistics.astype(np.float64, copy=False)
+        column = self._columns[metric]
+        found = column.statistics.astype(np.float64, copy=False)
+        if found.shape[1] == 2 and not column.present.all():
+            found = np.where(column.present[:, None], found, 0.0)
         return found if self._whole else found[self._rows]
 
     def __iter__(self) -> Iterator[str]:
