@@ -30,8 +30,8 @@ class Entry:
         items: sorted ids of all items.
         clusters: the cluster of each item.
         groups: each item's keys by breakdown.
-        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged, not computed,
-            or the metric does not apply), like a row of zeros of a mean-type metric.
+        statistics: by metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not
+            computed), a row of zeros of a mean-type metric an item to which it does not apply (NaN in wider ones).
         parts: by group of `Benchmark.parts`, the statistics with items that are judged by parts reduced to this part.
         signatures: by metric, the reproducibility signature of the score over all items
             (`medtasks.results.signature`); breakdowns add their part to it.
@@ -92,6 +92,8 @@ class _Statistics(Mapping[str, Array]):
         column = self._columns[metric]
         column = column if self._part is None else column.part(self._part)
         found = column.statistics.astype(np.float64, copy=False)
+        if found.shape[1] == 2 and not column.present.all():
+            found = np.where(column.present[:, None], found, 0.0)
         return found if self._whole else found[self._rows]
 
     def __iter__(self) -> Iterator[str]:
