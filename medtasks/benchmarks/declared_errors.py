@@ -39,7 +39,7 @@ def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[
         MedtasksError: a declared name cannot be used.
     """
     declared = {
-        task: rates for task in sorted(set(task_of.values())) if (rates := _errors(task, benchmark)) is not None
+        task: rates for task in sorted(set(task_of.values())) if (rates := declared_errors(task, benchmark)) is not None
     }
     if not declared:
         return joined
@@ -52,7 +52,12 @@ def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[
     return replace(joined, items=tuple(items), metrics=tuple(dict.fromkeys((*joined.metrics, *names))))
 
 
-def _errors(task: str, benchmark: Benchmark) -> Errors | None:
+def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
+    """The kinds of error that a task declares; None if it declares none.
+
+    Raises:
+        MedtasksError: a declared name cannot be used.
+    """
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):

@@ -36,6 +36,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.summary import summary
+from medtasks.results.table import refuse_unknown_names
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
@@ -146,6 +147,9 @@ class Evaluation:
         _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
+        for name in (*self._ours, *self._groups):
+            spec = load_spec(name)
+            refuse_unknown_names(spec, get_benchmark(spec.metadata.benchmark))
         for name, (spec, task) in self._ours.items():
             if not get_benchmark(spec.metadata.benchmark).repeatable and (task.config.repeats or 1) > 1:
                 raise UsageError(

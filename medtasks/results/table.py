@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value
-from medtasks.benchmarks.declared_errors import with_declared_errors
+from medtasks.benchmarks.declared_errors import declared_errors, with_declared_errors
 from medtasks.benchmarks.errors import pooled_values
 from medtasks.benchmarks.variants import joined_items
-from medtasks.errors import MedtasksError
+from medtasks.errors import MedtasksError, UsageError
 from medtasks.metrics import get_metric
 from medtasks.results.column import Column, Mask, Rows, blank, column_of, empty_column, stacked, statistics_alone
 from medtasks.results.confidence import with_confidences
 from medtasks.results.samples import Sample
+from medtasks.spec import TaskSpec
 
 TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
 """The fields of a table with one text, or tuple of texts, per row."""
@@ -138,6 +139,25 @@ class PackedColumns(Mapping[str, Column]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
+    """Find out before a run what would end the scoring after it.
+
+    Raises:
+        UsageError: the task or group names a breakdown or a pooled metric that the benchmark does not have.
+        MedtasksError: a kind of error that the task declares has a name that cannot be used.
+    """
+    rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
+    given = {"breakdowns": spec.metadata.breakdowns, "pooled": spec.metadata.pooled}
+    known = {"breakdowns": (*benchmark.breakdowns,), "pooled": (*benchmark.pooled, *rates)}
+    for key, names in given.items():
+        if unknown := [name for name in names if name not in known[key]]:
+            raise UsageError(
+                f"{spec.name}: metadata.{key} names {unknown[0]!r}, expected one of {', '.join(known[key]) or 'none'}; "
+                f"correct {spec.path.name}."
+            )
+    declared_errors(spec.name, benchmark)
 
 
 def item_table(
