@@ -127,8 +127,8 @@ def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """The order of models in all tables of a benchmark: by the first ranking, then those without a rank by slug."""
-    ranked = [one.model for one in benchmark.rankings[0].ranked] if benchmark.rankings else []
+    """The order of models in all tables of a benchmark: by the first score that ranks any, then the others by slug."""
+    ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
     others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
     return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
