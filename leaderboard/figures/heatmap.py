@@ -55,7 +55,10 @@ def _number(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | No
 
 
 def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
-    """By column and model 0 (worst) to 1 (best); None without a value (for ranks, without a complete one)."""
+    """By column and model 0 (worst) to 1 (best), 0.5 if all are equal; None without a value.
+
+    Ranks need a complete one.
+    """
     if plot.ranks:
         ranks = [
             normalised_ranks([one.complete(column) for one in chosen.models], higher_is_better=column.higher_is_better)
@@ -70,9 +73,8 @@ def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
         found = everything if shared else [value for value in row if value is not None]
         low, high = min(found, default=0.0), max(found, default=0.0)
         worst, best = (low, high) if column.higher_is_better else (high, low)
-        equal = 1.0 if column.higher_is_better else 0.0
         goodness.append(
-            [None if one is None else equal if low == high else (one - worst) / (best - worst) for one in row]
+            [None if one is None else 0.5 if low == high else (one - worst) / (best - worst) for one in row]
         )
     return goodness
 

@@ -115,9 +115,11 @@ def said_of(text: str, terms: str) -> Said:
 
 
 def _mentions(statement: str, terms: str) -> Iterator[Said]:
-    for mention in _pattern(rf"\b(?:{terms})\b").finditer(statement):
+    mentions = list(_pattern(rf"\b(?:{terms})\b").finditer(statement))
+    hedged = bool(mentions) and _HEDGES.search(statement) is not None
+    for mention in mentions:
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
-        if _HEDGES.search(statement):
+        if hedged:
             yield "unclear"
         elif _DENIES_BEFORE.search(before) or _DENIES_BEHIND.match(statement, mention.end()):
             yield "absent"

@@ -149,7 +149,7 @@ def check_variables(
         elif fields and name not in (fields | given):
             message = f"template {template.name!r} uses {shown(name)}, which no document of the task has"
             yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
-    if not template.variables and visible:
+    if template.trees and not template.variables and visible:
         message = (
             f"template {template.name!r} uses no field, expected one of {_names_text(allowed)}; show the question."
         )

@@ -15,7 +15,7 @@ from medtasks.metrics.confidence import CONFIDENCE_NAMES
 TASK = "mi_cxr_tel_multiple"
 
 
-@pytest.mark.parametrize("task", [TASK, "medstreambench_retrospective"])
+@pytest.mark.parametrize("task", [TASK, pytest.param("medstreambench_retrospective", marks=pytest.mark.slow)])
 def test_a_baseline_states_its_confidence_in_both_ways(tmp_path: Path, task: str) -> None:
     run = baseline("calibrated,seed=1", [task, f"{task}_verbalised"], tmp_path)
     recorded, spoken = (run.scores[name]["metrics"] for name in (task, f"{task}_verbalised"))

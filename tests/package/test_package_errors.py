@@ -116,6 +116,7 @@ def of_options(task: str) -> dict[str, str]:
     return {"tasks__tel__otherlab_tel": task, "tasks__tel___base": base.read_text(encoding="utf-8")}
 
 
+@pytest.mark.slow
 def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(python: Any, tmp_path: Path) -> None:
     done = python("-c", BOTH_WAYS, PYTHONPATH=str(write_site(tmp_path / "site", **of_options(OF_OPTIONS))))
     assert done.returncode == 0, done.stderr
@@ -140,6 +141,7 @@ print(json.dumps([tables, {plot.name: [column.metric for column in plot.columns]
 """
 
 
+@pytest.mark.slow
 def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Path) -> None:
     done = python("-c", CARD, PYTHONPATH=str(write_site(tmp_path / "site", TITLE, DECLARED)))
     assert done.returncode == 0, done.stderr
@@ -162,7 +164,7 @@ def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Pa
         ("otherlab_bench_null", "otherlab_tel declares it otherwise; rename it, or make them equal"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_refused_by_validation_runs_and_scoring(
+def test_a_name_that_cannot_be_used_is_refused_by_validation_and_scoring(
     python: Any, tmp_path: Path, name: str, why: str
 ) -> None:
     more = of_options(OF_OPTIONS)
@@ -172,25 +174,29 @@ def test_a_name_that_cannot_be_used_is_refused_by_validation_runs_and_scoring(
     assert found["field"] == "metadata.errors[0].name"
     assert name in Path(found["file"]).read_text(encoding="utf-8").splitlines()[found["line"] - 1]
     assert why in found["message"]
-    sentence = f"task otherlab_dots: error {name} is declared in metadata.errors, but {why}"
     done = python("-c", SCORES.replace("REPLIES", repr(["no dots"] * 6)), PYTHONPATH=str(site))
-    assert f"MedtasksError: {sentence}" in done.stderr
-    done = run(python, site)
+    assert f"MedtasksError: task otherlab_dots: error {name} is declared in metadata.errors, but {why}" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (DECLARED.replace("otherlab_bench_missed", "dots_missed"), "error dots_missed is declared in metadata.errors"),
+        (f"{TITLE}\n  pooled: [by_dots]", "otherlab_dots: metadata.pooled names 'by_dots', expected one of none; "),
+    ],
+    ids=["error", "pooled"],
+)
+def test_a_name_that_scoring_would_refuse_ends_a_run_before_the_model_is_asked(
+    python: Any, tmp_path: Path, given: str, sentence: str
+) -> None:
+    site = write_site(tmp_path / "site", TITLE, given)
+    command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
+    done = python(*command, "--tasks", "otherlab_dots", PYTHONPATH=str(site), MEDTASKS_DATA="mini")
     assert done.returncode != 0
     assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def run(python: Any, site: Path) -> Any:
-    command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
-    return python(*command, "--tasks", "otherlab_dots", PYTHONPATH=str(site), MEDTASKS_DATA="mini")
-
-
-def test_an_unknown_pooled_metric_ends_a_run_before_the_model_is_asked(python: Any, tmp_path: Path) -> None:
-    done = run(python, write_site(tmp_path / "site", TITLE, f"{TITLE}\n  pooled: [accuracy_by_dots]"))
-    assert done.returncode != 0
-    assert "otherlab_dots: metadata.pooled names 'accuracy_by_dots', expected one of none; correct " in done.stderr
     assert "replies are in" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_unchanged_protocol(python: Any, tmp_path: Path) -> None:

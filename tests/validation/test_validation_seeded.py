@@ -44,6 +44,11 @@ def test_a_planted_defect_is_found(defect: Defect, bench: Bench) -> None:
         assert marked in places
 
 
+def test_a_template_that_cannot_be_read_is_not_also_said_to_show_nothing(bench: Bench) -> None:
+    (missing,) = [one for one in DEFECTS if one.name == "missing template"]
+    assert codes(missing.findings(bench)) == {"MT201"}
+
+
 def test_there_are_more_than_a_hundred_defects_and_one_of_every_code() -> None:
     assert len(DEFECTS) > 100
     static = {code for code in RULES if code < "MT500"}  # how scores behave has a file of its own
