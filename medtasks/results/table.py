@@ -153,10 +153,8 @@ def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
     known = {"breakdowns": (*benchmark.breakdowns,), "pooled": (*benchmark.pooled, *rates)}
     for key, names in given.items():
         if unknown := [name for name in names if name not in known[key]]:
-            raise UsageError(
-                f"{spec.name}: metadata.{key} names {unknown[0]!r}, expected one of {', '.join(known[key]) or 'none'}; "
-                f"correct {spec.path.name}."
-            )
+            expected = f"expected one of {', '.join(known[key])}" if known[key] else f"but {benchmark.name} has none"
+            raise UsageError(f"{spec.name}: metadata.{key} names {unknown[0]!r}, {expected}; correct {spec.path.name}.")
     declared_errors(spec.name, benchmark)
 
 

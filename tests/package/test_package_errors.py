@@ -183,7 +183,10 @@ def test_a_name_that_cannot_be_used_is_refused_by_validation_and_scoring(
     ("given", "sentence"),
     [
         (DECLARED.replace("otherlab_bench_missed", "dots_missed"), "error dots_missed is declared in metadata.errors"),
-        (f"{TITLE}\n  pooled: [by_dots]", "otherlab_dots: metadata.pooled names 'by_dots', expected one of none; "),
+        (
+            f"{TITLE}\n  pooled: [by_dots]",
+            "otherlab_dots: metadata.pooled names 'by_dots', but otherlab_dots has none; correct ",
+        ),
     ],
     ids=["error", "pooled"],
 )
