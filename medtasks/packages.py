@@ -259,8 +259,15 @@ def _read(point: EntryPoint) -> TaskPackage | LeftOut:
         spec = _spec(module)
     except (ImportError, ValueError, AttributeError) as error:
         return LeftOut(owner, "", f"its module {module} cannot be found ({error}); check its entry point.")
-    if spec is None or spec.origin is None:
+    if spec is None:
         return LeftOut(owner, "", f"its module {module} does not exist; check its entry point.")
+    if spec.origin is None:
+        (found, *_) = spec.submodule_search_locations or [module]
+        why = (
+            f"{found} has no __init__.py and may hide its module {module}, because `python -m` looks in the working "
+            "directory first; start in another directory, or add the file."
+        )
+        return LeftOut(owner, "", why)
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, module, *folders)

@@ -56,6 +56,20 @@ def check_version(found: str) -> None:
         )
 
 
+def _refuse_hidden_package() -> None:
+    """Refuse a directory that ``python -m`` finds instead of the package, such as a clone in the working directory.
+
+    An editable installation is found by an import hook, and Python asks hooks last.
+    """
+    import medtasks
+
+    if medtasks.__file__ is None:
+        raise HarnessError(
+            f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks in "
+            "the working directory first; start in another directory, or use the command lmms-eval"
+        )
+
+
 def model_manifests() -> list[Any]:
     """The entry point: registers our tasks and returns our back-ends' manifests.
 
@@ -63,6 +77,7 @@ def model_manifests() -> list[Any]:
     """
     try:
         check_version(version("lmms-eval"))
+        _refuse_hidden_package()
         _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest

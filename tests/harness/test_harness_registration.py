@@ -30,6 +30,16 @@ def test_a_folder_in_the_working_directory_takes_no_task_s_place(python: Any, tm
     assert done.returncode == 0
 
 
+def test_a_clone_in_the_working_directory_is_named_if_it_hides_an_editable_installation(
+    python: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "medtasks").mkdir()
+    done = python("-c", "from medtasks.harness import model_manifests; print(model_manifests())")
+    assert done.stdout == "[]\n"
+    assert f"{tmp_path / 'medtasks'} hides the installed package" in done.stderr
+    assert "start in another directory" in done.stderr
+
+
 def test_the_folder_layout_says_what_the_harness_reads_out_of_the_files() -> None:
     from lmms_eval.tasks import TaskManager
 

@@ -35,6 +35,17 @@ def listed(python: Any, **environment: str) -> tuple[dict[str, Any], str]:
     return {entry["name"]: entry for entry in json.loads(done.stdout)}, done.stderr
 
 
+def test_a_directory_named_like_its_module_is_named(python: Any, tmp_path: Path) -> None:
+    metadata = tmp_path / "site" / "hidden_bench-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: hidden-bench\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[medtasks.tasks]\nhidden = hidden_bench\n")
+    (tmp_path / "site" / "hidden_bench").mkdir()
+    _, complaints = listed(python, PYTHONPATH=str(tmp_path / "site"))
+    assert f"hidden-bench 1.0 is left out: {tmp_path / 'site' / 'hidden_bench'} has no __init__.py" in complaints
+    assert "start in another directory" in complaints
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "sentence"),

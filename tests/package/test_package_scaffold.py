@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -149,7 +150,7 @@ print(sample.filtered, sample.status)
 
 def test_more_than_five_options_are_declared_once(python: Any, tmp_path: Path) -> None:
     write_package(tmp_path / "source", "Acme-Letters", "mcq")
-    records = tmp_path / "source" / "acme_letters" / "records.py"
+    records = tmp_path / "source" / "src" / "acme_letters" / "records.py"
     text = records.read_text(encoding="utf-8")
     assert '("A", "B", "C", "D")' in text
     records.write_text(text.replace('("A", "B", "C", "D")', 'tuple("ABCDEFGHIJ")'), encoding="utf-8")
@@ -157,6 +158,18 @@ def test_more_than_five_options_are_declared_once(python: Any, tmp_path: Path) -
     assert built.returncode == 0, built.stderr
     done = python("-c", TEN, PYTHONPATH=str(tmp_path / "site"))
     assert done.stdout.split() == ["H", "I", "[out_of_range]", "J", "ok"], done.stderr[-2000:]
+
+
+def test_an_editable_installation_is_found_from_the_directory_above(tmp_path: Path) -> None:
+    """There, with ``python -m``, a directory named like the module would hide one that only an import hook can find."""
+    write_package(tmp_path / "acme", "acme")
+    build = "from setuptools import build_meta; build_meta.build_editable('..')"
+    built = in_folder(tmp_path / "acme", "-c", build)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith(".pth"))
+        assert archive.read(path).decode().strip() == str(tmp_path / "acme" / "src")
 
 
 def in_folder(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -237,7 +250,7 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert f"pip install -e '{tmp_path / 'new'}[test]'" in done.output
     assert "medtasks validate acme_bench" in done.output
-    assert (tmp_path / "new" / "acme_bench" / "rubrics" / "acme_bench_judge.yaml").is_file()
+    assert (tmp_path / "new" / "src" / "acme_bench" / "rubrics" / "acme_bench_judge.yaml").is_file()
 
 
 def test_the_reference_names_every_key() -> None:
