@@ -37,6 +37,8 @@ _HEADLINE = (
     "stability",
     "overall",
     "overall_table4",
+    "ece",
+    "confidence_given",
 )
 
 

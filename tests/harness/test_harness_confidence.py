@@ -16,8 +16,11 @@ TASK = "mi_cxr_tel_multiple"
 
 
 @pytest.mark.parametrize("task", [TASK, pytest.param("medstreambench_retrospective", marks=pytest.mark.slow)])
-def test_a_baseline_states_its_confidence_in_both_ways(tmp_path: Path, task: str) -> None:
+def test_a_baseline_states_its_confidence_in_both_ways(
+    tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = baseline("calibrated,seed=1", [task, f"{task}_verbalised"], tmp_path)
+    assert capsys.readouterr().out.count("  ece 0.") == 2  # in the summary
     recorded, spoken = (run.scores[name]["metrics"] for name in (task, f"{task}_verbalised"))
     scored = set(CONFIDENCE_NAMES) - {"confidence_given"}  # open answers await a judge, and have no verbalised form
     assert {name: recorded[name] for name in scored} == {name: spoken[name] for name in scored}
