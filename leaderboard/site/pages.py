@@ -32,9 +32,17 @@ from .charts import charts, overview_charts
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables
-from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles
+from .tables import (
+    ColumnView,
+    benchmark_tables,
+    column_view,
+    model_order,
+    size_class,
+    size_order,
+    subtitles,
+    usage_table,
+)
 from .text import paper_link, safe_link
-from .usage_table import usage_table
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.card import Card

@@ -8,11 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pydantic import ValidationError
-
 from medtasks.errors import DataError
-from medtasks.results.folder import folder_digest
-from medtasks.results.manifest import RunManifest
+from medtasks.results.folder import folder_digest, read_manifest
 from medtasks.results.samples import Sample, read_samples, without_garbage_collection
 from medtasks.spec import leaf_tasks, load_specs
 
@@ -116,13 +113,9 @@ def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
 
 def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
     """The tasks with samples in ``folder``, with their benchmarks. Paths never come from the manifest."""
-    path = folder / "manifest.json"
-    try:
-        manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
-    except (ValidationError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not the manifest of a run; restore it.") from error
+    tasks = read_manifest(folder).tasks
     files = sorted((folder / "samples").glob("*.jsonl"))
-    return {file.stem: (manifest.tasks[file.stem].benchmark, file) for file in files if file.stem in manifest.tasks}
+    return {file.stem: (tasks[file.stem].benchmark, file) for file in files if file.stem in tasks}
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
-from ..board import Apart, BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, ModelFacts, Ranking
-from ..numbers import UNIT_LABELS, direction, shown_name
+from ..board import (
+    Apart,
+    BenchmarkBoard,
+    Board,
+    BoardColumn,
+    BoardRow,
+    BoardTable,
+    ModelFacts,
+    ModelUsage,
+    Ranking,
+    RunFacts,
+)
+from ..numbers import UNIT_LABELS, direction, exact, shown_name
+from ..usage import amount, measured
 from .cells import CellView, Scale, best_values, cell_view, scale_of
 
 
@@ -210,6 +222,17 @@ def _columns(columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking]) ->
         if column.key in rankings:
             yield ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up")
             yield ColumnView(f"{column.key}.group", "Group", "group", of=column.label, first="up")
+
+
+def usage_table(rows: Sequence[ModelUsage | RunFacts]) -> tuple[list[ColumnView], list[list[CellView]]]:
+    """What runs used: columns, and the cells of each row; columns that no row has are left out."""
+    found = measured([(row.usage, row.cost) for row in rows])
+    columns = [ColumnView(f"usage.{one.key}", one.label, unit=one.unit) for one, _ in found]
+    return columns, [[_usage_cell(values[place]) for _, values in found] for place in range(len(rows))]
+
+
+def _usage_cell(value: float | None) -> CellView:
+    return CellView(reason="not counted") if value is None else CellView(amount(value), exact(value))
 
 
 def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:

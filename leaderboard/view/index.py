@@ -113,10 +113,6 @@ class SampleIndex:
         names, rounds = self._texts("item"), self.table["round"].to_pylist()
         return sorted((row for row, name in enumerate(names) if name == item), key=lambda row: int(rounds[row]))
 
-    def items(self) -> list[str]:
-        """The streaming item of each sample; empty if it is of none."""
-        return self._texts("item")
-
     def read(self, rows: Iterable[int]) -> list[Sample]:
         """The samples in these rows.
 
@@ -213,7 +209,7 @@ def _table(path: Path, task: str) -> pa.Table:
             name, filtered, status = sample["sample_id"], sample["filtered"], sample["status"]
             view = SampleView(name, sample["cluster"], document, filtered, status)
             for breakdown, keys in groups.items():
-                keys.append(_keys(benchmark.breakdowns[breakdown], view))
+                keys.append([str(key) for key in benchmark.breakdowns[breakdown](view)])
             scores.append(sample["scores"])
             verdicts = sorted(set(_verdicts(sample["verdicts"])))
             item, place = str(document.get("item_id") or ""), int(document.get("round") or 0)
@@ -233,10 +229,6 @@ def _table(path: Path, task: str) -> pa.Table:
     }
     facts = {"metrics": json.dumps(metrics), "breakdowns": json.dumps(told)}
     return pa.table(arrays).take(pa.array(order, pa.int64())).replace_schema_metadata(facts)
-
-
-def _keys(breakdown: Any, view: SampleView) -> list[str]:
-    return [str(key) for key in breakdown(view)]
 
 
 def _values(scores: Sequence[Mapping[str, float | None]], name: str) -> npt.NDArray[np.float64]:

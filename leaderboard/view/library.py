@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from ..build import build_board
 from ..collect import collect, find_runs
 from ..digest_cache import state_of
 from ..exports import write_exports
-from ..figures import FigureFiles, draw_all
+from ..figures import draw_all
 from ..numbers import shown_name
 from ..releases import Releases
 from ..site import samples_of, write_site
@@ -140,15 +141,11 @@ def with_figures(library: Library, ended: Callable[[], bool]) -> Library:
         EndedError: ``ended``, which is asked before each figure, said so.
     """
 
-    def draw(board: Board, directory: Path) -> dict[tuple[str, str], FigureFiles]:
-        found: dict[tuple[str, str], FigureFiles] = {}
-        for benchmark, plot in [(one, plot) for one in board.benchmarks for plot in one.plots]:
-            if ended():
-                raise EndedError
-            alone = board.model_copy(update={"benchmarks": (benchmark.model_copy(update={"plots": (plot,)}),)})
-            found |= draw_all(alone, directory, ("svg",))
-        return found
+    def check() -> None:
+        if ended():
+            raise EndedError
 
+    draw = functools.partial(draw_all, formats=("svg",), before_each=check)
     return replace(library, site=_written(library.board, str(Path(library.site.name).parent), draw))
 
 
@@ -176,7 +173,7 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
                 found.setdefault(facts.key, (folder, read_manifest(folder)))
         except (DataError, UsageError):  # the board reports it
             continue
-    several = {facts.model for facts in board.runs.values() if _count(board, facts.model) > 1}
+    several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
     for key, (folder, manifest) in found.items():
         facts = board.runs[key]
@@ -185,7 +182,3 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
         runs.append(Run(key, facts.model, label, folder, manifest))
     newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
     return sorted(newest, key=lambda run: run.model)
-
-
-def _count(board: Board, model: str) -> int:
-    return sum(facts.model == model for facts in board.runs.values())

@@ -28,22 +28,12 @@ from ..models import model_name
 from ..numbers import UNIT_LABELS, interval, number
 from ..releases import Release, Releases
 from .library import card_of
+from .sample_view import Score
 
 LATEST = 20
 """Answers shown, the last ones."""
 _SHARE = 0.2
 """Share of a processor's time that scoring the answers so far may take."""
-
-
-@dataclass(frozen=True)
-class LiveScore:
-    """A metric of the answers so far, with its 95 % interval."""
-
-    metric: str
-    text: str
-    interval: str
-    unit: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class LiveTask:
     statuses: Mapping[str, int] = field(default_factory=dict)
     abstained: int = 0
     items: int = 0
-    scores: tuple[LiveScore, ...] = ()
+    scores: tuple[Score, ...] = ()
 
     @property
     def scored(self) -> int:
@@ -220,7 +210,7 @@ class _Followed:
         return [self._samples[key][1] for key in newest if key in self._samples][:LATEST]
 
 
-def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
+def _scores(name: str, scores: Scores) -> tuple[Score, ...]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
     ranked = {column.metric for column in card_of(name).headline}
     metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
@@ -228,9 +218,9 @@ def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
     return tuple(_score(metric, score) for metric, score in chosen.items())
 
 
-def _score(name: str, score: MetricScore) -> LiveScore:
+def _score(name: str, score: MetricScore) -> Score:
     unit = unit_of(name)
     if score.value is None:
-        return LiveScore(name, "", "", "", score.reason or "not computed")
+        return Score(name, note=score.reason or "not computed")
     low, high = score.interval or (None, None)
-    return LiveScore(name, number(score.value, unit), interval(low, high, unit), UNIT_LABELS[unit])
+    return Score(name, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit))

@@ -36,11 +36,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of a sample; ``note`` says why there is no value."""
+    """One metric of a sample, or of the answers of a run so far; ``note`` says why there is no value."""
 
     metric: str
-    text: str
-    unit: str
+    text: str = ""
+    unit: str = ""
+    interval: str = ""
     note: str = ""
 
 
@@ -183,9 +184,9 @@ def _scores(sample: Sample) -> list[Score]:
         if value is not None:
             found.append(Score(metric, number(value, unit), UNIT_LABELS[unit]))
         elif metric in sample.pending or (metric in sample.judged and sample.judged[metric].value().pending):
-            found.append(Score(metric, "", "", "awaits a judge"))
+            found.append(Score(metric, note="awaits a judge"))
         elif metric in sample.limits:
-            found.append(Score(metric, "", "", "no response"))
+            found.append(Score(metric, note="no response"))
     return found
 
 

@@ -29,7 +29,6 @@ class Mark:
 class Lane:
     """The rounds of one run."""
 
-    run: str
     label: str
     marks: tuple[Mark, ...]
 
@@ -93,7 +92,7 @@ def stream_view(sample: Sample, rounds: Mapping[tuple[str, str], Sequence[Sample
     def lane(key: tuple[str, str], told: Timeline) -> Lane:
         held = zip(rounds[key], told.rounds, strict=True)
         marks = (Mark(place(turn.time), one.sample_id, turn, one.sample_id == sample.sample_id) for one, turn in held)
-        return Lane(*key, tuple(marks))
+        return Lane(key[1], tuple(marks))
 
     tolerance = line.tolerance or 0
     due = line.expected_time
