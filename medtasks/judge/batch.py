@@ -73,7 +73,7 @@ class BatchEndpoint(Endpoint):
             self._client = self._connected()
             for record in sorted(self._records.glob("*.json")):
                 self._resume(record)
-        body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False)
+        body = self._body(messages, schema)
         name = short_hash(body)
         if name in self._early:
             return self._early.pop(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, fields
-from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
@@ -87,9 +86,7 @@ class JudgeClient:
         self._limiter.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.close()

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
@@ -77,9 +76,7 @@ class VerdictStore:
     def __enter__(self) -> VerdictStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
