@@ -36,10 +36,10 @@ from .tables import (
     ColumnView,
     benchmark_tables,
     column_view,
+    column_views,
     model_order,
     size_class,
     size_order,
-    subtitles,
     usage_table,
 )
 from .text import paper_link, safe_link
@@ -250,9 +250,7 @@ def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView]
         cells = [row.cells.get(column.key) for row in rows]
         values = [None if cell is None or cell.incomplete else cell.value for cell in cells]
         ranks.append(normalised_ranks(values, higher_is_better=column.higher_is_better))
-    subs = subtitles(columns)
-    views = [column_view(column, subs.get(column.key, "")) for column in columns]
-    return views, {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
+    return column_views(columns), {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
 
 
 def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:

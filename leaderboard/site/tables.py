@@ -95,7 +95,7 @@ def size_order(size: str | None) -> str:
     return "" if billions is None else f"{billions:.6g}"
 
 
-def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
+def _subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     """By key, what distinguishes a column from others with the same label."""
     labels: dict[str, list[BoardColumn]] = {}
     for column in columns:
@@ -136,6 +136,12 @@ def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
     first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
     unit, hint = UNIT_LABELS[column.unit], direction(column)
     return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, first=first)
+
+
+def column_views(columns: Sequence[BoardColumn]) -> list[ColumnView]:
+    """Score columns of one table; ``sub`` distinguishes those with the same label."""
+    subs = _subtitles(columns)
+    return [column_view(column, subs.get(column.key, "")) for column in columns]
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
@@ -216,7 +222,7 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
 
 
 def _columns(columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking]) -> Iterator[ColumnView]:
-    subs = subtitles(columns)
+    subs = _subtitles(columns)
     for column in columns:
         yield column_view(column, ", ".join(filter(None, (subs.get(column.key), column.remark))))
         if column.key in rankings:

@@ -12,8 +12,8 @@ from typing import Any
 from medtasks.benchmarks.base import FAILED, Document
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
-from medtasks.results.answers import PLAN, Answer, Plan, by_document, is_unfinished, read_answers, read_plan
-from medtasks.results.find import run_folders
+from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
+from medtasks.results.find import unfinished_runs
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.manifest import RunManifest, outcome_counts
 from medtasks.results.replies import Reply
@@ -82,22 +82,9 @@ class Live:
 
     def runs(self) -> list[LiveRun]:
         """The unfinished runs as they are now; scores may be some seconds old."""
-        found = unfinished(self._paths)
+        found = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
         self._followed = {folder: self._followed.get(folder) or _Followed(folder) for folder in found}
         return [one.now() for one in self._followed.values()]
-
-
-def unfinished(paths: Sequence[Path]) -> list[Path]:
-    """The directories of unfinished runs at or below ``paths``, sorted."""
-    found = {path.resolve() for path in paths if is_unfinished(path)}
-
-    def note(here: Path, names: list[str], files: list[str]) -> None:
-        del files
-        found.update((here / name).resolve() for name in names if is_unfinished(here / name))
-
-    for path in paths:
-        run_folders(path, note)
-    return sorted(found)
 
 
 class _Followed:
