@@ -25,16 +25,6 @@ from .stream_view import StreamView, stream_view
 
 
 @dataclass(frozen=True)
-class Option:
-    """An option of a multiple-choice question."""
-
-    letter: str
-    text: str
-    gold: bool
-    chosen: bool
-
-
-@dataclass(frozen=True)
 class Score:
     """One metric of a sample, or of the answers of a run so far; ``note`` says why there is no value."""
 
@@ -92,7 +82,7 @@ class SampleParts:
     system: str
     text_first: bool
     blind: bool
-    options: tuple[Option, ...]
+    options: tuple[tuple[str, Any], ...]
     facts: Mapping[str, Any]
     stream: StreamView | None
 
@@ -113,6 +103,7 @@ def sample_parts(library: Library, selection: Selection, sample_id: str, media: 
         _answered(one, index, sample_id, selection.metric) for one, index in indexes.items() if sample_id in index.rows
     ]
     sample, facts = own.sample, run.manifest.tasks[task]
+    choices = sample.document.get("choices")
     presentation = facts.presentation
     return SampleParts(
         own=own,
@@ -123,7 +114,7 @@ def sample_parts(library: Library, selection: Selection, sample_id: str, media: 
         system=presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
         text_first=presentation.get("order", "").startswith("text"),
         blind=facts.blind,
-        options=tuple(_options(sample)),
+        options=tuple(sorted(choices.items())) if isinstance(choices, Mapping) else (),
         facts={name: value for name, value in sorted(sample.document.items()) if value not in (None, "", [], {})},
         stream=_stream(sample, run, selection.index, indexes),
     )
@@ -148,17 +139,6 @@ def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, 
     *earlier, (name, last) = response_parts(spec, response)
     marked = tuple(segments(spec, last, filtered, document))
     return Reply((*((stage, (Segment(text),)) for stage, text in earlier), (name, marked)))
-
-
-def _options(sample: Sample) -> list[Option]:
-    """The options, if the document has ``choices``."""
-    choices = sample.document.get("choices")
-    if not isinstance(choices, Mapping):
-        return []
-    return [
-        Option(str(letter), str(text), letter == sample.target, letter == sample.filtered)
-        for letter, text in sorted(choices.items())
-    ]
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
