@@ -47,7 +47,6 @@ class Look(NamedTuple):
     line: tuple[int, tuple[float, ...]]
 
     def mark(self, size: float) -> Drawn:
-        """The style of a mark."""
         return {"marker": self.marker, "markersize": size, "color": self.colour, **_EDGE}
 
 

@@ -133,7 +133,6 @@ class _TaskSamples:
         self._questions: dict[SampleKey, dict[str, tuple[str | None, str | None]]] = {}
 
     def answers(self, key: SampleKey) -> dict[str, Any]:
-        """What the model of ``key`` answered."""
         rows = self._samples[key]()
         asked = [row for row in rows if row.question is not None]
         found: dict[str, tuple[str | None, str | None]] = {row.sample_id: (row.question, row.target) for row in asked}

@@ -86,12 +86,8 @@ def pages_of(
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
-    Args:
-        board: the board to show.
-        figures: the drawn figures, by benchmark and plot.
-        downloads: paths of other files of the site that the overview links to.
-        samples: whether the site has the data of samples.
-        served: whether `medtasks view` serves the pages; it has its own pages of samples.
+    ``downloads`` are the paths of other files of the site, ``samples`` says whether it has the data of samples, and
+    ``served`` whether `medtasks view` serves it, which has its own pages of samples.
     """
     environment = page_environment(board, samples=samples, served=served)
 

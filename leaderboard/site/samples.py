@@ -107,7 +107,6 @@ def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
 
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
-    """Models, and the runs of their comparable rows."""
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
 

@@ -132,7 +132,6 @@ def leading_words(texts: Collection[str], separator: str) -> str:
 
 
 def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
-    """A score's column."""
     first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
     unit, hint = UNIT_LABELS[column.unit], direction(column)
     return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, first=first)

@@ -57,7 +57,6 @@ class SampleIndex:
 
     @cached_property
     def ids(self) -> list[str]:
-        """The sample ids."""
         return self._texts("id")
 
     @cached_property
@@ -67,12 +66,10 @@ class SampleIndex:
 
     @cached_property
     def statuses(self) -> npt.NDArray[np.object_]:
-        """The extraction status of each sample."""
         return np.array(self._texts("status"), dtype=object)
 
     @cached_property
     def choices(self) -> npt.NDArray[np.object_]:
-        """The extracted option of each sample."""
         return np.array(self._texts("choice"), dtype=object)
 
     @property
@@ -86,7 +83,6 @@ class SampleIndex:
         return list(json.loads(self.table.schema.metadata[b"breakdowns"]))
 
     def scores(self, metric: str) -> npt.NDArray[np.float64]:
-        """The samples' values of ``metric``."""
         found: npt.NDArray[np.float64] = self.table[f"score {metric}"].to_numpy()
         return found
 
@@ -151,13 +147,9 @@ class SampleIndex:
 
 
 def read_index(path: Path, task: str, cache: Path | None, rules: str) -> SampleIndex:
-    """The index of ``path``, a run's samples of ``task``, from ``cache`` or made now.
+    """The index of ``path``, a run's samples of ``task``, from the directory ``cache`` or made now.
 
-    Args:
-        path: of the samples.
-        task: an installed task.
-        cache: directory of cached indexes; None caches nothing.
-        rules: hash of everything else that an index depends on.
+    ``rules`` is a hash of everything else that an index depends on.
 
     Raises:
         DataError: the file cannot be read, or a line is not a sample.

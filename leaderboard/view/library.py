@@ -53,7 +53,6 @@ class Run:
     manifest: RunManifest
 
     def samples(self, task: str) -> Path:
-        """The file with the samples of ``task``."""
         return self.folder / "samples" / f"{task}.jsonl"
 
 
@@ -92,11 +91,6 @@ class Library:
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
     def index(self, run: Run, task: str) -> SampleIndex:
-        """The index of the samples of ``task`` in ``run``.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
         return self._indexes(run.samples(task), task)
 
 
@@ -107,7 +101,6 @@ def card_of(task: str) -> Card:
 
 
 def title_of(task: str) -> str:
-    """The title of the task's benchmark."""
     return get_benchmark(load_spec(task).metadata.benchmark).title
 
 

@@ -33,7 +33,6 @@ LONGEST = 300
 
 
 def view_environment(board: Board) -> Environment:
-    """The site's templates and the view's own."""
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
     environment.globals.update(policy=POLICY)
     environment.filters.update(
@@ -43,12 +42,7 @@ def view_environment(board: Board) -> Environment:
 
 
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
-    """The list of samples that an address asks for, one page of it.
-
-    Raises:
-        UsageError: there are no samples, or none of that task and run.
-        DataError: a file of samples cannot be read.
-    """
+    """The list of samples that an address asks for, one page of it."""
     query = Query.parsed({"task": next(iter(library.tasks), ""), **given})
     selection = select(library, query)
     query = selection.query
@@ -86,12 +80,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
 
 
 def sample_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
-    """The page of the sample ``id``; its neighbours are those of the list with the same filters.
-
-    Raises:
-        UsageError: there is no such sample.
-        DataError: a file of samples cannot be read.
-    """
+    """The page of the sample ``id``; its neighbours are those of the list with the same filters."""
     query = Query.parsed(given)
     selection = select(library, query)
     query = selection.query
@@ -125,16 +114,11 @@ def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) ->
 
 
 def message_page(environment: Environment, title: str, text: str) -> str:
-    """A page with one sentence."""
     return environment.get_template("message.html.j2").render(page="", title=title, text=text)
 
 
 def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[bytes, str]:
-    """A picture of a sample and its media type.
-
-    Raises:
-        MedtasksError: there is none.
-    """
+    """A picture of a sample and its media type."""
     task, text, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
     if not text.isdecimal() or len(text) > 6:
         raise UsageError(f"{text}: not the number of a picture.")

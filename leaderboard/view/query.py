@@ -66,7 +66,6 @@ class Query:
         )
 
     def address(self, page: str, /, **more: str | int) -> str:
-        """The address of ``page`` with this query and ``more`` parameters."""
         own = {name: getattr(self, name) for name in _FILTERS} | {"sort": "" if self.sort == "id" else self.sort}
         groups = {f"{_BREAKDOWN}{name}": key for name, key in self.groups.items()}
         given = {name: value for name, value in {**own, **groups, **more}.items() if value != ""}
@@ -86,7 +85,6 @@ class Selection:
 
     @property
     def own(self) -> Outcomes:
-        """The outcomes of the chosen run."""
         return self.outcomes[self.run.key]
 
     def right(self, row: int) -> tuple[int, int]:
@@ -106,7 +104,6 @@ class Selection:
 
     @property
     def pages(self) -> int:
-        """The number of pages, at least one."""
         return max(1, -(-len(self.rows) // PAGE))
 
     def neighbours(self, sample_id: str) -> tuple[str | None, str | None, str | None]:
@@ -129,12 +126,6 @@ class Selection:
 
 
 def select(library: Library, query: Query) -> Selection:
-    """The samples that ``query`` chooses.
-
-    Raises:
-        UsageError: no run has samples of the task.
-        DataError: a file of samples cannot be read.
-    """
     run = library.run(query.run, query.task, query.model)
     query = replace(query, run=run.key)
     index = library.index(run, query.task)

@@ -88,12 +88,6 @@ class SampleParts:
 
 
 def sample_parts(library: Library, selection: Selection, sample_id: str, media: Media) -> SampleParts:
-    """The parts of the page of ``sample_id``.
-
-    Raises:
-        UsageError: the run has no such sample.
-        DataError: a file of samples cannot be read.
-    """
     run, task = selection.run, selection.query.task
     if sample_id not in selection.index.rows:
         raise UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")

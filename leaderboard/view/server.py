@@ -149,7 +149,6 @@ class View:
         return path.read_bytes(), _TYPES.get(path.suffix, "application/octet-stream")
 
     def message(self, title: str, text: str) -> Answer:
-        """A page with one sentence."""
         return _page(message_page(self._shown.environment, title, text))
 
     def _read(self, progress: Callable[[int, int], None] | None) -> _Shown:
@@ -227,7 +226,6 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
     """Serve ``view`` until it is cancelled.
 
     Args:
-        view: what to serve.
         port: to listen on; 0 for any that is free.
         ready: called with the address, which contains the token, once requests are answered.
 

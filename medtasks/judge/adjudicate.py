@@ -43,7 +43,6 @@ async def adjudicate(
 
     Args:
         questions: each with a unique ``sample_id``.
-        rubric, client, store: what is asked, who is asked, where answers are stored.
         progress: called as samples are done, judged or not, and once a second.
 
     Raises:
@@ -108,7 +107,6 @@ class _Run:
             await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
 
     async def tick(self) -> None:
-        """Report once a second."""
         while True:
             await asyncio.sleep(TICK)
             self._report()

@@ -52,7 +52,6 @@ class BatchEndpoint(Endpoint):
 
     @property
     def state(self) -> str:
-        """The batches under way; empty without any."""
         return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
 
     async def close(self) -> None:

@@ -40,7 +40,6 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and completions."""
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
@@ -185,11 +184,7 @@ class JudgeClient:
 
 
 async def _messages(request: JudgeRequest) -> Messages:
-    """The request's messages.
-
-    Raises:
-        Unanswered: they cannot be built.
-    """
+    """The request's messages; raises `Unanswered` if they cannot be built."""
     if not callable(request.messages):
         return request.messages
     try:

@@ -66,7 +66,6 @@ class Endpoint:
         return ""
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -117,7 +116,6 @@ class Endpoint:
         return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
-        """What a response means."""
         if not 200 <= status < 300:
             return self._refusal(status, headers, text)
         answer = _read(self._redacted(text))

@@ -148,11 +148,7 @@ def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
 
 
 def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    """The aspect of a label, according to the sample's document, or else to the rubric.
-
-    Raises:
-        DataError: there is no such aspect.
-    """
+    """The aspect of a label, according to the sample's document, or else to the rubric."""
     if document is not None:
         aspects = aspects_of(rubric, document)
         owner = f"sample {label.sample_id[:SHOWN]}"

@@ -49,7 +49,6 @@ class RateLimiter:
             self._slots.release()
 
     def answered(self) -> None:
-        """The endpoint answered a request."""
         self._answers += 1
         if self._answers % GROWTH == 0 and self.limit < self._ceiling:
             self.limit += 1

@@ -129,10 +129,7 @@ class JudgeSettings(BaseModel):
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key.
-
-    ``images``: whether images are shown.
-    """
+    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
     identity: dict[str, Any] = {
         "model": settings.model,
         "temperature": settings.temperature,

@@ -150,7 +150,6 @@ def _chat_body(raw: bytes) -> dict[str, Any]:
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
-    """The response to a chat request."""
     prompt = sum(_tokens(text_of(message)) for message in body["messages"])
     completed = _tokens(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
