@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import Card
 from medtasks.cache import cache_root
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.find import run_folders
 from medtasks.results.folder import folder_digest, read_manifest
@@ -32,6 +32,7 @@ from ..numbers import shown_name
 from ..releases import Releases
 from ..site import samples_of, write_site
 from ..site.data import data_scripts
+from ..site.samples import runs_on_board
 from .index import SampleIndex, read_index
 
 if TYPE_CHECKING:
@@ -156,20 +157,11 @@ def state(paths: Sequence[Path]) -> str:
 
 
 def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
-    """The runs of the board, found by the digests of their contents, by model and then newest first."""
-    shown = {facts.digest: facts for facts in board.runs.values()}
-    found: dict[str, tuple[Path, RunManifest]] = {}
-    for folder in find_runs(paths):
-        try:
-            facts = shown.get(folder_digest(folder))
-            if facts is not None:
-                found.setdefault(facts.key, (folder, read_manifest(folder)))
-        except (DataError, UsageError):  # the board reports it
-            continue
+    """The runs of the board, by model and then newest first."""
     several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
-    for key, (folder, manifest) in found.items():
-        facts = board.runs[key]
+    for key, folder in runs_on_board(board, board.runs, find_runs(paths), folder_digest).items():
+        facts, manifest = board.runs[key], read_manifest(folder)
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name
         runs.append(Run(key, facts.model, label, folder, manifest))
