@@ -5,6 +5,7 @@ It is cached as Parquet under a hash of the file's state and of our code, and ha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,7 +147,7 @@ class SampleIndex:
         return found
 
 
-def read_index(path: Path, task: str, cache: Path | None, rules: str) -> SampleIndex:
+def read_index(path: Path, task: str, cache: Path, rules: str) -> SampleIndex:
     """The index of ``path``, a run's samples of ``task``, from the directory ``cache`` or made now.
 
     ``rules`` is a hash of everything else that an index depends on.
@@ -158,20 +159,14 @@ def read_index(path: Path, task: str, cache: Path | None, rules: str) -> SampleI
         key = hashlib.sha256(f"{rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
-    kept = None if cache is None else cache / f"{key}.parquet"
-    if kept is not None:
-        try:
-            return SampleIndex(path, pq.read_table(kept))
-        except (OSError, pa.ArrowException):  # absent or damaged
-            pass
+    kept = cache / f"{key}.parquet"
+    with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
+        return SampleIndex(path, pq.read_table(kept))
     index = SampleIndex(path, _table(path, task))
-    if kept is not None:
-        try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with replaced(kept) as partial:
-                pq.write_table(index.table, partial, compression="zstd")
-        except OSError:  # a cache that cannot be written costs time alone
-            pass
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(kept) as partial:
+            pq.write_table(index.table, partial, compression="zstd")
     return index
 
 
