@@ -33,12 +33,8 @@ class RateLimiter:
         """Wait for a slot; returns the number to pass to `refused`."""
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
-        try:
-            while (closed := self._opens - loop.time()) > 0:
-                await asyncio.sleep(closed)
-        except BaseException:
-            self.leave()
-            raise
+        while (closed := self._opens - loop.time()) > 0:
+            await asyncio.sleep(closed)
         return self._halvings
 
     def leave(self) -> None:

@@ -115,16 +115,11 @@ class VerdictStore:
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut the last rows
         connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         connection.execute("BEGIN IMMEDIATE")  # only one of several processes creates the table
-        try:
+        with connection:  # commits, or rolls back
             if not self._check():
                 connection.execute(_TABLE)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
 
     def _check(self) -> bool:
         """Whether the file is a verdict store; False if it is empty, an error if it is something else."""
