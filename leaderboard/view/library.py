@@ -24,7 +24,7 @@ from medtasks.spec import load_spec, load_specs
 
 from ..board import Board
 from ..build import build_board
-from ..collect import collect, find_runs
+from ..collect import NO_RUN, collect, find_runs
 from ..digest_cache import state_of
 from ..exports import write_exports
 from ..figures import draw_all
@@ -115,7 +115,7 @@ def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int]
     """
     digests, refused = collect(paths, cache_root() / "leaderboard", progress)
     mini = any(digest.facts.mini for digest in digests)
-    found = [one for one in refused if digests or "no result folder" not in one.reason]
+    found = [one for one in refused if digests or one.reason != NO_RUN]
     board = build_board(digests, found, title=TITLE, demonstration=mini, releases=Releases())
     rules = code_hash(Path(__file__).parent.parent)
     read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
