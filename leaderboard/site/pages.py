@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.benchmarks.all_cards import all_cards
-from medtasks.errors import UsageError
 from medtasks.results.signature import parse_signature
 from medtasks.results.usage import RunUsage
 from medtasks.stats import normalised_ranks
@@ -256,11 +255,8 @@ def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:
 
 
 def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
-    """Keys, values and meanings; none if the text is not a signature."""
-    try:
-        parts = parse_signature(signature)
-    except UsageError:
-        return []
+    """Keys, values and meanings."""
+    parts = parse_signature(signature)
     return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 
