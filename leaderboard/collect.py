@@ -30,6 +30,8 @@ from .redaction import shown
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
+NO_RUN = "it contains no result directory (…_medtasks)"
+"""Why a path without anything to rank is refused."""
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
@@ -98,7 +100,7 @@ def collect(
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
     refused = [
-        Refused(folder=shown(path.resolve().name), reason="it contains no result directory (…_medtasks)")
+        Refused(folder=shown(path.resolve().name), reason=NO_RUN)
         for path in dict.fromkeys(paths)
         if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
     ]

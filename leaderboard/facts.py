@@ -11,7 +11,7 @@ from typing import Any
 from medtasks.errors import DataError
 from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
-from medtasks.results.foreign import Layout
+from medtasks.results.foreign.layouts import Layout
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scoring import MetricScore, Scores
 from medtasks.results.signature import changed_options

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from medtasks.errors import UsageError
 
 from ..board import BenchmarkBoard, Board, BoardPlot
 from ..numbers import safe_name
@@ -31,20 +29,18 @@ class FigureFiles:
     height: int
 
 
-def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], FigureFiles]:
+def draw_all(
+    board: Board, directory: Path, formats: Sequence[str] = FORMATS, before_each: Callable[[], None] = lambda: None
+) -> dict[tuple[str, str], FigureFiles]:
     """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return files by benchmark and plot.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
-
-    Raises:
-        UsageError: a format is unknown.
+    ``before_each`` is called before each plot, and may raise an error to stop.
     """
-    unknown = [one for one in formats if one not in FORMATS]
-    if unknown:
-        raise UsageError(f"figure format {unknown[0]!r} is unknown; choose from {', '.join(FORMATS)}.")
     found = {}
     with drawing():
         for benchmark, plot in [(one, plot) for one in board.benchmarks for plot in one.plots]:
+            before_each()
             drawn = _drawn(board, benchmark, plot)
             if drawn is None:
                 continue

@@ -35,6 +35,9 @@ DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 SPAN = "#56b4e9"
 
 
+_EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+
+
 class Look(NamedTuple):
     """The style of one series: a colour of Okabe and Ito (grey for their yellow, which fades on white), and marks."""
 
@@ -42,6 +45,9 @@ class Look(NamedTuple):
     marker: str
     hatch: str
     line: tuple[int, tuple[float, ...]]
+
+    def mark(self, size: float) -> Drawn:
+        return {"marker": self.marker, "markersize": size, "color": self.colour, **_EDGE}
 
 
 LOOKS = (

@@ -25,7 +25,6 @@ class Shown:
         return None if cell is None or cell.value is None else scaled(cell.value, column)
 
     def ends(self, column: BoardColumn) -> tuple[float, float] | None:
-        """Its interval as drawn."""
         cell = self.cells.get(column.key)
         if cell is None or cell.low is None or cell.high is None:
             return None
@@ -70,7 +69,6 @@ class Chosen:
 
     @property
     def incomplete(self) -> bool:
-        """Whether some value is incomplete."""
         return any(one.value(column) is not None and one.complete(column) is None for column, one in self._pairs)
 
     def omissions(self) -> str:
@@ -135,7 +133,6 @@ def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[st
 
 
 def plotted_tasks(benchmark: BenchmarkBoard, plot: BoardPlot) -> list[str]:
-    """The tasks of the plot's columns."""
     columns = {column.key: column.task for table in benchmark.tables for column in table.columns}
     return list(dict.fromkeys(columns[key] for key in plot.columns if key in columns))
 

@@ -9,9 +9,10 @@ from matplotlib.lines import Line2D
 from ..board import BenchmarkBoard, Board, BoardPlot
 from ..numbers import UNITS
 from ..usage import amount, plotted
-from .canvas import GRID, INK, LOOKS, MOST_MODELS, Drawing, Drawn, Look, listed, new_figure
+from .canvas import GRID, LOOKS, MOST_MODELS, Drawing, listed, new_figure
 from .chosen import Shown, labelled_best
 
+_SIZE = 7
 _WIDE = 20.0
 """Ratio of the largest to the smallest value from which the axis is logarithmic."""
 
@@ -40,7 +41,7 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
         score = one.value(column)
         if score is not None:  # a ranked run has one
             axes.plot([value] * 2, one.ends(column) or (score, score), color=one.look.colour, linewidth=1.1)
-            axes.plot([value], [score], linestyle="none", **_mark(one.look))
+            axes.plot([value], [score], linestyle="none", **one.look.mark(_SIZE))
     low, high = min(value for _, value in drawn), max(value for _, value in drawn)
     if low > 0 and high > _WIDE * low:
         axes.set_xscale("log")
@@ -50,7 +51,7 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     axes.set_xlabel(what)
     axes.set_ylabel(f"{column.label} ({UNITS[column.unit]})")
     axes.grid(True, color=GRID)
-    handles = [Line2D([], [], linestyle="none", **_mark(one.look)) for one, _ in drawn]
+    handles = [Line2D([], [], linestyle="none", **one.look.mark(_SIZE)) for one, _ in drawn]
     names = [one.label + "*" * (one.complete(column) is None) for one, _ in drawn]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
     numbers = listed([f"{one.described(column)} at {amount(value)}" for one, value in drawn])
@@ -58,13 +59,3 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     missing = f" Without a value: {listed(absent)}." if absent else ""
     alt = f"Scatter plot{extent}. {column.label} against {what}: {numbers}.{missing}"
     return Drawing(figure, f"{plot.title}{extent}", alt)
-
-
-def _mark(look: Look) -> Drawn:
-    return {
-        "marker": look.marker,
-        "markersize": 7,
-        "color": look.colour,
-        "markeredgecolor": INK,
-        "markeredgewidth": 0.5,
-    }

@@ -71,9 +71,6 @@ def _alt(drawn: Sequence[LetterCounts], labels: Mapping[str, str], of: int) -> s
     for one in drawn:
         right, chosen = _shares(one.gold), _shares(one.chosen)
         gaps = {name: chosen.get(name, 0.0) - right.get(name, 0.0) for name in dict.fromkeys((*right, *chosen))}
-        if not chosen:
-            parts.append(f"{labels[one.model]} ({one.task}): no answer")
-            continue
         widest = max(gaps, key=lambda name: (abs(gaps[name]), name))
         numbers = f"chosen {chosen.get(widest, 0.0):.1f} %, right {right.get(widest, 0.0):.1f} %"
         parts.append(f"{labels[one.model]} ({one.task}): widest gap at {short(widest, 14)}, {numbers}")

@@ -8,18 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..board import BoardColumn, BoardPlot
-from ..numbers import shown
-from .canvas import INK, LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
+from ..numbers import MINUS, difference
+from .canvas import LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
 from .chosen import Chosen, Shown
 from .panels import axis_title, lines, panels, written
 
-_FILLED: Drawn = {
-    "marker": "o",
-    "markersize": 5.5,
-    "color": LOOKS[0].colour,
-    "markeredgecolor": INK,
-    "markeredgewidth": 0.5,
-}
+_FILLED = LOOKS[0].mark(5.5)
 _HOLLOW: Drawn = {
     "marker": "s",
     "markersize": 5,
@@ -81,8 +75,7 @@ def _difference(one: Shown, column: BoardColumn, other: BoardColumn) -> str:
     if first is None or second is None:
         return ""
     # percent and points are drawn on one axis, fractions in percent
-    text = shown(first - second, "points" if column.unit == "fraction" else column.unit)
-    return text if text.startswith("-") or not text.strip("0.") else f"+{text}"
+    return difference(first - second, "points" if column.unit == "fraction" else column.unit).replace(MINUS, "-")
 
 
 def _alt(chosen: Chosen) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from matplotlib.axes import Axes
@@ -77,9 +76,8 @@ def lines(
 
 def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
     """Ends of an axis that includes 0, with room for a number at the end of the longest bar."""
-    found = [value for value in values if math.isfinite(value)]
-    high = max([0.0, *found])
-    low = min([0.0, *found])
+    found = [0.0, *values]
+    low, high = min(found), max(found)
     if high == low:
         high = 1.0
     room = 0.16 * (high - low)

@@ -36,15 +36,7 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
     handles = []
     for one in chosen.models:
         values = [math.nan if (value := one.value(column)) is None else value for column in chosen.columns]
-        how: Drawn = {
-            "color": one.look.colour,
-            "linestyle": one.look.line,
-            "linewidth": 1.5,
-            "marker": one.look.marker,
-            "markersize": 5,
-            "markeredgecolor": PAPER,
-            "markeredgewidth": 0.5,
-        }
+        how: Drawn = {**one.look.mark(5), "markeredgecolor": PAPER, "linestyle": one.look.line, "linewidth": 1.5}
         axes.plot([*angles, angles[0]], [*values, values[0]], **how)
         handles.append(Line2D([], [], **how))
     _frame(axes, angles, chosen.columns, max(_values(chosen)))

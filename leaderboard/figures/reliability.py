@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..board import BenchmarkBoard, Board, BoardPlot, ModelReliability
-from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, Drawing, Drawn, Look, listed, new_figure
+from .canvas import GRID, LOOKS, MOST_MODELS, MUTED, Drawing, Look, listed, new_figure
 from .chosen import labelled_best, plotted_tasks
 
 Series = list[tuple[str, Look, ModelReliability]]
@@ -31,7 +31,7 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
         for place, height, each in zip(places, heights, bins, strict=True):
             if each.interval is not None:
                 axes.plot([place] * 2, [100 * end for end in each.interval], color=look.colour, linewidth=0.9)
-            axes.plot([place], [height], linestyle="none", **_mark(look, 3 + 7 * math.sqrt(each.answers / answers)))
+            axes.plot([place], [height], linestyle="none", **look.mark(3 + 7 * math.sqrt(each.answers / answers)))
     axes.set_xlim(-2, 102)
     axes.set_ylim(-2, 102)
     axes.set_xlabel("confidence (%)")
@@ -56,7 +56,7 @@ def draw_coverage(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subt
         curve = [100 * accuracy for accuracy in one.reliability.curve]
         shares = [100 * place / len(curve) for place in range(1, len(curve) + 1)]
         axes.plot(shares, curve, color=look.colour, linestyle=look.line, linewidth=1.1)
-        axes.plot(shares, curve, linestyle="none", **_mark(look, 5))
+        axes.plot(shares, curve, linestyle="none", **look.mark(5))
         words.append(f"{label}: {curve[0]:.0f} % right among the most confident tenth, {curve[-1]:.0f} % among all")
     axes.set_xlim(0, 103)
     axes.set_xlabel("share of the answers, most confident first (%)")
@@ -78,16 +78,6 @@ def _axes(title: str, subtitle: Sequence[str], series: Series) -> tuple[Figure, 
     axes = figure.add_subplot()
     axes.set_ylabel("accuracy (%)")
     axes.grid(True, color=GRID)
-    handles = [Line2D([], [], linestyle=look.line, color=look.colour, **_mark(look, 6)) for _, look, _ in series]
+    handles = [Line2D([], [], linestyle=look.line, **look.mark(6)) for _, look, _ in series]
     figure.legend(handles, [label for label, _, _ in series], loc="outside lower center", ncols=2)
     return figure, axes
-
-
-def _mark(look: Look, size: float) -> Drawn:
-    return {
-        "marker": look.marker,
-        "markersize": size,
-        "markerfacecolor": look.colour,
-        "markeredgecolor": INK,
-        "markeredgewidth": 0.5,
-    }

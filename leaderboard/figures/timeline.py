@@ -17,13 +17,7 @@ MOST_ITEMS = 6
 """Maximum number of items in a figure."""
 
 _MARKS: dict[str, Drawn] = {
-    "positive": {
-        "marker": "^",
-        "markersize": 7,
-        "color": LOOKS[0].colour,
-        "markeredgecolor": INK,
-        "markeredgewidth": 0.5,
-    },
+    "positive": {**LOOKS[0].mark(7), "marker": "^"},
     "negative": {"marker": "o", "markersize": 5, "color": PAPER, "markeredgecolor": INK, "markeredgewidth": 1.1},
     "invalid": {"marker": "x", "markersize": 6, "color": LOOKS[3].colour, "markeredgewidth": 1.8},
 }

@@ -12,7 +12,7 @@ from ..numbers import difference, interval, number, safe_name
 from .cells import coverage_notes
 from .overview import not_comparable
 from .samples import SampleKey, SampleRow, SampleText
-from .tables import column_view, subtitles
+from .tables import ColumnView, column_view, column_views
 from .text import data_script
 
 
@@ -55,9 +55,9 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
                 "title": one.title,
                 "shows": one.shows,
                 "why": one.why,
-                "rankings": [_column(ranking.column, {}) for ranking in one.rankings],
+                "rankings": [_column(ranking.column, column_view(ranking.column)) for ranking in one.rankings],
                 "tables": [
-                    {"title": table.title, "columns": [_column(it, subtitles(table.columns)) for it in table.columns]}
+                    {"title": table.title, "columns": list(map(_column, table.columns, column_views(table.columns)))}
                     for table in one.tables
                 ],
                 "samples": tasks.get(one.name, []),
@@ -78,8 +78,7 @@ def _best(board: Board) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _column(column: BoardColumn, subs: Mapping[str, str]) -> dict[str, str]:
-    view = column_view(column, subs.get(column.key, ""))
+def _column(column: BoardColumn, view: ColumnView) -> dict[str, str]:
     unit = ", ".join(filter(None, (view.unit, view.hint)))
     best = "" if column.signed else "low" if view.first == "up" else "high"
     return {"key": view.key, "metric": column.metric, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
@@ -134,7 +133,6 @@ class _TaskSamples:
         self._questions: dict[SampleKey, dict[str, tuple[str | None, str | None]]] = {}
 
     def answers(self, key: SampleKey) -> dict[str, Any]:
-        """What the model of ``key`` answered."""
         rows = self._samples[key]()
         asked = [row for row in rows if row.question is not None]
         found: dict[str, tuple[str | None, str | None]] = {row.sample_id: (row.question, row.target) for row in asked}

@@ -9,7 +9,7 @@ from itertools import groupby
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from ..numbers import UNIT_LABELS
 from .cells import CellView, cell_view, scale_of
-from .tables import ColumnView, column_view, distinguishing, leading_words, rank_cells, subtitles
+from .tables import ColumnView, column_views, distinguishing, leading_words, rank_cells
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,9 @@ def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
             yield Matrix(title, *_grid(columns, {key: cell for key, (_, cell) in cells.items()}), blind, reasons)
             continue
         for one in members:
-            subs = subtitles(one.columns)
-            views = [column_view(column, subs.get(column.key, "")) for column in one.columns]
             lines = [
                 ScoreRow(view.label, f"{view.sub} {view.unit}", (cell_view(column, one.row.cells[column.key]),))
-                for view, column in zip(views, one.columns, strict=True)
+                for view, column in zip(column_views(one.columns), one.columns, strict=True)
             ]
             yield Matrix(one.table.title, (), tuple(lines), blind, one.reasons)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.benchmarks.all_cards import all_cards
-from medtasks.errors import UsageError
 from medtasks.results.signature import parse_signature
 from medtasks.results.usage import RunUsage
 from medtasks.stats import normalised_ranks
@@ -32,9 +31,17 @@ from .charts import charts, overview_charts
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables
-from .tables import ColumnView, benchmark_tables, column_view, model_order, size_class, size_order, subtitles
+from .tables import (
+    ColumnView,
+    benchmark_tables,
+    column_view,
+    column_views,
+    model_order,
+    size_class,
+    size_order,
+    usage_table,
+)
 from .text import paper_link, safe_link
-from .usage_table import usage_table
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.card import Card
@@ -78,12 +85,8 @@ def pages_of(
 ) -> Iterator[tuple[str, str]]:
     """File names and texts of all pages, one after the other.
 
-    Args:
-        board: the board to show.
-        figures: the drawn figures, by benchmark and plot.
-        downloads: paths of other files of the site that the overview links to.
-        samples: whether the site has the data of samples.
-        served: whether `medtasks view` serves the pages; it has its own pages of samples.
+    ``downloads`` are the paths of other files of the site, ``samples`` says whether it has the data of samples, and
+    ``served`` whether `medtasks view` serves it, which has its own pages of samples.
     """
     environment = page_environment(board, samples=samples, served=served)
 
@@ -242,9 +245,7 @@ def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView]
         cells = [row.cells.get(column.key) for row in rows]
         values = [None if cell is None or cell.incomplete else cell.value for cell in cells]
         ranks.append(normalised_ranks(values, higher_is_better=column.higher_is_better))
-    subs = subtitles(columns)
-    views = [column_view(column, subs.get(column.key, "")) for column in columns]
-    return views, {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
+    return column_views(columns), {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
 
 
 def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:
@@ -254,11 +255,8 @@ def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:
 
 
 def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
-    """Keys, values and meanings; none if the text is not a signature."""
-    try:
-        parts = parse_signature(signature)
-    except UsageError:
-        return []
+    """Keys, values and meanings."""
+    parts = parse_signature(signature)
     return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 

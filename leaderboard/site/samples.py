@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pydantic import ValidationError
-
 from medtasks.errors import DataError
-from medtasks.results.folder import folder_digest
-from medtasks.results.manifest import RunManifest
+from medtasks.results.folder import folder_digest, read_manifest
 from medtasks.results.samples import Sample, read_samples, without_garbage_collection
 from medtasks.spec import leaf_tasks, load_specs
 
@@ -66,16 +64,13 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         UsageError: one of the paths is not a directory.
         DataError: a run cannot be read; on reading rows, a sample cannot.
     """
-    ranked = {(model, run) for benchmark in board.benchmarks for model, run in _ranked(benchmark)}
-    runs = {board.runs[key].digest: key for _, key in ranked}
+    ranked = {run for benchmark in board.benchmarks for _, run in _ranked(benchmark)}
     found: dict[str, Mapping[str, tuple[str, Path | Sequence[Sample]]]] = {}
-    for folder in find_runs(paths):
-        if key := runs.get(_content(folder_digest, folder)):
-            found[key] = _of_folder(folder)
-    for plain in find_plain_runs(paths):
-        if key := runs.get(_content(plain_digest, plain)):
-            record = converted(plain)
-            found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
+    for key, folder in runs_on_board(board, ranked, find_runs(paths), folder_digest).items():
+        found[key] = _of_folder(folder)
+    for key, plain in runs_on_board(board, ranked, find_plain_runs(paths), plain_digest).items():
+        record = converted(plain)
+        found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
@@ -95,12 +90,17 @@ def _sample_rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow
     return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
 
 
-def _content(digest: Callable[[Run], str], run: Run) -> str:
-    """The digest of a run's content; empty if it cannot be read, which the board reports."""
-    try:
-        return digest(run)
-    except DataError:
-        return ""
+def runs_on_board(
+    board: Board, keys: Iterable[str], runs: Iterable[Run], digest: Callable[[Run], str]
+) -> dict[str, Run]:
+    """The runs with these keys, found by the digests of their contents; the board reports those that are unreadable."""
+    wanted = {board.runs[key].digest: key for key in keys}
+    found = {}
+    for run in runs:
+        with contextlib.suppress(DataError):
+            if key := wanted.get(digest(run)):
+                found[key] = run
+    return found
 
 
 def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
@@ -110,19 +110,14 @@ def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
 
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
-    """Models, and the runs of their comparable rows."""
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
 
 def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
     """The tasks with samples in ``folder``, with their benchmarks. Paths never come from the manifest."""
-    path = folder / "manifest.json"
-    try:
-        manifest = RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
-    except (ValidationError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not the manifest of a run; restore it.") from error
+    tasks = read_manifest(folder).tasks
     files = sorted((folder / "samples").glob("*.jsonl"))
-    return {file.stem: (manifest.tasks[file.stem].benchmark, file) for file in files if file.stem in manifest.tasks}
+    return {file.stem: (tasks[file.stem].benchmark, file) for file in files if file.stem in tasks}
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
-from ..board import Apart, BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, ModelFacts, Ranking
-from ..numbers import UNIT_LABELS, direction, shown_name
+from ..board import (
+    Apart,
+    BenchmarkBoard,
+    Board,
+    BoardColumn,
+    BoardRow,
+    BoardTable,
+    ModelFacts,
+    ModelUsage,
+    Ranking,
+    RunFacts,
+)
+from ..numbers import UNIT_LABELS, direction, exact, shown_name
+from ..usage import amount, measured
 from .cells import CellView, Scale, best_values, cell_view, scale_of
 
 
@@ -83,7 +95,7 @@ def size_order(size: str | None) -> str:
     return "" if billions is None else f"{billions:.6g}"
 
 
-def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
+def _subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     """By key, what distinguishes a column from others with the same label."""
     labels: dict[str, list[BoardColumn]] = {}
     for column in columns:
@@ -120,10 +132,15 @@ def leading_words(texts: Collection[str], separator: str) -> str:
 
 
 def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
-    """A score's column."""
     first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
     unit, hint = UNIT_LABELS[column.unit], direction(column)
     return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, first=first)
+
+
+def column_views(columns: Sequence[BoardColumn]) -> list[ColumnView]:
+    """Score columns of one table; ``sub`` distinguishes those with the same label."""
+    subs = _subtitles(columns)
+    return [column_view(column, subs.get(column.key, "")) for column in columns]
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
@@ -204,12 +221,23 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
 
 
 def _columns(columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking]) -> Iterator[ColumnView]:
-    subs = subtitles(columns)
+    subs = _subtitles(columns)
     for column in columns:
         yield column_view(column, ", ".join(filter(None, (subs.get(column.key), column.remark))))
         if column.key in rankings:
             yield ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up")
             yield ColumnView(f"{column.key}.group", "Group", "group", of=column.label, first="up")
+
+
+def usage_table(rows: Sequence[ModelUsage | RunFacts]) -> tuple[list[ColumnView], list[list[CellView]]]:
+    """What runs used: columns, and the cells of each row; columns that no row has are left out."""
+    found = measured([(row.usage, row.cost) for row in rows])
+    columns = [ColumnView(f"usage.{one.key}", one.label, unit=one.unit) for one, _ in found]
+    return columns, [[_usage_cell(values[place]) for _, values in found] for place in range(len(rows))]
+
+
+def _usage_cell(value: float | None) -> CellView:
+    return CellView(reason="not counted") if value is None else CellView(amount(value), exact(value))
 
 
 def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:

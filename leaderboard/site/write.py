@@ -43,7 +43,6 @@ def write_site(
     we did not write (a ``CNAME``, say) stay.
 
     Args:
-        board: the board to show.
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
         figures: draws the plots below the directory it is given (`medtasks.leaderboard.figures.draw_all`).

@@ -5,6 +5,7 @@ It is cached as Parquet under a hash of the file's state and of our code, and ha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,6 @@ class SampleIndex:
 
     @cached_property
     def ids(self) -> list[str]:
-        """The sample ids."""
         return self._texts("id")
 
     @cached_property
@@ -67,12 +67,10 @@ class SampleIndex:
 
     @cached_property
     def statuses(self) -> npt.NDArray[np.object_]:
-        """The extraction status of each sample."""
         return np.array(self._texts("status"), dtype=object)
 
     @cached_property
     def choices(self) -> npt.NDArray[np.object_]:
-        """The extracted option of each sample."""
         return np.array(self._texts("choice"), dtype=object)
 
     @property
@@ -86,7 +84,6 @@ class SampleIndex:
         return list(json.loads(self.table.schema.metadata[b"breakdowns"]))
 
     def scores(self, metric: str) -> npt.NDArray[np.float64]:
-        """The samples' values of ``metric``."""
         found: npt.NDArray[np.float64] = self.table[f"score {metric}"].to_numpy()
         return found
 
@@ -112,10 +109,6 @@ class SampleIndex:
         """The rows of one streaming item's rounds, in the order of their times."""
         names, rounds = self._texts("item"), self.table["round"].to_pylist()
         return sorted((row for row, name in enumerate(names) if name == item), key=lambda row: int(rounds[row]))
-
-    def items(self) -> list[str]:
-        """The streaming item of each sample; empty if it is of none."""
-        return self._texts("item")
 
     def read(self, rows: Iterable[int]) -> list[Sample]:
         """The samples in these rows.
@@ -154,14 +147,10 @@ class SampleIndex:
         return found
 
 
-def read_index(path: Path, task: str, cache: Path | None, rules: str) -> SampleIndex:
-    """The index of ``path``, a run's samples of ``task``, from ``cache`` or made now.
+def read_index(path: Path, task: str, cache: Path, rules: str) -> SampleIndex:
+    """The index of ``path``, a run's samples of ``task``, from the directory ``cache`` or made now.
 
-    Args:
-        path: of the samples.
-        task: an installed task.
-        cache: directory of cached indexes; None caches nothing.
-        rules: hash of everything else that an index depends on.
+    ``rules`` is a hash of everything else that an index depends on.
 
     Raises:
         DataError: the file cannot be read, or a line is not a sample.
@@ -170,20 +159,14 @@ def read_index(path: Path, task: str, cache: Path | None, rules: str) -> SampleI
         key = hashlib.sha256(f"{rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
-    kept = None if cache is None else cache / f"{key}.parquet"
-    if kept is not None:
-        try:
-            return SampleIndex(path, pq.read_table(kept))
-        except (OSError, pa.ArrowException):  # absent or damaged
-            pass
+    kept = cache / f"{key}.parquet"
+    with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
+        return SampleIndex(path, pq.read_table(kept))
     index = SampleIndex(path, _table(path, task))
-    if kept is not None:
-        try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with replaced(kept) as partial:
-                pq.write_table(index.table, partial, compression="zstd")
-        except OSError:  # a cache that cannot be written costs time alone
-            pass
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(kept) as partial:
+            pq.write_table(index.table, partial, compression="zstd")
     return index
 
 
@@ -213,7 +196,7 @@ def _table(path: Path, task: str) -> pa.Table:
             name, filtered, status = sample["sample_id"], sample["filtered"], sample["status"]
             view = SampleView(name, sample["cluster"], document, filtered, status)
             for breakdown, keys in groups.items():
-                keys.append(_keys(benchmark.breakdowns[breakdown], view))
+                keys.append([str(key) for key in benchmark.breakdowns[breakdown](view)])
             scores.append(sample["scores"])
             verdicts = sorted(set(_verdicts(sample["verdicts"])))
             item, place = str(document.get("item_id") or ""), int(document.get("round") or 0)
@@ -233,10 +216,6 @@ def _table(path: Path, task: str) -> pa.Table:
     }
     facts = {"metrics": json.dumps(metrics), "breakdowns": json.dumps(told)}
     return pa.table(arrays).take(pa.array(order, pa.int64())).replace_schema_metadata(facts)
-
-
-def _keys(breakdown: Any, view: SampleView) -> list[str]:
-    return [str(key) for key in breakdown(view)]
 
 
 def _values(scores: Sequence[Mapping[str, float | None]], name: str) -> npt.NDArray[np.float64]:

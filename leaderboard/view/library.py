@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import Card
 from medtasks.cache import cache_root
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.find import run_folders
 from medtasks.results.folder import folder_digest, read_manifest
@@ -23,14 +24,15 @@ from medtasks.spec import load_spec, load_specs
 
 from ..board import Board
 from ..build import build_board
-from ..collect import collect, find_runs
+from ..collect import NO_RUN, collect, find_runs
 from ..digest_cache import state_of
 from ..exports import write_exports
-from ..figures import FigureFiles, draw_all
+from ..figures import draw_all
 from ..numbers import shown_name
 from ..releases import Releases
 from ..site import samples_of, write_site
 from ..site.data import data_scripts
+from ..site.samples import runs_on_board
 from .index import SampleIndex, read_index
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ class Run:
     manifest: RunManifest
 
     def samples(self, task: str) -> Path:
-        """The file with the samples of ``task``."""
         return self.folder / "samples" / f"{task}.jsonl"
 
 
@@ -91,11 +92,6 @@ class Library:
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
     def index(self, run: Run, task: str) -> SampleIndex:
-        """The index of the samples of ``task`` in ``run``.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
         return self._indexes(run.samples(task), task)
 
 
@@ -106,7 +102,6 @@ def card_of(task: str) -> Card:
 
 
 def title_of(task: str) -> str:
-    """The title of the task's benchmark."""
     return get_benchmark(load_spec(task).metadata.benchmark).title
 
 
@@ -120,7 +115,7 @@ def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int]
     """
     digests, refused = collect(paths, cache_root() / "leaderboard", progress)
     mini = any(digest.facts.mini for digest in digests)
-    found = [one for one in refused if digests or "no result folder" not in one.reason]
+    found = [one for one in refused if digests or one.reason != NO_RUN]
     board = build_board(digests, found, title=TITLE, demonstration=mini, releases=Releases())
     rules = code_hash(Path(__file__).parent.parent)
     read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
@@ -140,15 +135,11 @@ def with_figures(library: Library, ended: Callable[[], bool]) -> Library:
         EndedError: ``ended``, which is asked before each figure, said so.
     """
 
-    def draw(board: Board, directory: Path) -> dict[tuple[str, str], FigureFiles]:
-        found: dict[tuple[str, str], FigureFiles] = {}
-        for benchmark, plot in [(one, plot) for one in board.benchmarks for plot in one.plots]:
-            if ended():
-                raise EndedError
-            alone = board.model_copy(update={"benchmarks": (benchmark.model_copy(update={"plots": (plot,)}),)})
-            found |= draw_all(alone, directory, ("svg",))
-        return found
+    def check() -> None:
+        if ended():
+            raise EndedError
 
+    draw = functools.partial(draw_all, formats=("svg",), before_each=check)
     return replace(library, site=_written(library.board, str(Path(library.site.name).parent), draw))
 
 
@@ -166,26 +157,13 @@ def state(paths: Sequence[Path]) -> str:
 
 
 def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
-    """The runs of the board, found by the digests of their contents, by model and then newest first."""
-    shown = {facts.digest: facts for facts in board.runs.values()}
-    found: dict[str, tuple[Path, RunManifest]] = {}
-    for folder in find_runs(paths):
-        try:
-            facts = shown.get(folder_digest(folder))
-            if facts is not None:
-                found.setdefault(facts.key, (folder, read_manifest(folder)))
-        except (DataError, UsageError):  # the board reports it
-            continue
-    several = {facts.model for facts in board.runs.values() if _count(board, facts.model) > 1}
+    """The runs of the board, by model and then newest first."""
+    several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
-    for key, (folder, manifest) in found.items():
-        facts = board.runs[key]
+    for key, folder in runs_on_board(board, board.runs, find_runs(paths), folder_digest).items():
+        facts, manifest = board.runs[key], read_manifest(folder)
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name
         runs.append(Run(key, facts.model, label, folder, manifest))
     newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
     return sorted(newest, key=lambda run: run.model)
-
-
-def _count(board: Board, model: str) -> int:
-    return sum(facts.model == model for facts in board.runs.values())

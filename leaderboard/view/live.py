@@ -12,8 +12,8 @@ from typing import Any
 from medtasks.benchmarks.base import FAILED, Document
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
-from medtasks.results.answers import PLAN, Answer, Plan, by_document, is_unfinished, read_answers, read_plan
-from medtasks.results.find import run_folders
+from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
+from medtasks.results.find import unfinished_runs
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.manifest import RunManifest, outcome_counts
 from medtasks.results.replies import Reply
@@ -28,22 +28,12 @@ from ..models import model_name
 from ..numbers import UNIT_LABELS, interval, number
 from ..releases import Release, Releases
 from .library import card_of
+from .sample_view import Score
 
 LATEST = 20
 """Answers shown, the last ones."""
 _SHARE = 0.2
 """Share of a processor's time that scoring the answers so far may take."""
-
-
-@dataclass(frozen=True)
-class LiveScore:
-    """A metric of the answers so far, with its 95 % interval."""
-
-    metric: str
-    text: str
-    interval: str
-    unit: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class LiveTask:
     statuses: Mapping[str, int] = field(default_factory=dict)
     abstained: int = 0
     items: int = 0
-    scores: tuple[LiveScore, ...] = ()
+    scores: tuple[Score, ...] = ()
 
     @property
     def scored(self) -> int:
@@ -92,22 +82,9 @@ class Live:
 
     def runs(self) -> list[LiveRun]:
         """The unfinished runs as they are now; scores may be some seconds old."""
-        found = unfinished(self._paths)
+        found = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
         self._followed = {folder: self._followed.get(folder) or _Followed(folder) for folder in found}
         return [one.now() for one in self._followed.values()]
-
-
-def unfinished(paths: Sequence[Path]) -> list[Path]:
-    """The directories of unfinished runs at or below ``paths``, sorted."""
-    found = {path.resolve() for path in paths if is_unfinished(path)}
-
-    def note(here: Path, names: list[str], files: list[str]) -> None:
-        del files
-        found.update((here / name).resolve() for name in names if is_unfinished(here / name))
-
-    for path in paths:
-        run_folders(path, note)
-    return sorted(found)
 
 
 class _Followed:
@@ -220,7 +197,7 @@ class _Followed:
         return [self._samples[key][1] for key in newest if key in self._samples][:LATEST]
 
 
-def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
+def _scores(name: str, scores: Scores) -> tuple[Score, ...]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
     ranked = {column.metric for column in card_of(name).headline}
     metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
@@ -228,9 +205,9 @@ def _scores(name: str, scores: Scores) -> tuple[LiveScore, ...]:
     return tuple(_score(metric, score) for metric, score in chosen.items())
 
 
-def _score(name: str, score: MetricScore) -> LiveScore:
+def _score(name: str, score: MetricScore) -> Score:
     unit = unit_of(name)
     if score.value is None:
-        return LiveScore(name, "", "", "", score.reason or "not computed")
+        return Score(name, note=score.reason or "not computed")
     low, high = score.interval or (None, None)
-    return LiveScore(name, number(score.value, unit), interval(low, high, unit), UNIT_LABELS[unit])
+    return Score(name, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit))

@@ -95,11 +95,6 @@ class Media:
         return loaded[number]
 
     def _document(self, task: str, sample_id: str, manifest: RunManifest) -> Document:
-        """The prepared document of a sample.
-
-        Raises:
-            MedtasksError: the run's data are not prepared here, or have no such sample.
-        """
         benchmark = load_spec(task).metadata.benchmark
         facts = manifest.data.get(benchmark)
         if facts is None:

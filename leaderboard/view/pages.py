@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,14 +16,11 @@ from medtasks.files import canonical_json
 from medtasks.results.samples import Sample
 
 from ..board import Board
-from ..columns import unit_of
-from ..numbers import UNIT_LABELS, number
 from ..site.pages import page_environment
-from .index import UNSCORED
 from .library import Library, card_of, title_of
 from .live import LiveRun
 from .media import Media
-from .query import DISAGREEMENTS, NAMES, OUTCOMES, SORTS, Query, Selection, counted, select
+from .query import DISAGREEMENTS, NAMES, OUTCOMES, SORTS, Query, select
 from .sample_view import sample_parts
 
 POLICY = (
@@ -34,43 +32,24 @@ LONGEST = 300
 """Characters of a text in a list."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of a list of samples."""
-
-    sample_id: str
-    address: str
-    question: str
-    target: str
-    extracted: str
-    status: str
-    outcome: int
-    score: str
-    right: int
-    scored: int
-
-
 def view_environment(board: Board) -> Environment:
-    """The site's templates and the view's own."""
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
     environment.globals.update(policy=POLICY)
-    environment.filters.update(as_json=canonical_json, ago=_ago, cut=_cut, outcome_name=NAMES.__getitem__)
+    environment.filters.update(
+        as_json=canonical_json, ago=_ago, cut=_cut, outcome_name=NAMES.__getitem__, question=_question
+    )
     return environment
 
 
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
-    """The list of samples that an address asks for, one page of it.
-
-    Raises:
-        UsageError: there are no samples, or none of that task and run.
-        DataError: a file of samples cannot be read.
-    """
+    """The list of samples that an address asks for, one page of it."""
     query = Query.parsed({"task": next(iter(library.tasks), ""), **given})
     selection = select(library, query)
     query = selection.query
     page = given.get("page", "1")
     shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
     index, runs = selection.index, library.tasks[query.task]
+    rows = selection.page(shown).tolist()
     plain = Query(query.task, query.run)
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
@@ -92,7 +71,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
             for name in index.breakdowns
         ],
         sorts=list(SORTS.items()),
-        entries=_entries(selection, shown),
+        entries=list(zip(rows, index.read(rows), strict=True)),
         number=shown,
         previous=query.address("samples.html", page=shown - 1),
         following=query.address("samples.html", page=shown + 1),
@@ -101,12 +80,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
 
 
 def sample_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
-    """The page of the sample ``id``; its neighbours are those of the list with the same filters.
-
-    Raises:
-        UsageError: there is no such sample.
-        DataError: a file of samples cannot be read.
-    """
+    """The page of the sample ``id``; its neighbours are those of the list with the same filters."""
     query = Query.parsed(given)
     selection = select(library, query)
     query = selection.query
@@ -140,16 +114,11 @@ def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) ->
 
 
 def message_page(environment: Environment, title: str, text: str) -> str:
-    """A page with one sentence."""
     return environment.get_template("message.html.j2").render(page="", title=title, text=text)
 
 
 def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[bytes, str]:
-    """A picture of a sample and its media type.
-
-    Raises:
-        MedtasksError: there is none.
-    """
+    """A picture of a sample and its media type."""
     task, text, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
     if not text.isdecimal() or len(text) > 6:
         raise UsageError(f"{text}: not the number of a picture.")
@@ -158,38 +127,13 @@ def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[b
     return found, "image/jpeg" if small else "image/png"
 
 
-def _entries(selection: Selection, page: int) -> list[Entry]:
-    rows = selection.page(page).tolist()
-    scores = selection.index.scores(selection.metric) if selection.metric else None
-    unit = unit_of(selection.metric) if selection.metric else "score"
-    found = []
-    for row, sample in zip(rows, selection.index.read(rows), strict=True):
-        right, scored = selection.right(row)
-        value = None if scores is None or scores[row] != scores[row] else float(scores[row])
-        found.append(
-            Entry(
-                sample_id=sample.sample_id,
-                address=selection.query.address("sample.html", id=sample.sample_id),
-                question=_cut(_question(sample)),
-                target=_cut(sample.target),
-                extracted=_cut(sample.filtered),
-                status=sample.status,
-                outcome=int(selection.own[row]) if scores is not None else UNSCORED,
-                score="" if value is None else f"{number(value, unit)} {UNIT_LABELS[unit]}",
-                right=right,
-                scored=scored,
-            )
-        )
-    return found
-
-
 def _question(sample: Sample) -> str:
     question = sample.document.get("question")
     return question if isinstance(question, str) and question else sample.prompt
 
 
 def _labelled(values: Sequence[str]) -> list[tuple[str, str]]:
-    return [(value, f"{value} ({count:,})") for value, count in counted(values)]
+    return [(value, f"{value} ({count:,})") for value, count in sorted(Counter(values).items())]
 
 
 def _cut(text: str) -> str:

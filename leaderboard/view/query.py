@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +12,8 @@ import numpy.typing as npt
 
 from medtasks.errors import UsageError
 
+from ..columns import unit_of
+from ..numbers import UNIT_LABELS, number
 from .index import ABSENT, PARTLY, RIGHT, UNSCORED, WRONG, SampleIndex
 from .library import Library, Run, card_of
 
@@ -29,6 +30,7 @@ DISAGREEMENTS = {
     "alone-right": "only this run is right",
 }
 SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
+_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "words")
 _BREAKDOWN = "by."
 
 
@@ -55,22 +57,16 @@ class Query:
     @classmethod
     def parsed(cls, given: Mapping[str, str]) -> Query:
         """The query of an address's parameters; others are ignored."""
-        names = ("task", "run", "model", "metric", "status", "outcome", "disagree", "verdict", "words")
         groups = {name.removeprefix(_BREAKDOWN): key for name, key in given.items() if name.startswith(_BREAKDOWN)}
         sort = given.get("sort", "id")
         return cls(
-            **{name: given.get(name, "").strip() for name in names},
+            **{name: given.get(name, "").strip() for name in (*_FILTERS, "model")},
             sort=sort if sort in SORTS else "id",
             groups={name: key for name, key in groups.items() if key},
         )
 
     def address(self, page: str, /, **more: str | int) -> str:
-        """The address of ``page`` with this query and ``more`` parameters."""
-        own = {
-            "task": self.task, "run": self.run, "metric": self.metric, "status": self.status, "outcome": self.outcome,
-            "disagree": self.disagree, "verdict": self.verdict, "words": self.words,
-            "sort": "" if self.sort == "id" else self.sort,
-        }  # fmt: skip
+        own = {name: getattr(self, name) for name in _FILTERS} | {"sort": "" if self.sort == "id" else self.sort}
         groups = {f"{_BREAKDOWN}{name}": key for name, key in self.groups.items()}
         given = {name: value for name, value in {**own, **groups, **more}.items() if value != ""}
         return f"{page}?{urlencode(given, errors='surrogatepass')}"
@@ -89,7 +85,6 @@ class Selection:
 
     @property
     def own(self) -> Outcomes:
-        """The outcomes of the chosen run."""
         return self.outcomes[self.run.key]
 
     def right(self, row: int) -> tuple[int, int]:
@@ -97,13 +92,18 @@ class Selection:
         values = [int(outcomes[row]) for outcomes in self.outcomes.values()]
         return sum(value == RIGHT for value in values), sum(value > UNSCORED for value in values)
 
+    def score(self, row: int) -> str:
+        """The sample's value with its unit; empty without one."""
+        value = self.index.scores(self.metric)[row] if self.metric else np.nan
+        unit = unit_of(self.metric)
+        return "" if np.isnan(value) else f"{number(value, unit)} {UNIT_LABELS[unit]}"
+
     def page(self, number: int) -> Rows:
         """The rows of one page, counted from 1."""
         return self.rows[(number - 1) * PAGE : number * PAGE]
 
     @property
     def pages(self) -> int:
-        """The number of pages, at least one."""
         return max(1, -(-len(self.rows) // PAGE))
 
     def neighbours(self, sample_id: str) -> tuple[str | None, str | None, str | None]:
@@ -126,12 +126,6 @@ class Selection:
 
 
 def select(library: Library, query: Query) -> Selection:
-    """The samples that ``query`` chooses.
-
-    Raises:
-        UsageError: no run has samples of the task.
-        DataError: a file of samples cannot be read.
-    """
     run = library.run(query.run, query.task, query.model)
     query = replace(query, run=run.key)
     index = library.index(run, query.task)
@@ -216,8 +210,3 @@ def _sorted(rows: Rows, query: Query, index: SampleIndex, metric: str, outcomes:
         scored = sum((values[rows] > UNSCORED).astype(np.int64) for values in outcomes.values())
         return rows[np.argsort(-np.minimum(right, scored - right), kind="stable")]
     return rows
-
-
-def counted(values: Sequence[str]) -> list[tuple[str, int]]:
-    """The distinct values, sorted, with how often each occurs."""
-    return sorted(Counter(values).items())

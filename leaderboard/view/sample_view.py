@@ -25,22 +25,13 @@ from .stream_view import StreamView, stream_view
 
 
 @dataclass(frozen=True)
-class Option:
-    """An option of a multiple-choice question."""
-
-    letter: str
-    text: str
-    gold: bool
-    chosen: bool
-
-
-@dataclass(frozen=True)
 class Score:
-    """One metric of a sample; ``note`` says why there is no value."""
+    """One metric of a sample, or of the answers of a run so far; ``note`` says why there is no value."""
 
     metric: str
-    text: str
-    unit: str
+    text: str = ""
+    unit: str = ""
+    interval: str = ""
     note: str = ""
 
 
@@ -91,18 +82,12 @@ class SampleParts:
     system: str
     text_first: bool
     blind: bool
-    options: tuple[Option, ...]
+    options: tuple[tuple[str, Any], ...]
     facts: Mapping[str, Any]
     stream: StreamView | None
 
 
 def sample_parts(library: Library, selection: Selection, sample_id: str, media: Media) -> SampleParts:
-    """The parts of the page of ``sample_id``.
-
-    Raises:
-        UsageError: the run has no such sample.
-        DataError: a file of samples cannot be read.
-    """
     run, task = selection.run, selection.query.task
     if sample_id not in selection.index.rows:
         raise UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")
@@ -112,6 +97,7 @@ def sample_parts(library: Library, selection: Selection, sample_id: str, media: 
         _answered(one, index, sample_id, selection.metric) for one, index in indexes.items() if sample_id in index.rows
     ]
     sample, facts = own.sample, run.manifest.tasks[task]
+    choices = sample.document.get("choices")
     presentation = facts.presentation
     return SampleParts(
         own=own,
@@ -122,7 +108,7 @@ def sample_parts(library: Library, selection: Selection, sample_id: str, media: 
         system=presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
         text_first=presentation.get("order", "").startswith("text"),
         blind=facts.blind,
-        options=tuple(_options(sample)),
+        options=tuple(sorted(choices.items())) if isinstance(choices, Mapping) else (),
         facts={name: value for name, value in sorted(sample.document.items()) if value not in (None, "", [], {})},
         stream=_stream(sample, run, selection.index, indexes),
     )
@@ -149,17 +135,6 @@ def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, 
     return Reply((*((stage, (Segment(text),)) for stage, text in earlier), (name, marked)))
 
 
-def _options(sample: Sample) -> list[Option]:
-    """The options, if the document has ``choices``."""
-    choices = sample.document.get("choices")
-    if not isinstance(choices, Mapping):
-        return []
-    return [
-        Option(str(letter), str(text), letter == sample.target, letter == sample.filtered)
-        for letter, text in sorted(choices.items())
-    ]
-
-
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
     """The prompt as it was sent; the second stage is rendered again from the first one's output."""
     if spec.stage1_template is None or not sample.responses:
@@ -183,9 +158,9 @@ def _scores(sample: Sample) -> list[Score]:
         if value is not None:
             found.append(Score(metric, number(value, unit), UNIT_LABELS[unit]))
         elif metric in sample.pending or (metric in sample.judged and sample.judged[metric].value().pending):
-            found.append(Score(metric, "", "", "awaits a judge"))
+            found.append(Score(metric, note="awaits a judge"))
         elif metric in sample.limits:
-            found.append(Score(metric, "", "", "no response"))
+            found.append(Score(metric, note="no response"))
     return found
 
 

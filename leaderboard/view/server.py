@@ -22,14 +22,11 @@ from ..site.text import data_script
 from .library import EndedError, Library, read_library, state, with_figures
 from .live import Live
 from .media import Media
-from .pages import list_page, live_page, message_page, picture, sample_page, view_environment
+from .pages import POLICY, list_page, live_page, message_page, picture, sample_page, view_environment
 
 HOST = "127.0.0.1"
 _HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -39,12 +36,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """Sent with every answer, refusals included."""
-_TYPES = {
-    ".css": "text/css",
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 """Media types of files; all others are downloads."""
 _ASSETS = {f"assets/{path.name}": path for path in (Path(__file__).parent / "assets").iterdir()}
 
@@ -157,7 +149,6 @@ class View:
         return path.read_bytes(), _TYPES.get(path.suffix, "application/octet-stream")
 
     def message(self, title: str, text: str) -> Answer:
-        """A page with one sentence."""
         return _page(message_page(self._shown.environment, title, text))
 
     def _read(self, progress: Callable[[int, int], None] | None) -> _Shown:
@@ -235,7 +226,6 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
     """Serve ``view`` until it is cancelled.
 
     Args:
-        view: what to serve.
         port: to listen on; 0 for any that is free.
         ready: called with the address, which contains the token, once requests are answered.
 

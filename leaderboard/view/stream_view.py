@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from medtasks.benchmarks.variants import joined_items
 from medtasks.registry import get_benchmark
@@ -29,7 +28,6 @@ class Mark:
 class Lane:
     """The rounds of one run."""
 
-    run: str
     label: str
     marks: tuple[Mark, ...]
 
@@ -74,14 +72,13 @@ def stream_view(sample: Sample, rounds: Mapping[tuple[str, str], Sequence[Sample
     first = next(iter(rounds))
     if first not in lines:
         return None
-    line = lines[first]
-    document: Mapping[str, Any] = sample.document
+    line, document = lines[first], sample.document
     times = [float(time) for time in document.get("times") or ()]
     first_time, last_time = document.get("window_start"), document.get("window_end")
     window = None if first_time is None or last_time is None else (float(first_time), float(last_time))
-    known = [line.query_time, *times, *(window or ()), *(one.time for one in line.rounds)]
-    if line.expected_time is not None:
-        known += [line.expected_time - (line.tolerance or 0), line.expected_time + (line.tolerance or 0)]
+    expected = line.expected_time
+    due = None if expected is None else (expected - line.tolerance, expected + line.tolerance)
+    known = [line.query_time, *times, *(window or ()), *(due or ()), *(one.time for one in line.rounds)]
     start, end = min(known), max(known)
 
     def place(time: float) -> str:
@@ -93,10 +90,8 @@ def stream_view(sample: Sample, rounds: Mapping[tuple[str, str], Sequence[Sample
     def lane(key: tuple[str, str], told: Timeline) -> Lane:
         held = zip(rounds[key], told.rounds, strict=True)
         marks = (Mark(place(turn.time), one.sample_id, turn, one.sample_id == sample.sample_id) for one, turn in held)
-        return Lane(*key, tuple(marks))
+        return Lane(key[1], tuple(marks))
 
-    tolerance = line.tolerance or 0
-    due = line.expected_time
     return StreamView(
         line=line,
         start=start,
@@ -104,8 +99,8 @@ def stream_view(sample: Sample, rounds: Mapping[tuple[str, str], Sequence[Sample
         asked=place(line.query_time),
         window=None if window is None else span(*window),
         window_times=window,
-        expected=None if due is None else place(due),
-        due=None if due is None else span(due - tolerance, due + tolerance),
+        expected=None if expected is None else place(expected),
+        due=None if due is None else span(*due),
         frames=tuple(map(place, times)),
         lanes=tuple(lane(key, told) for key, told in lines.items()),
     )

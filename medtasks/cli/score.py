@@ -15,7 +15,8 @@ from medtasks.cli.console import table, write
 if TYPE_CHECKING:
     from medtasks.results.elsewhere import Elsewhere
     from medtasks.results.folder import RunRecord
-    from medtasks.results.foreign import Joined, Layout
+    from medtasks.results.foreign.layouts import Layout
+    from medtasks.results.foreign.matching import Joined
     from medtasks.results.paired import Paired
     from medtasks.results.rescore import Rescored
 
@@ -199,7 +200,7 @@ def _elsewhere(
     from medtasks.errors import UsageError
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
-    from medtasks.results.foreign import LAYOUTS, recognise, task_in_name
+    from medtasks.results.foreign.layouts import LAYOUTS, recognise, task_in_name
     from medtasks.results.manifest import now
     from medtasks.results.summary import summary
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from medtasks.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.judgement import INVALID, REFUSED, REPAIR, Adjudication, Judgement, Question, verdict_key
-from medtasks.judge.request import Failure, JudgeRequest, Messages
+from medtasks.judge.request import JudgeRequest, Messages, Unanswered
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 from medtasks.rubrics.rubric import judge_prompt, rubric_hash, verdict_schema
@@ -42,7 +43,6 @@ async def adjudicate(
 
     Args:
         questions: each with a unique ``sample_id``.
-        rubric, client, store: what is asked, who is asked, where answers are stored.
         progress: called as samples are done, judged or not, and once a second.
 
     Raises:
@@ -72,10 +72,6 @@ class _Case:
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
-class _Unanswered(Exception):
-    """A request failed; the message is the reason."""
-
-
 class _Run:
     """The state of `adjudicate`; ``done`` has all judgements so far."""
 
@@ -89,11 +85,9 @@ class _Run:
     ) -> None:
         self.done: dict[str, Judgement] = {}
         self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
-        names: set[str] = set()
-        for question in questions:
-            if question.sample_id in names:
-                raise UsageError(f"adjudicate: sample id {question.sample_id!r} is duplicated; judge each sample once")
-            names.add(question.sample_id)
+        for name, count in Counter(question.sample_id for question in questions).items():
+            if count > 1:
+                raise UsageError(f"adjudicate: sample id {name!r} is duplicated; judge each sample once")
         self._waiting = iter(questions)
         self._rubric_hash = rubric_hash(rubric)
         self._open: dict[str, _Case] = {}
@@ -113,7 +107,6 @@ class _Run:
             await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
 
     async def tick(self) -> None:
-        """Report once a second."""
         while True:
             await asyncio.sleep(TICK)
             self._report()
@@ -149,7 +142,7 @@ class _Run:
                 reading = await self._ask(case, case.key + REPAIR, previous, {"role": "user", "content": repair})
             verdict = reading if isinstance(reading, Verdict) else None
             reason = None if verdict else INVALID if reading else REFUSED
-        except _Unanswered as failure:
+        except Unanswered as failure:
             reason = str(failure)
         self._closed[case.key] = judgement = Judgement(
             case.key,
@@ -162,29 +155,23 @@ class _Run:
         self._finish(self._open.pop(case.key).samples, judgement)
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
-        """Ask, store the answer and parse it; None is a refusal.
-
-        Raises:
-            _Unanswered: the request failed.
-        """
+        """Ask, store the answer and parse it; None is a refusal."""
 
         def messages() -> Messages:
             return user_message(case.prompt, case.images, self._client.settings.image_side), *more
 
         # images are read when the request is sent; text alone needs no thread
         schema = verdict_schema(self._rubric, case.document)
-        outcome = await self._client.answer(JudgeRequest(key, messages if case.images else messages(), schema))
-        if isinstance(outcome, Failure):
-            raise _Unanswered(outcome.reason)
-        reading = None if outcome.refusal else parse_verdict(outcome.text, self._rubric, case.document)
+        answer = await self._client.answer(JudgeRequest(key, messages if case.images else messages(), schema))
+        reading = None if answer.refusal else parse_verdict(answer.text, self._rubric, case.document)
         row = StoredVerdict(
             key,
             case.prompt,
-            outcome.text,
+            answer.text,
             _as_json(reading) if isinstance(reading, Verdict) else None,
             REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None,
-            outcome.prompt_tokens,
-            outcome.completion_tokens,
+            answer.prompt_tokens,
+            answer.completion_tokens,
         )
         return self._put(case, row, reading)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -39,7 +40,7 @@ class BatchEndpoint(Endpoint):
     def __init__(self, settings: JudgeSettings) -> None:
         super().__init__(settings)
         self._records = cache_root() / "batches" / short_hash(settings.base_url)
-        self._client: AsyncOpenAI | None = None
+        self._resumed = False
         self._waiting: dict[str, asyncio.Future[Attempt]] = {}
         self._lines: dict[str, bytes] = {}
         self._size = 0  # bytes of these lines
@@ -52,7 +53,6 @@ class BatchEndpoint(Endpoint):
 
     @property
     def state(self) -> str:
-        """The batches under way; empty without any."""
         return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
 
     async def close(self) -> None:
@@ -62,18 +62,18 @@ class BatchEndpoint(Endpoint):
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        if self._client is not None:
+        if self._resumed:
             await self._client.close()
         for record in self._ended:  # only now: their answers are stored
             record.unlink(missing_ok=True)
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
         """The request's result in its batch, which may take a day."""
-        if self._client is None:
-            self._client = self._connected()
+        if not self._resumed:
+            self._resumed = True
             for record in sorted(self._records.glob("*.json")):
                 self._resume(record)
-        body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False)
+        body = self._body(messages, schema)
         name = short_hash(body)
         if name in self._early:
             return self._early.pop(name)
@@ -84,7 +84,8 @@ class BatchEndpoint(Endpoint):
                 self._collect(name, line.encode())
         return await asyncio.shield(self._waiting[name])
 
-    def _connected(self) -> AsyncOpenAI:
+    @functools.cached_property
+    def _client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         return AsyncOpenAI(
@@ -141,7 +142,6 @@ class BatchEndpoint(Endpoint):
         self._elsewhere.discard(name)
 
     async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
-        assert self._client is not None
         names, content = list(lines), b"".join(lines.values())
         uploaded = await self._client.files.create(file=("medtasks.jsonl", content), purpose="batch")
         del content  # up to 100 MB, and the batch may take a day
@@ -154,7 +154,6 @@ class BatchEndpoint(Endpoint):
         return await self._results(record, names, batch)
 
     async def _create(self, file: str) -> Batch:
-        assert self._client is not None
         return await self._client.batches.create(
             input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h"
         )
@@ -163,7 +162,6 @@ class BatchEndpoint(Endpoint):
         """The results of a recorded batch. It is created now if the earlier process was stopped before that."""
         import openai
 
-        assert self._client is not None
         try:
             if "batch" in known:
                 batch = await self._client.batches.retrieve(known["batch"])
@@ -198,7 +196,6 @@ class BatchEndpoint(Endpoint):
         """The batch once it has ended. A network or a server may be away in the meantime."""
         import openai
 
-        assert self._client is not None
         pause, longest = POLLS
         unreached = 0
         while batch.status not in FINAL:
@@ -218,7 +215,6 @@ class BatchEndpoint(Endpoint):
 
     async def _read_file(self, file: str) -> dict[str, Attempt]:
         """The results in a file, one a line; a line larger than a reply may be counts as damaged."""
-        assert self._client is not None
         async with self._client.files.with_streaming_response.content(file) as response:
             return dict([one async for line in _lines(response.iter_bytes()) for one in self._read_line(line)])
 

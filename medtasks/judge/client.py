@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, fields
-from types import TracebackType
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt
 from medtasks.judge.rate_limiter import RateLimiter
-from medtasks.judge.request import BUDGET, Failure, JudgeAnswer, JudgeRequest, Messages, Outcome
+from medtasks.judge.request import BUDGET, JudgeAnswer, JudgeRequest, Messages, Unanswered
 from medtasks.judge.settings import JudgeSettings
 
 LONGEST_BACKOFF = 30.0  # seconds
@@ -41,16 +40,11 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and completions."""
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
         """The difference to an earlier copy."""
         return Spent(*(getattr(self, part.name) - getattr(before, part.name) for part in fields(self)))
-
-
-class _NotSent(Exception):
-    """A request must not be sent; the message is the reason."""
 
 
 class JudgeClient:
@@ -87,33 +81,39 @@ class JudgeClient:
         self._limiter.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             await endpoint.close()
 
-    async def answer(self, request: JudgeRequest) -> Outcome:
+    async def answer(self, request: JudgeRequest) -> JudgeAnswer:
         """Ask until there is an answer, or no further attempt is useful or allowed.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
         at the first redirect, 401, 403 or 404 if the endpoint never answered before.
+
+        Raises:
+            Unanswered: there is none.
         """
+        try:
+            answer = await self._answer(request)
+        except Unanswered:
+            self.spent.failed += 1
+            raise
+        self._count(answer)
+        await asyncio.sleep(READING)
+        return answer
+
+    async def _answer(self, request: JudgeRequest) -> JudgeAnswer:
         failures = 0
         while True:
-            try:
-                got = await self._attempt(request, again=failures > 0)
-            except _NotSent as error:
-                return self._failed(str(error))
+            got = await self._attempt(request, again=failures > 0)
             if isinstance(got, JudgeAnswer):
-                self._count(got)
-                await asyncio.sleep(READING)
                 return got
             failures += 1
             if not got.again or failures > self.settings.retries:
-                return self._gave_up(got, failures)
+                raise self._gave_up(got, failures)
             self._trouble = got.reason
             await asyncio.sleep(self._wait(request, failures, got))
 
@@ -149,14 +149,14 @@ class JudgeClient:
         return await self._endpoint.attempt(messages, schema)
 
     def _refuse_closed(self) -> None:
-        """Raise `_NotSent` if no further request may be sent."""
+        """Raise `Unanswered` if no further request may be sent."""
         budget, spent = self.settings.budget, self.spent
         if budget.max_requests is not None and spent.requests >= budget.max_requests:
-            raise _NotSent(BUDGET)
+            raise Unanswered(BUDGET)
         if budget.max_tokens is not None and (spent.tokens >= budget.max_tokens or spent.unmetered):
-            raise _NotSent(BUDGET)
+            raise Unanswered(BUDGET)
         if self._outage is not None:
-            raise _NotSent(self._outage)
+            raise Unanswered(self._outage)
 
     def _wait(self, request: JudgeRequest, failures: int, got: FailedAttempt) -> float:
         """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
@@ -173,29 +173,21 @@ class JudgeClient:
         self.spent.completion_tokens += answer.completion_tokens
         self.spent.unmetered += not answer.metered
 
-    def _gave_up(self, got: FailedAttempt, attempts: int) -> Failure:
+    def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
         if self._outage is None:
             if got.status in _SHUT_OUT and not self.spent.answered:
                 self._outage = f"outage: {got.reason}"
             elif self._failed_in_a_row >= OUTAGE:
                 self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
-        return self._failed(f"{got.reason} ({attempts} attempts)" if attempts > 1 else got.reason)
-
-    def _failed(self, reason: str) -> Failure:
-        self.spent.failed += 1
-        return Failure(reason)
+        return Unanswered(f"{got.reason} ({attempts} attempts)" if attempts > 1 else got.reason)
 
 
 async def _messages(request: JudgeRequest) -> Messages:
-    """The request's messages.
-
-    Raises:
-        _NotSent: they cannot be built.
-    """
+    """The request's messages; raises `Unanswered` if they cannot be built."""
     if not callable(request.messages):
         return request.messages
     try:
         return await asyncio.to_thread(request.messages)  # in the slot: images are in memory only while they are sent
     except MedtasksError as error:  # about this question alone, so no outage
-        raise _NotSent(f"question: {' '.join(str(error).split())}") from None
+        raise Unanswered(f"question: {' '.join(str(error).split())}") from None

@@ -42,7 +42,6 @@ class JudgeConfig(BaseModel):
 
 
 def default_store() -> Path:
-    """The user's verdict store."""
     return cache_root() / "verdicts.sqlite"
 
 

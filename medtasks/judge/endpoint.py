@@ -66,7 +66,6 @@ class Endpoint:
         return ""
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -76,7 +75,7 @@ class Endpoint:
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
             self._session = self._opened()
-        body = json.dumps(self._body(messages, schema), ensure_ascii=False, allow_nan=False).encode()
+        body = self._body(messages, schema).encode()
         try:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=body, proxy=self._proxy, allow_redirects=False)
@@ -104,9 +103,9 @@ class Endpoint:
             connector=TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
         )
 
-    def _body(self, messages: Messages, schema: dict[str, Any] | None) -> dict[str, Any]:
+    def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         settings = self._settings
-        body: dict[str, Any] = {"model": settings.model, "messages": [_sendable(part) for part in messages]}
+        body: dict[str, Any] = {"model": settings.model, "messages": messages}
         if settings.temperature is not None:
             body["temperature"] = settings.temperature
         if settings.max_tokens is not None:
@@ -114,10 +113,9 @@ class Endpoint:
         if schema is not None:
             named = {"name": "verdict", "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
-        return body | settings.extra_body
+        return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
-        """What a response means."""
         if not 200 <= status < 300:
             return self._refusal(status, headers, text)
         answer = _read(self._redacted(text))
@@ -182,14 +180,6 @@ def _trusted() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
-
-
-def _sendable(value: Any) -> Any:
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, Mapping):
-        return {name: _sendable(part) for name, part in value.items()}
-    return [_sendable(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _read(text: str) -> JudgeAnswer | str:

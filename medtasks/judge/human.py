@@ -36,13 +36,11 @@ Unit = tuple[str, str]
 class HumanLabels:
     """Rater to unit to aspect to score.
 
-    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``. ``blank`` is the
-    number of cells without a score.
+    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``.
     """
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]
-    blank: int
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,8 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
             sample of several tasks without naming one; the message names file, line and column.
     """
-    labels = list(_labels(path, rubric))
-    filled = [one for one in labels if one.score.strip()]
-    if not filled:
+    labels = [one for one in _labels(path, rubric) if one.score.strip()]
+    if not labels:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
     tasks: dict[str, list[str]] = {}
     for task, sample_id in documents:
@@ -85,7 +82,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
     ratings: dict[str, dict[Unit, dict[str, int]]] = {}
     first: dict[tuple[str, Unit, str], _Label] = {}
     unmatched: set[str] = set()
-    for label in filled:
+    for label in labels:
         unit = (_task(label, tasks.get(label.sample_id, [])), label.sample_id)
         document = documents.get(unit)
         score = _score(label, _aspect(label, rubric, document))
@@ -100,7 +97,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
             unmatched.add(label.sample_id)
         else:
             ratings.setdefault(label.rater, {}).setdefault(unit, {})[label.aspect] = score
-    return HumanLabels(ratings, tuple(sorted(unmatched)), len(labels) - len(filled))
+    return HumanLabels(ratings, tuple(sorted(unmatched)))
 
 
 def _task(label: _Label, tasks: Sequence[str]) -> str:
@@ -151,11 +148,7 @@ def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
 
 
 def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    """The aspect of a label, according to the sample's document, or else to the rubric.
-
-    Raises:
-        DataError: there is no such aspect.
-    """
+    """The aspect of a label, according to the sample's document, or else to the rubric."""
     if document is not None:
         aspects = aspects_of(rubric, document)
         owner = f"sample {label.sample_id[:SHOWN]}"

@@ -90,11 +90,7 @@ class Adjudication:
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
     """SHA-256 over everything that determines a verdict.
 
-    Args:
-        settings: of the judge; address and prices are ignored.
-        rubric: hash of the rubric.
-        prompt: the rendered text.
-        images: keys of the images shown, in their order.
+    That is the judge's identity, the rubric's hash, the rendered prompt, and the keys of the images in their order.
     """
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:

@@ -33,12 +33,8 @@ class RateLimiter:
         """Wait for a slot; returns the number to pass to `refused`."""
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
-        try:
-            while (closed := self._opens - loop.time()) > 0:
-                await asyncio.sleep(closed)
-        except BaseException:
-            self.leave()
-            raise
+        while (closed := self._opens - loop.time()) > 0:
+            await asyncio.sleep(closed)
         return self._halvings
 
     def leave(self) -> None:
@@ -49,7 +45,6 @@ class RateLimiter:
             self._slots.release()
 
     def answered(self) -> None:
-        """The endpoint answered a request."""
         self._answers += 1
         if self._answers % GROWTH == 0 and self.limit < self._ceiling:
             self.limit += 1

@@ -47,18 +47,12 @@ class JudgeAnswer:
     metered: bool = True
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A request without an answer.
+class Unanswered(Exception):
+    """A request has no answer.
 
-    ``reason`` is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
+    The message is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
     "timeout", "connection", "bad reply" or "question". The API key is never in it.
     """
-
-    reason: str
-
-
-Outcome: TypeAlias = "JudgeAnswer | Failure"
 
 
 def well_formed(text: str) -> str:

@@ -128,17 +128,14 @@ class JudgeSettings(BaseModel):
         return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
 
 
-def judge_identity(settings: JudgeSettings, *, images: bool | None = None) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key.
-
-    ``images``: whether images are shown; None means as in ``settings.images``.
-    """
+def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
+    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
     identity: dict[str, Any] = {
         "model": settings.model,
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
         "extra_body": settings.extra_body,
     }
-    if settings.images if images is None else images:
+    if images:
         identity |= {"images": True, "image_side": settings.image_side}
     return identity

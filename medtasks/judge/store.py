@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
@@ -77,9 +76,7 @@ class VerdictStore:
     def __enter__(self) -> VerdictStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -118,16 +115,11 @@ class VerdictStore:
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut the last rows
         connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         connection.execute("BEGIN IMMEDIATE")  # only one of several processes creates the table
-        try:
+        with connection:  # commits, or rolls back
             if not self._check():
                 connection.execute(_TABLE)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
 
     def _check(self) -> bool:
         """Whether the file is a verdict store; False if it is empty, an error if it is something else."""

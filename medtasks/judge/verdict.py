@@ -148,11 +148,7 @@ def _embedded(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """The JSON object that begins at ``start`` and its end, or None.
-
-    Raises:
-        _Refused: as :func:`_objects`.
-    """
+    """The JSON object that begins at ``start`` and its end, or None."""
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:

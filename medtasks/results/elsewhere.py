@@ -10,7 +10,9 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, UsageError
 from medtasks.files import file_sha256
 from medtasks.results.folder import RunRecord
-from medtasks.results.foreign import Joined, Layout, Prediction, join, read_predictions
+from medtasks.results.foreign.layouts import Layout, read_predictions
+from medtasks.results.foreign.matching import Joined, join
+from medtasks.results.foreign.prediction import Prediction
 from medtasks.results.imported import with_imported_verdicts
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics

@@ -47,6 +47,13 @@ def run_folders(
     return found
 
 
+def unfinished_runs(path: Path) -> list[Path]:
+    """The directories of unfinished runs at or below ``path``."""
+    found = [path] if is_unfinished(path) else []
+    run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
+    return found
+
+
 def one_run(path: Path) -> Path:
     """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run or not a directory.
 
@@ -55,16 +62,11 @@ def one_run(path: Path) -> Path:
     """
     if not path.is_dir() or is_unfinished(path):
         return path  # a missing directory is reported when it is read
-    unfinished: list[Path] = []
-
-    def note(here: Path, names: list[str], files: list[str]) -> None:
-        del files
-        unfinished.extend(here / name for name in names if is_unfinished(here / name))
-
-    found = run_folders(path, note)
+    found = run_folders(path)
     if len(found) == 1:
         return found[0]
     if not found:
+        unfinished = unfinished_runs(path)
         left = f"; {unfinished[0]} is an unfinished run, give it to score the replies so far" if unfinished else ""
         raise UsageError(f"{path}: contains no result directory (…{SUFFIX}), expected one{left or '; give one'}.")
     names = ", ".join(str(one.relative_to(path)) for one in sorted(found)[:_SHOWN])

@@ -78,7 +78,6 @@ class Judged:
 
     @property
     def succeeded(self) -> dict[str, Outcome]:
-        """The outcomes that changed the run."""
         return {name: outcome for name, outcome in self.outcomes.items() if name not in self.failed}
 
     @property
@@ -167,12 +166,10 @@ def judge_all(
 
     Args:
         samples: of a run, by task; tasks that no rubric applies to are unchanged.
-        config: the judges.
         judged_names: names of the judged model, for the warning about judges of its family.
         fingerprints: of the samples' data, by benchmark; needed to show images to judges.
         known: facts on rubrics judged before, whose scores are kept.
         human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
-        progress: called during judging.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
@@ -183,7 +180,7 @@ def judge_all(
     with VerdictStore(config.store or default_store()) as store:
         panel = _Panel(config, store, fingerprints, _family_warnings(config, judged_names), progress)
         for rubric in rubrics:
-            labels = None if human is None else _labels(human, rubric, samples, _judgeable_tasks(samples, rubric))
+            labels = None if human is None else _labels(human, rubric, samples)
             tasks = _judged_tasks(samples, rubric, config)
             try:
                 outcome = panel.judge(judged.samples, judged.facts, rubric, tasks, labels)
@@ -231,7 +228,8 @@ def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...
     return names
 
 
-def _labels(path: Path, rubric: Rubric, samples: Samples, tasks: Sequence[str]) -> HumanLabels:
+def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
+    tasks = _judgeable_tasks(samples, rubric)
     documents = {(task, sample.sample_id): judged_document(sample) for task in tasks for sample in samples[task]}
     return read_labels(path, rubric, documents)
 
@@ -248,11 +246,7 @@ def _nothing_judged(outcome: Outcome) -> MedtasksError:
 
 
 def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
-    """A warning for each judge of the same family as the judged model, which may have several names.
-
-    Raises:
-        DataError: the user's table of families cannot be read.
-    """
+    """A warning for each judge of the same family as the judged model, which may have several names."""
     table = None if config.families is None else read_families(config.families)
     warnings = (
         next(filter(None, (same_family(settings.model, name, table) for name in judged_names)), None)
@@ -288,11 +282,7 @@ class _Panel:
         tasks: tuple[str, ...],
         labels: HumanLabels | None,
     ) -> Outcome:
-        """Judge every response of ``tasks`` that ``rubric`` asks about.
-
-        Raises:
-            MedtasksError: images are needed, but the prepared data are not those of the run.
-        """
+        """Judge every response of ``tasks`` that ``rubric`` asks about."""
         cases = cases_of(samples, tasks, rubric)
         asked = asyncio.run(self._ask(rubric, cases))
         config = self._config

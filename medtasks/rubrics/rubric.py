@@ -180,9 +180,8 @@ def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str,
         texts = json.loads(found) if isinstance(found, str) else found
     except (ValueError, RecursionError) as error:
         raise _wrong(document, field, found, expected) from error
-    if not isinstance(texts, Mapping) or not {aspect.name for aspect in rubric.aspects} >= set(texts):
-        raise _wrong(document, field, found, expected)
-    if not all(isinstance(text, str) for text in texts.values()):
+    known = {aspect.name for aspect in rubric.aspects}
+    if not (isinstance(texts, Mapping) and known >= set(texts) and all(isinstance(one, str) for one in texts.values())):
         raise _wrong(document, field, found, expected)
     return {name: text for name, text in texts.items() if text.strip() and not _BARE_RANGE.fullmatch(text)}
 

@@ -36,12 +36,10 @@ class Aspect(_Frozen):
 
     @property
     def scale(self) -> range:
-        """All scores."""
         return range(self.minimum, self.maximum + 1)
 
     @property
     def binary(self) -> bool:
-        """Whether the scores are 0 and 1."""
         return (self.minimum, self.maximum) == (0, 1)
 
 

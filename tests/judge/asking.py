@@ -9,7 +9,7 @@ from typing import Any
 
 from tiny_endpoint import TinyEndpoint
 
-from medtasks.judge.client import Failure, JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent, Unanswered
 
 KEY = "planted-key-1234567890"
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
@@ -28,7 +28,7 @@ class Asked:
     """What became of several requests, by the text of their last message, in the order of the outcomes."""
 
     client: JudgeClient
-    outcomes: dict[str, JudgeAnswer | Failure] = field(default_factory=dict)
+    outcomes: dict[str, JudgeAnswer | Unanswered] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
 
     def text(self, name: str) -> str:
@@ -38,8 +38,8 @@ class Asked:
 
     def reason(self, name: str) -> str:
         failure = self.outcomes[name]
-        assert isinstance(failure, Failure), failure
-        return failure.reason
+        assert isinstance(failure, Unanswered), failure
+        return str(failure)
 
 
 async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
@@ -48,7 +48,10 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
 
     async def one(request: JudgeRequest) -> None:
         name = request.key if callable(request.messages) else request.messages[-1]["content"]
-        asked.outcomes[name] = await client.answer(request)
+        try:
+            asked.outcomes[name] = await client.answer(request)
+        except Unanswered as failure:
+            asked.outcomes[name] = failure
 
     async with client:
         await asyncio.gather(*map(one, requests))

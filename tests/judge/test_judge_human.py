@@ -37,13 +37,13 @@ def test_long_form(read: Any) -> None:
     text = '\ufeffsample_id,rater,note,aspect,score\r\ns1,ann,"a\nb",polyp_count,1\r\ns1,ann,,polyp_size, 0 \r\n'
     found = read(text + "s2,bo,,polyp_count,1.0\r\n\r\n")
     expected = {"ann": {S1: {"polyp_count": 1, "polyp_size": 0}}, "bo": {S2: {"polyp_count": 1}}}
-    assert found == HumanLabels(expected, (), 0)
+    assert found == HumanLabels(expected, ())
 
 
 def test_wide_form_says_the_same(read: Any) -> None:
     found = read("sample_id,polyp_size,polyp_count\ns1,0,1\ns2,,1\n")
     expected = {HUMAN: {S1: {"polyp_count": 1, "polyp_size": 0}, S2: {"polyp_count": 1}}}
-    assert found == HumanLabels(expected, (), 1)
+    assert found == HumanLabels(expected, ())
 
 
 def test_wide_form_of_fixed_scales(read: Any) -> None:

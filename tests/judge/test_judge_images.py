@@ -34,19 +34,13 @@ def document() -> dict[str, Any]:
     return case("med_cmr_medreason")[1]
 
 
-def picture(width: int = 60, height: int = 40, mode: str = "RGB") -> Image.Image:
+def picture(width: int = 60, height: int = 40) -> Image.Image:
     """A smooth gradient, so that smaller copies look alike."""
     x, y = np.meshgrid(np.linspace(0, 255, width), np.linspace(0, 255, height))
-    return Image.fromarray(np.stack([x, y, 255 - x], -1).astype(np.uint8)).convert(mode)
+    return Image.fromarray(np.stack([x, y, 255 - x], -1).astype(np.uint8))
 
 
-def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
-    stream = io.BytesIO()
-    image.save(stream, kind, **options)
-    return stream.getvalue()
-
-
-def sent(loaded: bytes | Image.Image, side: int = 1024) -> tuple[str, bytes]:
+def sent(loaded: Image.Image, side: int = 1024) -> tuple[str, bytes]:
     """Kind and bytes of the data URL."""
     content = user_message("text", [ImageSource("key", lambda: loaded)], side)["content"]
     head, data = content[0]["image_url"]["url"].split(",")
@@ -72,54 +66,30 @@ def test_images_come_before_the_text_in_their_order() -> None:
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-@pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_a_file_that_fits_is_sent_as_it_is(kind: str, mode: str) -> None:
-    data = encoded(picture(mode=mode), kind)
-    assert sent(data, side=60) == (f"data:image/{kind.lower()};base64", data)
-
-
-@pytest.mark.parametrize(("kind", "as_kind"), [("PNG", "png"), ("JPEG", "jpeg"), ("BMP", "jpeg")])
-def test_a_larger_one_is_made_smaller(kind: str, as_kind: str) -> None:
-    head, data = sent(encoded(picture(300, 200), kind), side=60)
-    assert head == f"data:image/{as_kind};base64"
+def test_a_larger_one_is_made_smaller() -> None:
+    head, data = sent(picture(300, 200), side=60)
+    assert head == "data:image/jpeg;base64"
     assert shown(data).size == (60, 40)
     assert off(shown(data), picture(300, 200).resize((60, 40), Image.Resampling.LANCZOS)) < 12
 
 
-def test_a_decoded_image_is_sent_as_a_jpeg_of_good_quality() -> None:
-    head, data = sent(picture(64, 48, "RGBA"))
+def test_an_image_is_sent_as_a_jpeg_of_good_quality() -> None:
+    head, data = sent(picture(64, 48), side=64)
     assert head == "data:image/jpeg;base64"
     assert off(shown(data), picture(64, 48)) < 12
-
-
-def test_a_turned_photograph_is_turned_upright() -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    _, data = sent(encoded(picture(60, 40), "JPEG", exif=exif))
-    assert shown(data).size == (40, 60)
 
 
 def test_the_same_image_gives_the_same_bytes() -> None:
     assert sent(picture(300, 200), 60) == sent(picture(300, 200), 60)
 
 
-def fail() -> bytes:
+def fail() -> Image.Image:
     raise RuntimeError("the archive is locked")
 
 
-@pytest.mark.parametrize(
-    ("load", "reason"),
-    [
-        (fail, "the archive is locked"),
-        (lambda: b"no image", "not a complete image"),
-        (lambda: encoded(picture(300, 200), "JPEG")[:900], "not a complete image"),
-        (lambda: Image.new("I;16", (4, 4)), "has mode I;16"),
-    ],
-)
-def test_what_cannot_be_shown_is_named(load: Any, reason: str) -> None:
-    with pytest.raises(MediaError, match=rf"image 0123456789abcdef cannot be shown to the judge: .*{reason}"):
-        user_message("text", [ImageSource("0123456789abcdef-and-more", load)], 1024)
+def test_what_cannot_be_shown_is_named() -> None:
+    with pytest.raises(MediaError, match="image 0123456789abcdef cannot be shown to the judge: the archive is locked"):
+        user_message("text", [ImageSource("0123456789abcdef-and-more", fail)], 1024)
 
 
 def judge(

@@ -399,7 +399,7 @@ def test_a_hundred_models_load_little(tmp_path: Path) -> None:
     loaded = [tmp_path / "out/index.html", *(tmp_path / "out" / name for name in ("assets/site.css", "assets/site.js"))]
     page = Page(loaded[0])
     scripts = [found["src"] for tag, found in page.elements if tag == "script"]
-    assert scripts == ["assets/site.js"]
+    assert scripts == ["assets/parts.js", "assets/site.js"]
     assert sum(path.stat().st_size for path in loaded) < 300_000
     assert len(page.rows["models"]) == 101
 

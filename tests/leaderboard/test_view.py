@@ -448,6 +448,7 @@ def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None
     run = RunUnderWay(tmp_path, CAREFUL, [CHOICE, OPEN])
     with serving([tmp_path]) as server:
         assert server.ask("", whole=False).headers["Location"].endswith("/live.html")
+        assert "Refused" not in page(server, "index.html")  # there is nothing to rank yet
         first = unescape(page(server, "live-part.html"))
         assert CHOICE in first
         count = len(run.documents[CHOICE])

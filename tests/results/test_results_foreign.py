@@ -20,7 +20,9 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.data.records import Where
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.results.elsewhere import score_predictions
-from medtasks.results.foreign import LAYOUTS, Joined, Prediction, join, read_predictions, recognise
+from medtasks.results.foreign.layouts import LAYOUTS, read_predictions, recognise
+from medtasks.results.foreign.matching import Joined, join
+from medtasks.results.foreign.prediction import Prediction
 from medtasks.results.rescore import rescore
 from medtasks.spec import leaf_tasks
 
@@ -119,7 +121,7 @@ def test_cells_beyond_the_header_cost_no_memory(tmp_path: Path) -> None:
         sheet.cell(number, 16_384, "x")
     book.save(tmp_path / "wide.xlsx")
     tracemalloc.start()
-    predictions = read_predictions(tmp_path / "wide.xlsx", "vlmevalkit")
+    predictions = read_predictions(tmp_path / "wide.xlsx", "vlmevalkit", {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [one.response for one in predictions] == ["there"] * 100

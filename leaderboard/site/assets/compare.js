@@ -1,13 +1,7 @@
-/* The comparison page: scores, tests and samples of two models. All text is set as text. */
+/* The comparison page: scores, tests and samples of two models. */
 (() => {
   "use strict";
-  const data = window.medtasks;
-  const index = data.index;
-  const make = (name, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(name), properties);
-    element.append(...children);
-    return element;
-  };
+  const index = window.medtasks.index;
   const models = new Map(Object.entries(index.models));
   const best = new Map(Object.entries(index.best));
   const form = document.getElementById("choose");
@@ -15,19 +9,6 @@
   const place = document.getElementById("comparison");
   const differ = document.getElementById("differ");
   const samples = document.getElementById("samples");
-
-  const loading = new Map();
-  function load(key) {
-    if (!loading.has(key)) {
-      loading.set(key, new Promise((resolve, reject) => {
-        const script = make("script", { src: `data/${key.split("/").map(encodeURIComponent).join("/")}.js` });
-        script.addEventListener("load", () => resolve(data[key]));
-        script.addEventListener("error", () => reject(new Error(`data/${key}.js cannot be loaded`)));
-        document.head.append(script);
-      }));
-    }
-    return loading.get(key);
-  }
 
   function table(caption, heads, rows) {
     const head = make("tr", {}, ...heads.map(([text, kind]) => make("th", { scope: "col", textContent: text, className: kind ?? "" })));
@@ -38,12 +19,7 @@
       if (small) element.append(" ", make("small", { textContent: small }));
       return element;
     })));
-    const made = make("table", { className: "plain first" }, make("caption", { className: "vh", textContent: caption }),
-      make("thead", {}, head), make("tbody", {}, ...body));
-    const region = make("div", { className: "scroll", tabIndex: 0 }, made);
-    region.setAttribute("role", "region");
-    region.setAttribute("aria-label", caption);
-    return region;
+    return region(caption, "plain first", head, body);
   }
 
   // pairs are stored once, under the model that comes first in the ranking

@@ -1,4 +1,4 @@
-/* The samples of the ranked runs, from the data of the comparison page. All text is set as text. */
+/* The samples of the ranked runs, from the data of the comparison page. */
 (() => {
   "use strict";
   const PAGE = 50;
@@ -8,23 +8,6 @@
   const find = (id) => document.getElementById(id);
   const form = find("choose");
   const field = (name) => form.elements[name];
-  const make = (name, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(name), properties);
-    element.append(...children);
-    return element;
-  };
-  const loading = new Map();
-  const load = (key) => {
-    if (!loading.has(key)) {
-      loading.set(key, new Promise((resolve, reject) => {
-        const script = make("script", { src: `data/${key.split("/").map(encodeURIComponent).join("/")}.js` });
-        script.addEventListener("load", () => resolve(window.medtasks[key]));
-        script.addEventListener("error", () => reject(new Error(`data/${key}.js cannot be loaded`)));
-        document.head.append(script);
-      }));
-    }
-    return loading.get(key);
-  };
   const options = (name, values, chosen) => {
     field(name).replaceChildren(...values.map(([value, text]) => make("option", { value, textContent: text })));
     field(name).value = values.some(([value]) => value === chosen) ? chosen : values[0]?.[0] ?? "";
@@ -119,11 +102,7 @@
       return make("tr", {}, make("th", { scope: "row" }, link(row[0])), make("td", {}, badge(outcome(answers, row, metric))),
         ...[value ?? "", question ?? "", target ?? "", row[2] ?? ""].map((text) => make("td", { className: "text", textContent: text })));
     });
-    const table = make("table", { className: "plain first list" }, make("caption", { className: "vh", textContent: "Samples" }), make("thead", {}, head), make("tbody", {}, ...body));
-    const region = make("div", { className: "scroll", tabIndex: 0 }, table);
-    region.setAttribute("role", "region");
-    region.setAttribute("aria-label", "Samples");
-    find("list").replaceChildren(...(whole || rows.length === 0 ? [] : [region]));
+    find("list").replaceChildren(...(whole || rows.length === 0 ? [] : [region("Samples", "plain first list", head, body)]));
     for (const [name, step, there] of [["before", -1, page > 1], ["after", 1, page * PAGE < rows.length]]) {
       find(name).hidden = whole || !there;
       find(name).onclick = () => go({ page: String(page + step) });

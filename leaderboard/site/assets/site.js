@@ -2,11 +2,6 @@
 (() => {
   "use strict";
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
-  const make = (name, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(name), properties);
-    element.append(...children);
-    return element;
-  };
 
   // the theme: the system's, unless the reader chose another here
   const root = document.documentElement;

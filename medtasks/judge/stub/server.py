@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from aiohttp import web
@@ -75,9 +74,7 @@ class StubJudge:
         self._port = started.result()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._port = None
@@ -153,7 +150,6 @@ def _chat_body(raw: bytes) -> dict[str, Any]:
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
-    """The response to a chat request."""
     prompt = sum(_tokens(text_of(message)) for message in body["messages"])
     completed = _tokens(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+def _in_json(path: Path) -> Iterator[tuple[Where, Any]]:
     try:
         log = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
@@ -50,10 +50,10 @@ def _in_json(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
     if not isinstance(samples, list):
         raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
     for number, sample in enumerate(samples, start=1):
-        yield _checked(sample, Where(path.name, number, unit="row"))
+        yield Where(path.name, number, unit="row"), sample
 
 
-def _in_archive(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+def _in_archive(path: Path) -> Iterator[tuple[Where, Any]]:
     with open_archive(path) as archive:
         names = sorted(name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json"))
         for number, name in enumerate(names, start=1):
@@ -62,7 +62,7 @@ def _in_archive(path: Path) -> Iterator[tuple[Where, Mapping[str, Any]]]:
                 sample = json.loads(_member(path, archive, name))
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{where}: not valid JSON ({error}); fetch the log again.") from error
-            yield _checked(sample, where)
+            yield where, sample
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
@@ -87,13 +87,9 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     return data
 
 
-def _checked(sample: Any, where: Where) -> tuple[Where, Mapping[str, Any]]:
+def _parsed(sample: Any, where: Where) -> Prediction:
     if not isinstance(sample, dict):
         raise wrong(where, "samples", sample, "a sample as an object")
-    return where, sample
-
-
-def _parsed(sample: Mapping[str, Any], where: Where) -> Prediction:
     epoch = sample.get("epoch", 1)
     if epoch != 1:
         raise wrong(where, "epoch", epoch, "1; score the epochs one by one")

@@ -32,11 +32,10 @@ LAYOUTS: Mapping[Layout, str] = {
 }
 """Layouts, with their names for users."""
 
-_NO_COLUMNS: Mapping[str, str] = {}
 _SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
 
 
-def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str] = _NO_COLUMNS) -> list[Prediction]:
+def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> list[Prediction]:
     """The predictions in ``path``, in the order of its lines.
 
     Args:

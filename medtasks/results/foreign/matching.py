@@ -36,7 +36,6 @@ class Joined:
 
     @property
     def responses(self) -> dict[str, str]:
-        """Responses by sample id."""
         return {sample_id: predictions[0].response for sample_id, predictions in self.given.items()}
 
 
