@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +100,18 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`."""
-    check_regular(path)
+def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) -> str:
+    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`.
+
+    ``progress`` is called with (bytes read, bytes in all).
+    """
+    size = check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(2**20):
             digest.update(block)
+            if progress is not None:
+                progress(stream.tell(), size)
     return digest.hexdigest()
 
 

@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
 from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
+from medtasks.data.media import read_picture
 from medtasks.data.prepare.job import Progress
-from medtasks.data.records import Where, is_file_name
-from medtasks.data.records.base import is_text, wrong
+from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import FETCHED_LOG, Workplace
 from medtasks.errors import DataError, MediaError, UsageError
-from medtasks.files import MAX_PICTURE_BYTES, read_regular
+from medtasks.schema import Frozen
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
@@ -60,10 +58,8 @@ class Given:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
 
 
-class _Fetched(BaseModel):
+class _Fetched(Frozen):
     """A picture that was fetched and decoded: its image, address, name among the media, and size."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     img_id: str
     url: str
@@ -181,9 +177,9 @@ class _Search:
         """Copy files, by image id."""
         for img_id, path in files.items():
             try:
-                data = read_regular(path, MAX_PICTURE_BYTES)
-            except OSError as error:
-                self.failed[img_id] = MediaError(f"{path}: cannot be read ({error.strerror}); restore the file.")
+                data = read_picture(path)
+            except MediaError as error:
+                self.failed[img_id] = error
             else:
                 self.names[img_id] = self.place.keep_image(img_id, data, path)
 

@@ -25,15 +25,13 @@ def prepare_kvasir(
     settings: FetchSettings | None = None,
     progress: Progress | None = None,
     fetching: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
     data root).
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`find_pictures`);
-    ``fetching`` reports those fetched by URL. With ``references_only`` there are none, and no model can be run. With
-    ``relative`` the manifest has the pictures' directory relative to ``out``, so that both can move together.
+    ``fetching`` reports those fetched by URL. With ``references_only`` there are none, and no model can be run.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
@@ -46,7 +44,7 @@ def prepare_kvasir(
         given = Given(place)
         records = distinct(_record(item, None if references_only else given) for item in opened.rows)
         job = PrepareJob(
-            "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, relative, mini
+            "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, mini
         )
         if references_only or not records:
             return job.finish(records)

@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Json, model_validator
 
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import QUESTION_CLASSES, class_of
-from medtasks.data.records.base import (
-    Record,
-    ReleaseRow,
-    Where,
-    build,
-    is_file_name,
-    parse_row,
-)
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row
 from medtasks.schema import Text, expects
 
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.manifest import Source
-from medtasks.data.media import MediaEntry
+from medtasks.data.media import MediaEntry, decoding_threads, read_picture
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared, data_root
 from medtasks.data.store import open_prepared
 from medtasks.data.workplace import PERTURBED_LOG, Workplace
-from medtasks.errors import MediaError, UsageError
-from medtasks.files import MAX_PICTURE_BYTES, read_regular
+from medtasks.errors import UsageError
+from medtasks.schema import Frozen
 
 
-class _Variant(BaseModel):
+class _Variant(Frozen):
     """One picture to make; another seed, rule or original is another picture."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     img_id: str
     variant: int
@@ -118,21 +112,13 @@ def _make(
 
     def make(one: _Variant) -> _Variant:
         original = source.media_path(files[one.img_id])
-        try:
-            data = read_regular(original, MAX_PICTURE_BYTES)
-        except OSError as error:
-            raise MediaError(f"{original}: cannot be read ({error.strerror}); restore the file.") from error
         path = folder / one.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(perturbed_png(data, str(original), one.seed, one.img_id, one.variant))
+        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
         return one
 
-    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
-    try:
-        with place.log(PERTURBED_LOG) as log:
-            for number, one in enumerate(pool.map(make, missing), start=1):
-                log(one)
-                if progress is not None:
-                    progress(number, len(missing))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with decoding_threads(workers) as pool, place.log(PERTURBED_LOG) as log:
+        for number, one in enumerate(pool.map(make, missing), start=1):
+            log(one)
+            if progress is not None:
+                progress(number, len(missing))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
-from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_text, parse_row
 from medtasks.schema import Text, expects
 
 OPTIONS = ("A", "B", "C", "D", "E")

@@ -10,7 +10,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_im
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.media import KnownVideo, MediaEntry
+from medtasks.data.media import KnownVideo, MediaEntry, decoding_threads
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
@@ -49,7 +48,6 @@ def prepare_medstream(
     references_only: References = False,
     workers: Workers = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
@@ -78,7 +76,7 @@ def prepare_medstream(
             chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
         else:
             media = media.resolve()
-            root = Path(os.path.relpath(media, place.directory)) if relative else media
+            root = Path(os.path.relpath(media, place.directory)) if mini else media
             chosen, entries = _frames(records, media, place, workers, progress)
         kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
         if not kept:
@@ -182,18 +180,14 @@ def _frames(
             crashed[name] = str(error)
             return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
-    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
-    try:
-        with place.log(VIDEOS_LOG) as log:
-            for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
-                chosen.update(frames)
-                entries += found
-                if video is not None and known.get(video.entry.path) != video:
-                    log(video)
-                if progress is not None:
-                    progress(number, len(by_path))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with decoding_threads(workers) as pool, place.log(VIDEOS_LOG) as log:
+        for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
+            chosen.update(frames)
+            entries += found
+            if video is not None and known.get(video.entry.path) != video:
+                log(video)
+            if progress is not None:
+                progress(number, len(by_path))
     for name, ended in sorted(crashed.items()):
         print(
             f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr

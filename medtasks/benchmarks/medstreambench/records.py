@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row, text_field, wrong
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_text, parse_row, text_field, wrong
 from medtasks.schema import Text, expects, mismatch
 
 ALIASES: Mapping[str, tuple[str, ...]] = {

@@ -29,7 +29,6 @@ def prepare_mi_cxr(
     references_only: References = False,
     workers: Workers = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
@@ -66,5 +65,5 @@ def prepare_mi_cxr(
     source = Source(kind="file", name=names)
     root = Path("media") if images is None else images.resolve()
     with Workplace(out or data_root() / "mi_cxr", references_only=references_only) as place:
-        job = PrepareJob("mi_cxr", place, source, root, allow_missing_media, workers, progress, relative, mini)
+        job = PrepareJob("mi_cxr", place, source, root, allow_missing_media, workers, progress, mini)
         return job.finish(records)

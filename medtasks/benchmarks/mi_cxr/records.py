@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from medtasks.data.records.base import (
-    Record,
-    ReleaseRow,
-    Where,
-    build,
-    parse_row,
-    with_keys,
-)
+from medtasks.data.records import Record, ReleaseRow, Where, build, parse_row, with_keys
 from medtasks.schema import Text, expects, mismatch
 
 OPTIONS = ("A", "B", "C", "D", "E")

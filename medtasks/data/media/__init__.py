@@ -9,9 +9,11 @@ from medtasks.data.media.images import (
     MediaEntry,
     VideoFacts,
     decode_image,
+    decoding_threads,
     default_cache,
     index_media,
     load_image,
+    read_picture,
 )
 from medtasks.data.media.scan import KnownVideo, scan_video
 from medtasks.data.media.video import VideoIndex, VideoReader, read_index
@@ -26,10 +28,12 @@ __all__ = [
     "VideoIndex",
     "VideoReader",
     "decode_image",
+    "decoding_threads",
     "default_cache",
     "default_frames",
     "index_media",
     "load_image",
     "read_index",
+    "read_picture",
     "scan_video",
 ]

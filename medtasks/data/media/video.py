@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MediaError
@@ -151,9 +150,7 @@ class VideoReader:
     def __enter__(self) -> VideoReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -58,7 +58,6 @@ class PrepareJob:
     allow_missing_media: bool
     workers: int
     progress: Progress | None
-    relative: bool
     mini: bool
     excluded: Counter[str] = field(default_factory=Counter)
     excluded_samples: list[str] = field(default_factory=list)
@@ -104,10 +103,10 @@ class PrepareJob:
         )
 
     def _media_root(self) -> Path:
-        """The media root for the manifest: relative to the prepared directory if the pictures move with it."""
+        """The media root for the manifest: relative for miniature data, whose pictures move with it."""
         if self.root == Path("media"):
             return self.root
-        if self.relative:
+        if self.mini:
             return Path(os.path.relpath(self.root, self.place.directory))
         return self.root.resolve()
 

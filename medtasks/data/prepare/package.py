@@ -28,7 +28,6 @@ def prepare_package(
     references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare the records that ``benchmark.read(source)`` yields, with media below ``media`` (default: ``source``).
@@ -64,5 +63,5 @@ def prepare_package(
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
     with Workplace(out or data_root() / benchmark.name, references_only=references_only) as place:
-        job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, relative, mini)
+        job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, mini)
         return job.finish(records)

@@ -39,4 +39,4 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 def prepare_mini(source: Path, out: Path) -> Prepared:
     """Prepare what :func:`write_med_cmr_source` wrote."""
-    return prepare_med_cmr(str(source), out, relative=True, mini=True)
+    return prepare_med_cmr(str(source), out, mini=True)
