@@ -33,11 +33,7 @@ def declared_rates(name: str) -> tuple[ErrorRate, ...]:
 
 
 def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[str, str]) -> Joined:
-    """The items with the rates that their tasks declare; ``task_of`` has the task of each sample.
-
-    Raises:
-        MedtasksError: a declared name cannot be used.
-    """
+    """The items with the rates that their tasks declare; ``task_of`` has the task of each sample."""
     declared = {
         task: rates for task in sorted(set(task_of.values())) if (rates := declared_errors(task, benchmark)) is not None
     }

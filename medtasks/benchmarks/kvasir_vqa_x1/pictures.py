@@ -74,16 +74,6 @@ class _Fetched(Frozen):
             return False
 
 
-@dataclass(frozen=True)
-class FoundPictures:
-    """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source."""
-
-    names: dict[str, str]
-    root: Path
-    failed: dict[str, MediaError] = field(default_factory=dict)
-    origin: str | None = None
-
-
 def find_pictures(
     ids: Sequence[str],
     given: Given,
@@ -105,17 +95,17 @@ def find_pictures(
     """
     missing = [img_id for img_id in ids if img_id not in given.kept]
     folder = _folder(opened, images)
-    search = _Search(given.place, dict(given.kept))
+    search = FoundPictures(given.place, dict(given.kept))
     if folder is not None:
         found = _pictures_in(folder, missing)
         tables = [] if len(found) == len(missing) else _tables(folder)
         only_source = images is not None or not given.addresses
         if not given.kept and (len(found) == len(missing) or (only_source and not tables)):
-            return FoundPictures(found, folder)  # the pictures stay where they are
+            return FoundPictures(given.place, found, folder)  # the pictures stay where they are
         search.copy({img_id: folder / name for img_id, name in found.items()})
         search.from_dataset(tables, missing)
     if images is not None:
-        return search.found()
+        return search
     addresses = {img_id: found for img_id, (found, _) in given.addresses.items() if img_id not in search.names}
     search.copy({one: path for one, found in addresses.items() if (path := _local(found, opened.base)) is not None})
     urls = {one: found for one, found in addresses.items() if is_url(found)}
@@ -128,7 +118,7 @@ def find_pictures(
             f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
             "directory of <img_id>.jpg with --images DIR."
         )
-    return search.found()
+    return search
 
 
 def _folder(opened: KvasirSource, images: Path | None) -> Path | None:
@@ -165,11 +155,15 @@ def _local(address: str, base: Path | None) -> Path | None:
 
 
 @dataclass
-class _Search:
-    """Collects pictures in the workplace."""
+class FoundPictures:
+    """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source.
+
+    Pictures that are copied or fetched go to the workplace.
+    """
 
     place: Workplace
     names: dict[str, str]
+    root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)
     origin: str | None = None
 
@@ -200,13 +194,12 @@ class _Search:
 
     def from_hub(self, ids: Sequence[str]) -> None:
         """Take the pictures of ``ids`` from the hub's image dataset."""
-        name = HUB
-        folder, commit = hub_tree(name, "*.parquet")
+        folder, commit = hub_tree(HUB, "*.parquet")
         tables = _tables(folder)
         if not tables:
-            raise DataError(f"{name}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
+            raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
         self.from_dataset(tables, ids)
-        self.origin = f"{name}@{commit}"
+        self.origin = f"{HUB}@{commit}"
 
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
@@ -221,10 +214,6 @@ class _Search:
                     one.add(img_id, item.row.get("image"), item.where)
                     self.names |= one.kept
                     missing -= set(one.kept)
-
-    def found(self) -> FoundPictures:
-        """The pictures collected so far."""
-        return FoundPictures(self.names, Path("media"), self.failed, self.origin)
 
 
 def _image_rows(table: Path) -> Iterator[SourceRow]:

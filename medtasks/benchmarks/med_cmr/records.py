@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_text, parse_row
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row
 from medtasks.schema import Text, expects
 
 OPTIONS = ("A", "B", "C", "D", "E")
@@ -48,10 +48,7 @@ def _is_dimension(value: Any) -> bool:
 
 
 def _is_image_path(value: Any) -> bool:
-    if not is_text(value) or "\\" in value or "\0" in value or value.startswith("/"):
-        return False
-    parts = PurePosixPath(value).parts
-    return ".." not in parts and len(parts) >= 2
+    return is_path_below(value) and len(PurePosixPath(value).parts) >= 2
 
 
 Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
