@@ -28,18 +28,13 @@ FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
 VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
-
 T = TypeVar("T", bound=BaseModel)
 
 
 class Workplace:
     """A directory beside ``target``, as a context manager that locks ``target`` against other preparations.
 
-    The files of an interrupted preparation are reused.
-
-    Args:
-        target: directory of the finished data.
-        references_only: whether they come without media.
+    The files of an interrupted preparation are reused. With ``references_only`` the data come without media.
 
     Raises:
         UsageError: on entering: ``target`` is not prepared data, or has media that data without media would replace;

@@ -31,11 +31,7 @@ _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
     """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
 
-    Args:
-        folder: where to write.
-        name: the name to install the package under, such as ``acme-bench``.
-        variant: one of :data:`VARIANTS`.
-        benchmark: the name of its benchmark and group; by default the module's.
+    ``name`` is that to install it under, such as ``acme-bench``; ``benchmark`` is by default the module's.
 
     Raises:
         UsageError: a name cannot be used, there is no such variant, or the directory is not empty.

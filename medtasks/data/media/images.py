@@ -186,9 +186,6 @@ class ImageCache:
 
         ``together`` are the images of the same document, which stay even if they exceed ``max_bytes``: the next
         question is probably about them, too.
-
-        Raises:
-            MediaError: as :func:`load_image`.
         """
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)

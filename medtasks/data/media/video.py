@@ -52,11 +52,7 @@ _LARGEST = {"max_pixels": str(MAX_PIXELS)}
 
 
 def _container(path: Path) -> Any:
-    """The file as PyAV's container; metadata may be in any encoding.
-
-    Raises:
-        OSError, av.FFmpegError: the file cannot be read, or is not a regular file.
-    """
+    """The file as PyAV's container; metadata may be in any encoding."""
     import av
 
     check_regular(path)

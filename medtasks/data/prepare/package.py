@@ -35,7 +35,6 @@ def prepare_package(
     Raises:
         UsageError: the source does not exist, or the benchmark cannot read one.
         DataError: two records share an id, a record is of another type, or reading fails.
-        MediaError: as :meth:`medtasks.data.prepare.job.PrepareJob.finish`.
     """
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
