@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks.cache import cache_root
 from medtasks.cli.console import progress, table, write
 from medtasks.text import printable
 
@@ -36,7 +37,6 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
-    from medtasks.cache import cache_root
     from medtasks.leaderboard.compare import compare_runs, read_one
     from medtasks.leaderboard.usage import read_prices, used_by
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks.cache import cache_root
 from medtasks.cli.console import Layout, progress, table, write
+from medtasks.errors import UsageError
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
@@ -62,7 +64,6 @@ def build(
     fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
-    from medtasks.cache import cache_root
     from medtasks.leaderboard.figures import FORMATS
     from medtasks.leaderboard.publish import publish
 
@@ -125,7 +126,6 @@ def check(
     ] = Layout.table,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
-    from medtasks.errors import UsageError
     from medtasks.leaderboard.check import check_results
     from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
 

@@ -8,21 +8,20 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import table, write
+from medtasks.errors import UsageError
+from medtasks.registry import everything_left_out
+from medtasks.task_files import owner_of, task_directory
 
 
 def path() -> None:
     """Print the directory of the task files, for lmms_eval --include_path."""
-    from medtasks.task_files import task_directory
-
     write(str(task_directory()))
 
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List every task and group with its package; what is left out, and why, is printed to standard error."""
     from medtasks.harness.installed import taken_names
-    from medtasks.registry import everything_left_out
     from medtasks.spec import load_specs
-    from medtasks.task_files import owner_of
 
     everything_left_out()  # imports all packages and warns about what is not used
     for one in taken_names():
@@ -89,7 +88,6 @@ def show(
 def _show_document(task: str, number: int) -> None:
     from medtasks.benchmarks.documents import prompt_text, task_documents
     from medtasks.data.store import open_prepared
-    from medtasks.errors import UsageError
     from medtasks.prompts import render
     from medtasks.spec import load_spec
 
