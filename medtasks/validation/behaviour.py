@@ -19,7 +19,7 @@ from medtasks.metrics import Metric
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
-from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity, found
 from medtasks.validation.trials import (
     MESSY,
@@ -34,27 +34,21 @@ from medtasks.validation.trials import (
 )
 from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
 
+MOST = 200
+"""The number of documents per task that are checked."""
+
 FEW = 5
 """With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
 
 _MESSY_DOCUMENTS = 2
 
 
-def validate_behaviour(
-    names: Sequence[str] | None = None, *, most: int | None = 200, progress: Progress | None = None
-) -> list[Finding]:
-    """Findings about the scores of tasks whose data are prepared; the static half reports the others.
+def validate_behaviour(names: Sequence[str], *, progress: Progress | None = None) -> list[Finding]:
+    """Findings about the scores of the tasks and groups ``names``, on the first :data:`MOST` documents of each task.
 
-    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
-    answers score lower is checked for metrics with at least :data:`FEW` items.
-
-    Args:
-        names: tasks and groups (a group includes its members); all by default.
-        most: maximum number of documents per task; None for all.
-        progress: called after each task.
-
-    Returns:
-        Findings by task and code.
+    Tasks without prepared data are left out, because the static half reports them. Metrics that are learned, need a
+    judge, or cannot be computed here are not checked; whether trivial and shuffled answers score lower is checked for
+    metrics with at least :data:`FEW` items.
 
     Raises:
         UsageError: a name is unknown.
@@ -62,27 +56,21 @@ def validate_behaviour(
     tasks = named_tasks(names)
     findings: list[Finding] = []
     for number, name in enumerate(tasks, start=1):
-        findings += _of_task(name, most)
+        findings += _of_task(name)
         if progress is not None:
             progress(number, len(tasks))
     return findings
 
 
-def named_tasks(names: Sequence[str] | None) -> list[str]:
-    """The tasks in ``names``, without duplicates; all by default.
-
-    Raises:
-        UsageError: a name is unknown.
-    """
-    if not names:
-        return [name for name, spec in load_specs().items() if spec.kind == "task"]
+def named_tasks(names: Sequence[str]) -> list[str]:
+    """The tasks in ``names``, without duplicates; raises :class:`UsageError`."""
     return list(dict.fromkeys(leaf for name in names for leaf in leaf_tasks(name)))
 
 
-def _of_task(name: str, most: int | None) -> list[Finding]:
+def _of_task(name: str) -> list[Finding]:
     try:
         spec = load_spec(name)
-        documents = task_documents(name)[:most]
+        documents = task_documents(name)[:MOST]
         benchmark = get_benchmark(spec.metadata.benchmark)
     except (NotPreparedError, NoRowsError):  # reported by the static checks
         return []

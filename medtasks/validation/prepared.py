@@ -28,8 +28,7 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
     """Findings about the prepared data of ``benchmark``; those that differ only in numbers are merged and counted.
 
     With ``decode``, every file's checksum is compared, and every document's images are decoded as an adapter would get
-    them. Prompts, and documents that
-    cannot be created at all, are checked by `validate_tasks`.
+    them. Prompts, and documents that cannot be created at all, are checked by `validate_tasks`.
 
     Raises:
         UsageError: there is no such benchmark.

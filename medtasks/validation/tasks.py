@@ -57,10 +57,6 @@ def validate_tasks(
         paths: task files, or directories of them; of a package's directory, only its ``tasks`` directories.
         documents: whether to check documents and render prompts, if data are prepared.
         prepared: benchmarks whose windows are left to `validate_prepared`.
-        progress: called after each file.
-
-    Returns:
-        Findings without duplicates, sorted by file and line.
 
     Raises:
         UsageError: a name is unknown, or there is no task file at a path.
@@ -158,10 +154,6 @@ def _shared_parts(given: Sequence[Path], included: set[Path]) -> Iterator[Findin
 
 _OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"
-_UNCHECKED = {
-    "MT300": "prepare the data to have them checked",
-    "MT302": "make it one to have documents checked",
-}
 
 
 class TaskChecker:
@@ -242,7 +234,8 @@ class TaskChecker:
         """The documents of a task, or why there are none."""
         rows = task_rows(file)
         if rows is None:
-            return [], [_unchecked(task, "MT302", "`process_docs` is not a medtasks.api.Rows")]
+            message = "`process_docs` is not a medtasks.api.Rows; make it one to have documents checked."
+            return [], [in_task(task, "MT302", message, "process_docs")]
         place = task.place("process_docs")
         varied = None if file.metadata.varied is None else file.metadata.varied[0]
         try:
@@ -250,7 +243,8 @@ class TaskChecker:
             if not all(isinstance(document, dict) for document in made):
                 raise MedtasksError("`documents` must return mappings; return one per question.")
         except NotPreparedError as error:
-            return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
+            message = f"{str(error).rstrip('.')}; prepare the data to have them checked."
+            return [], [in_task(task, "MT300", message, "process_docs")]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
             if varied is not None and left_out:
@@ -304,10 +298,6 @@ def _error_texts(task: TaskSource, file: TaskFile, documents: Sequence[Mapping[s
                             f"`errors[{number}].{field}` has {shown(text)}, which is the {what} of no document{near}"
                         )
                         yield in_task(task, "MT146", f"{message}; correct it.", "metadata", "errors", number, field)
-
-
-def _unchecked(task: TaskSource, code: str, text: str) -> Finding:
-    return in_task(task, code, f"{text}; {_UNCHECKED[code]}.", "process_docs")
 
 
 def _variables(
