@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks.data.media import decode_image
+from medtasks.data.media.images import decode_image
 from medtasks.errors import DataError, MediaError
 from medtasks.files import MAX_PICTURE_BYTES
 

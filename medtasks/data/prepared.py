@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from medtasks.cache import cache_root
 from medtasks.data.manifest import DataManifest, fingerprint
-from medtasks.data.media import MediaEntry, VideoFacts
+from medtasks.data.media.images import MediaEntry, VideoFacts
 from medtasks.data.records import Record
 from medtasks.errors import DataError
 from medtasks.files import file_sha256

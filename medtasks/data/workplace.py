@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 import medtasks
 from medtasks.data.holding import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
-from medtasks.data.media import KnownMedia, MediaEntry, index_media
-from medtasks.data.prepared import Prepared, open_directory, replaced_folder
+from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
+from medtasks.data.prepared import Prepared, data_root, open_directory, replaced_folder
 from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.registry import get_benchmark
@@ -32,19 +32,22 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Workplace:
-    """A directory beside ``target``, as a context manager that locks ``target`` against other preparations.
+    """A directory beside the finished data, as a context manager that locks these against other preparations.
 
-    The files of an interrupted preparation are reused. With ``references_only`` the data come without media.
+    The files of an interrupted preparation are reused. The finished data are in ``out``, by default below the data
+    root; with ``references_only`` they come without media.
 
     Raises:
-        UsageError: on entering: ``target`` is not prepared data, or has media that data without media would replace;
-            the directory cannot be made; or another process prepares ``target``.
+        UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
+            directory cannot be made; or another process prepares ``out``.
     """
 
-    def __init__(self, target: Path, *, references_only: bool = False) -> None:
-        self.target = target.resolve()  # `.` has no name
+    def __init__(self, benchmark: str, out: Path | None, *, references_only: bool = False, mini: bool = False) -> None:
+        self.benchmark = get_benchmark(benchmark)
+        self.target = (out or data_root() / benchmark).resolve()  # `.` has no name
         self.directory = partial_folder(self.target)
         self.references_only = references_only
+        self.mini = mini
         self._old = replaced_folder(self.target)
         self._images: dict[str, str] = {}
         self._held = ExitStack()
@@ -144,14 +147,12 @@ class Workplace:
     def complete(
         self,
         *,
-        benchmark: str,
         source: Source,
         root: Path,
         records: Sequence[Record],
         media: Sequence[MediaEntry],
-        excluded: dict[str, int],
-        excluded_samples: tuple[str, ...],
-        mini: bool,
+        excluded: Mapping[str, int],
+        excluded_samples: Sequence[str],
         details: dict[str, dict[str, int]] | None = None,
         everything: Sequence[Record] = (),
     ) -> Prepared:
@@ -159,26 +160,25 @@ class Workplace:
 
         ``everything`` are all records of the source, including excluded ones.
         """
-        known = get_benchmark(benchmark)
         _remove_others(self.directory / "media", {entry.path for entry in media})
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
-        counts = count(known, records, len(media))
+        counts = count(self.benchmark, records, len(media))
         manifest = DataManifest(
-            benchmark=benchmark,
+            benchmark=self.benchmark.name,
             medtasks=medtasks.__version__,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             media_root=str(root),
             source=source,
             counts=counts,
-            published=dict(known.published),
-            differences=differences(known, counts),
-            excluded=excluded,
-            excluded_samples=excluded_samples,
+            published=dict(self.benchmark.published),
+            differences=differences(self.benchmark, counts),
+            excluded=dict(sorted(excluded.items())),
+            excluded_samples=tuple(excluded_samples),
             details=details or {},
-            coverage=covered(known, everything, records),
+            coverage=covered(self.benchmark, everything, records),
             references_only=self.references_only,
-            mini=mini,
+            mini=self.mini,
             fingerprint=fingerprint(self.directory),
         )
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)

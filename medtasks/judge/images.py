@@ -63,7 +63,7 @@ def _encoded(loaded: _Loaded, name: str, side: int) -> tuple[str, bytes]:
 
     kind = "JPEG"
     if isinstance(loaded, bytes):
-        from medtasks.data.media import decode_image
+        from medtasks.data.media.images import decode_image
 
         image = decode_image(loaded, name)  # in full, even if the bytes are sent: the file may be truncated
         with Image.open(io.BytesIO(loaded)) as opened:

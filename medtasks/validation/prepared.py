@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import messages, pictures, task_documents
-from medtasks.data.media import read_index
+from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageEnhance
 
-from medtasks.data.media import decode_image
+from medtasks.data.media.images import decode_image
 from medtasks.errors import UsageError
 
 VERSION = "1"  # goes up with every change that moves a pixel

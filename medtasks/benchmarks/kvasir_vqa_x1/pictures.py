@@ -13,7 +13,7 @@ from typing import Any
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
 from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
-from medtasks.data.media import read_picture
+from medtasks.data.media.images import read_picture
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow

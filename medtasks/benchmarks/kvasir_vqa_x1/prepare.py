@@ -9,7 +9,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import Workplace
 
@@ -40,12 +40,10 @@ def prepare_kvasir(
             their rows are excluded, and counted in the manifest, instead.
     """
     opened = open_kvasir(source)
-    with Workplace(out or data_root() / "kvasir_vqa_x1", references_only=references_only) as place:
+    with Workplace("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:
         given = Given(place)
         records = distinct(_record(item, None if references_only else given) for item in opened.rows)
-        job = PrepareJob(
-            "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, mini
-        )
+        job = PrepareJob(place, opened.source, Path("media"), allow_missing_media, workers, progress)
         if references_only or not records:
             return job.finish(records)
         names = {record.img_id: record.media[0] for record in records}

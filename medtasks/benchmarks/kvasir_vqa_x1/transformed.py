@@ -8,9 +8,9 @@ from pathlib import Path
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.manifest import Source
-from medtasks.data.media import MediaEntry, decoding_threads, read_picture
+from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
 from medtasks.data.prepare.job import Progress
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.data.workplace import PERTURBED_LOG, Workplace
 from medtasks.errors import UsageError
@@ -56,17 +56,15 @@ def prepare_transformed(
     source = original or open_prepared("kvasir_vqa_x1")
     records = [record for record in source.records() if isinstance(record, KvasirRecord)]
     references_only = source.manifest.references_only
-    with Workplace(out or data_root() / "kvasir_vqa_x1_transformed", references_only=references_only) as place:
+    with Workplace("kvasir_vqa_x1_transformed", out, references_only=references_only, mini=mini) as place:
         entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
         return place.complete(
-            benchmark="kvasir_vqa_x1_transformed",
             source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
             root=Path("media"),
             records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
             media=entries,
-            excluded=dict(source.manifest.excluded),
+            excluded=source.manifest.excluded,
             excluded_samples=source.manifest.excluded_samples,
-            mini=mini,
             details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
         )
 

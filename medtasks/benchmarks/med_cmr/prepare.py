@@ -16,7 +16,7 @@ from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepare.options import Missing, Out, References, Workers
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Where
 from medtasks.data.sources import read_json_list
 from medtasks.data.workplace import Workplace
@@ -71,7 +71,7 @@ def prepare_med_cmr(
     else:
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
-    with Workplace(out or data_root() / "med_cmr", references_only=references_only) as place:
+    with Workplace("med_cmr", out, references_only=references_only, mini=mini) as place:
         if path.is_dir():
             root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
             records = _records(lambda name: _read(root / name))
@@ -84,7 +84,7 @@ def prepare_med_cmr(
                 if not references_only:  # missing pictures are reported when media are verified
                     names = {name for record in records for name in record.media}
                     extract(archive, names, place.directory / "media", progress)
-        job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, mini)
+        job = PrepareJob(place, origin, root, allow_missing_media, workers, progress)
         job.details = _details(records)
         return job.finish(records)
 

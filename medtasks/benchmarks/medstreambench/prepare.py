@@ -19,11 +19,12 @@ from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_im
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.media import KnownVideo, MediaEntry, decoding_threads
 from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.data.media.images import MediaEntry, decoding_threads
+from medtasks.data.media.scan import KnownVideo
 from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.workplace import VIDEOS_LOG, Workplace
 from medtasks.errors import DataError, UsageError
@@ -70,7 +71,7 @@ def prepare_medstream(
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
     entries: list[MediaEntry] = []
-    with Workplace(out or data_root() / "medstreambench", references_only=references_only) as place:
+    with Workplace("medstreambench", out, references_only=references_only, mini=mini) as place:
         if references_only or media is None:
             root = Path("media")
             chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
@@ -84,14 +85,12 @@ def prepare_medstream(
             raise DataError(f"{origin.name}: no record is left: {_counts_text(excluded)}; {fix}.")
         used = {name for record in kept for name in record.media}
         return place.complete(
-            benchmark="medstreambench",
             source=origin,
             root=root,
             records=kept,
             media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
-            excluded=dict(sorted(excluded.items())),
-            excluded_samples=tuple(excluded_samples),
-            mini=mini,
+            excluded=excluded,
+            excluded_samples=excluded_samples,
             details=_details(records),
             everything=records,
         )

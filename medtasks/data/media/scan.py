@@ -6,21 +6,18 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from medtasks.data.media.images import MediaEntry, VideoFacts, unreadable_as_media_error
+from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, unreadable_as_media_error
 from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
 from medtasks.files import file_sha256, file_state
-from medtasks.schema import Frozen
 
 
-class KnownVideo(Frozen):
-    """A video's entry, its file's state (:func:`medtasks.files.file_state`), and its bad frames among those tried.
+class KnownVideo(KnownMedia):
+    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried.
 
-    ``wanted`` is a digest of the timestamps that were tried; the entry's size is that of the first good frame.
+    ``wanted`` is a digest of the timestamps that were tried.
     """
 
-    entry: MediaEntry
-    state: tuple[int, ...]
     wanted: str
     bad: tuple[int, ...]
 

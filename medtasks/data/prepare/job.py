@@ -51,14 +51,12 @@ def repeated(records: Sequence[Record]) -> dict[str, int]:
 class PrepareJob:
     """Turns records and the directory of their pictures into prepared data."""
 
-    benchmark: str
     place: Workplace
     source: Source
     root: Path
     allow_missing_media: bool
     workers: int
     progress: Progress | None
-    mini: bool
     excluded: Counter[str] = field(default_factory=Counter)
     excluded_samples: list[str] = field(default_factory=list)
     details: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -90,14 +88,12 @@ class PrepareJob:
         if twice := repeated(records):
             self.details = {**self.details, "oddities": {**self.details.get("oddities", {}), **twice}}
         return self.place.complete(
-            benchmark=self.benchmark,
             source=self.source,
             root=root,
             records=kept,
             media=[entry for entry in entries if entry.path in used],
-            excluded=dict(sorted(self.excluded.items())),
-            excluded_samples=tuple(self.excluded_samples),
-            mini=self.mini,
+            excluded=self.excluded,
+            excluded_samples=self.excluded_samples,
             details=self.details,
             everything=records,
         )
@@ -106,7 +102,7 @@ class PrepareJob:
         """The media root for the manifest: relative for miniature data, whose pictures move with it."""
         if self.root == Path("media"):
             return self.root
-        if self.mini:
+        if self.place.mini:
             return Path(os.path.relpath(self.root, self.place.directory))
         return self.root.resolve()
 
