@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
@@ -49,9 +48,7 @@ def _is_qtype(value: Any) -> bool:
 
 
 def _is_image_path(value: Any) -> bool:
-    return (
-        isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None and ".." not in PurePosixPath(value).parts
-    )
+    return isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None
 
 
 ImagePath = Annotated[
