@@ -172,7 +172,6 @@ def overlay_diff(template: str) -> str:
 
 
 def _with_includes(template: str) -> dict[str, str]:
-    """Sources of ``template`` and of every template it includes or extends, by name."""
     sources: dict[str, str] = {}
     waiting = [template]
     while waiting:

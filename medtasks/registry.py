@@ -35,7 +35,6 @@ class _Loaded:
 
     @property
     def owner(self) -> str:
-        """The name used in messages."""
         return OURS if self.package.ours else self.package.owner
 
 

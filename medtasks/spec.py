@@ -124,7 +124,6 @@ def load_specs() -> dict[str, TaskSpec]:
 
 
 def _is_left_out(path: Path) -> bool:
-    """Whether the code of a task file's package cannot be used."""
     from medtasks.registry import code_left_out
 
     owner = owner_of(path)

@@ -195,7 +195,6 @@ class _Nodes:
         self._count = 0
 
     def refuse(self, code: str, message: str, line: int, keys: Keys = ()) -> None:
-        """Add a defect."""
         self.defects.append(Defect(code, message, Place(self._path, line), keys))
 
     def visit(self, node: yaml.Node, keys: Keys) -> None:

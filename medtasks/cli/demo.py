@@ -128,7 +128,6 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 
 def _publish(out: Path) -> Board:
-    """Build a leaderboard from the results."""
     from medtasks.leaderboard.publish import publish
 
     return publish(
@@ -166,7 +165,6 @@ def _added_by_pictures(charts: Sequence[Chart]) -> str:
 
 
 def _report(board: Board, out: Path) -> None:
-    """Headline scores, findings, where the files are, and what to type next."""
     from medtasks.leaderboard.site.charts import overview_charts
 
     shown = overview_charts(board)

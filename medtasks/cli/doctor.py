@@ -96,7 +96,6 @@ def _task_packages() -> list[Check]:
 
 
 def _brings(package: TaskPackage) -> str:
-    """The parts of a package that are used."""
     plugin = plugin_of(package)
     files = list(package.task_files())
     groups = sum(path.parent.name == "groups" for path in files)
@@ -113,7 +112,6 @@ def _brings(package: TaskPackage) -> str:
 
 
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
-    """Task files and rubrics that cannot be read."""
     from medtasks.rubrics.rubric import load_rubric
     from medtasks.spec import load_spec
 
@@ -131,7 +129,6 @@ def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
 
 
 def _needed(name: str) -> Requirement:
-    """The versions of a package that medtasks supports."""
     declared = (Requirement(line) for line in requires("medtasks") or ())
     return next((one for one in declared if one.name == name), Requirement(name))
 

@@ -156,7 +156,6 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
 
 
 def _is_export(path: Path) -> bool:
-    """Whether the file is an earlier export, which may be overwritten."""
     with path.open("rb") as stream:
         first = stream.readline(LONGEST_LINE)
     try:

@@ -111,7 +111,6 @@ class _Job:
         return httpx.Client(headers=headers, limits=limits, timeout=self.settings.silence, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
-        """Fetch the picture at ``url`` and keep it, or return the error."""
         import httpx
 
         try:
@@ -177,7 +176,6 @@ class _Job:
 
 
 def _check(response: Response, url: str) -> None:
-    """Refuse a response by its status or length."""
     status = response.status_code
     if status in _BUSY or status >= 500:
         raise _Retryable(f"status {status}", _seconds(response.headers.get("retry-after")))

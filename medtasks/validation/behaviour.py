@@ -127,7 +127,6 @@ class _Behaviour:
         self._compare(oracle, best, others)
 
     def _scored(self, trial: Trial) -> dict[str, float] | None:
-        """The scores of a trial by metric, after all checks of its values."""
         if not self._values.sound(trial):
             return None
         scores = self._trials.scores(trial)
@@ -204,7 +203,6 @@ class _Behaviour:
             report.about("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
-        """The responses filtered all at once, as in the harness."""
         with self._report.failures("the filter fails on all responses together"):
             step = filter_class(self._trials.spec.filters[-1])()
             responses = [[self._trials.response(answer)] for answer in answers]
@@ -216,7 +214,6 @@ class _Behaviour:
         return []
 
     def _messy(self) -> None:
-        """Score malformed responses to the first documents."""
         for document in self._trials.documents[:_MESSY_DOCUMENTS]:
             for kind, response in MESSY.items():
                 try:

@@ -260,7 +260,6 @@ def task_rows(file: TaskFile) -> Rows | None:
 
 
 def _resolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Iterator[Finding]:
-    """A finding if a name cannot be imported, or does not refer to what is ``expected``."""
     try:
         if not fits(imported(name)):
             yield in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)

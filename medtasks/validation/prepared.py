@@ -127,7 +127,6 @@ class WindowCheck:
         self._times: dict[Path, dict[int, Fraction]] = {}
 
     def __call__(self, doc: Mapping[str, Any]) -> Iterator[Finding]:
-        """Findings about one document."""
         end = exact(doc["window_end"])
         shown = [exact(time) for time in doc["times"]]
         if shown != sorted(set(shown)):

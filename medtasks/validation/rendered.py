@@ -77,7 +77,6 @@ def check_prompts(
 
 
 def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
-    """Whether question and options are in the prompt."""
     plain = folded(prompt)
     question = document.get("question")
     if "question" in visible and isinstance(question, str) and folded(question) not in plain:

@@ -346,7 +346,6 @@ def document_findings(
 
 
 def _windows(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, template: str, tally: Tally) -> None:
-    """The temporal contract of documents that are windows of a stream."""
     streams = [document for document in documents if is_window(document)]
     if not streams:
         return

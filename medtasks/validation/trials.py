@@ -127,7 +127,6 @@ class Trials:
         return None
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
-        """Report kinds of error whose cases are not the same for every response."""
         errors = self._benchmark.errors
         for item in items:
             values = errors.values(self._benchmark, item) if errors is not None else {}
@@ -248,6 +247,5 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
 
 
 def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
-    """What the policies may know about each document."""
     answers = sorted(str(document["target"]) for document in documents)
     return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

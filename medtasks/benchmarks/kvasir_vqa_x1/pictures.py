@@ -67,7 +67,6 @@ class _Fetched(Frozen):
     bytes: int
 
     def is_in(self, media: Path) -> bool:
-        """Whether the file is still there."""
         try:
             return is_file_name(self.name) and (media / self.name).stat().st_size == self.bytes
         except OSError:
@@ -168,7 +167,6 @@ class FoundPictures:
     origin: str | None = None
 
     def copy(self, files: Mapping[str, Path]) -> None:
-        """Copy files, by image id."""
         for img_id, path in files.items():
             try:
                 data = read_picture(path)
@@ -193,7 +191,6 @@ class FoundPictures:
             self.failed |= fetch_pictures(remaining, keep, settings=settings, progress=progress)
 
     def from_hub(self, ids: Sequence[str]) -> None:
-        """Take the pictures of ``ids`` from the hub's image dataset."""
         folder, commit = hub_tree(HUB, "*.parquet")
         tables = _tables(folder)
         if not tables:
