@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Layout, progress, table, write
+from medtasks.cli.console import Format, Layout, progress, table, write
 from medtasks.errors import MedtasksError, NotPreparedError
 from medtasks.packages import TaskPackage, task_packages, without_warnings
 from medtasks.registry import all_benchmarks
@@ -34,9 +34,7 @@ def validate(
         bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare (slow).")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
-    layout: Annotated[
-        Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
-    ] = Layout.table,
+    layout: Format = Layout.table,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""

@@ -19,10 +19,10 @@ from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import get_metric
 from medtasks.packages import TaskPackage, task_packages
-from medtasks.registry import all_benchmarks, code_left_out, everything_left_out
+from medtasks.registry import all_benchmarks, everything_left_out
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, suggestion
-from medtasks.spec import filter_name
+from medtasks.spec import filter_name, of_broken_package
 from medtasks.task_files import owner_of
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
 from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
@@ -49,12 +49,6 @@ def is_reported(task: Path, part: str) -> bool:
     package = owner_of(task)
     reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
     return not package.ours and reported
-
-
-def of_broken_package(task: Path) -> bool:
-    """Whether no code of a task file's package can be used, which :func:`validate_packages` reports."""
-    package = owner_of(task)
-    return not package.ours and code_left_out(package) is not None
 
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
