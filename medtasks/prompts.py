@@ -13,17 +13,10 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-import medtasks.templates
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
 from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
-
-
-def template_directory() -> Path:
-    """The directory that template names are relative to."""
-    return Path(medtasks.templates.__path__[0])
-
 
 OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
@@ -110,7 +103,7 @@ def _compiled(template: str) -> Template:
 
 def _is_ours(template: str) -> bool:
     """Whether the template is shipped with medtasks, and there is no overlay."""
-    return not _overlay() and (template_directory() / template).is_file()
+    return not _overlay() and (task_packages()[0].templates / template).is_file()
 
 
 def isolated_rendering() -> AbstractContextManager[None]:

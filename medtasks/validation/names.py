@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -146,21 +146,19 @@ def check_members(group: TaskSource, file: GroupFile, known: Mapping[str, Path])
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             message += "like the group, since scores are pooled; move it to another."
             yield in_task(group, "MT136", message, "task", number)
-        if _leads_to(member, group.name, known):
+        if group.name in everything_in([member], known):
             message = f"member {shown(member)} contains {group.name!r}, expected groups that end in tasks; remove one."
             yield in_task(group, "MT133", message, "task", number)
 
 
-def _leads_to(start: str, target: str, known: Mapping[str, Path]) -> bool:
-    waiting, seen = [start], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name == target:
-            return True
-        if name not in seen and name in known and kind_of(known[name]) == "group":
-            waiting += [member for _, member in read_task(known[name]).entries("task") if isinstance(member, str)]
-        seen.add(name)
-    return False
+def everything_in(names: Sequence[str], known: Mapping[str, Path]) -> list[str]:
+    """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
+    found = list(names)
+    for name in found:
+        if name in known and kind_of(known[name]) == "group":
+            members = [one for one in read_task(known[name]).entries("task") if isinstance(one, str)]
+            found += [member for member in dict.fromkeys(members) if member not in found]
+    return found
 
 
 def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
 from medtasks.task_model import GroupFile, TaskFile, check_task
-from medtasks.task_source import Place, TaskSource, kind_of, read_task
+from medtasks.task_source import Place, TaskSource, read_task
 from medtasks.validation.documents import check_documents, options_of
 from medtasks.validation.findings import Finding, Severity, Tally, found, in_task, of_defects
 from medtasks.validation.names import (
@@ -32,6 +32,7 @@ from medtasks.validation.names import (
     check_functions,
     check_members,
     check_metadata,
+    everything_in,
     task_rows,
 )
 from medtasks.validation.prepared import WindowCheck, is_window
@@ -119,16 +120,7 @@ def _files_of(names: Sequence[str] | None, registered: Mapping[str, Path]) -> It
         if name not in registered:
             near = suggestion(name, registered)
             raise UsageError(f"task {shown(name)} is unknown{near}; `medtasks list` shows what there is.")
-    waiting, seen = list(names), set[str]()
-    while waiting:
-        name = waiting.pop(0)
-        if name in seen or name not in registered:
-            continue
-        seen.add(name)
-        yield registered[name]
-        if kind_of(registered[name]) == "group":
-            group = read_task(registered[name])
-            waiting += [member for _, member in group.entries("task") if isinstance(member, str)]
+    yield from (registered[name] for name in everything_in(names, registered) if name in registered)
 
 
 def _layout(given: Sequence[Path]) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ class BehaviourReport(Tally):
 
     def metric_place(self, metric: str) -> Place:
         """Where the task file lists a metric; if it does not, where it names `process_results`."""
-        for number, one in self._file.entries("metric_list"):
+        for number, one in enumerate(self._file.entries("metric_list")):
             if isinstance(one, Mapping) and one.get("metric") == metric:
                 return self._file.place("metric_list", number)
         return self._file.place("process_results")

@@ -82,7 +82,8 @@ def prepare_medstream(
         kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
         if not kept:
             fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            raise DataError(f"{origin.name}: no record is left: {_counts_text(excluded)}; {fix}.")
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(excluded.items()))
+            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
         used = {name for record in kept for name in record.media}
         return place.complete(
             source=origin,
@@ -112,10 +113,6 @@ def _asked(
         else:
             kept.append(record.model_copy(update={"rounds": result.rounds, "media": result.media}))
     return kept, excluded, excluded_samples
-
-
-def _counts_text(counts: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {reason}" for reason, number in sorted(counts.items()))
 
 
 def _files(source: str) -> tuple[list[Path], Source]:
