@@ -68,7 +68,7 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
     """
     size = check_regular(path)
     if size > most:
-        raise OSError(errno.EFBIG, _too_large(size, most), str(path))
+        raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
     return path.read_bytes()
 
 
@@ -84,10 +84,6 @@ def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
             if len(line) > most:
                 raise OSError(errno.EFBIG, f"a line is longer than the limit of {most:,} bytes", str(path))
             yield line
-
-
-def _too_large(size: int, most: int) -> str:
-    return f"{size:,} bytes, more than the limit of {most:,}"
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from medtasks.cli.console import table, write
 from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
 from medtasks.packages import LeftOut, TaskPackage, task_packages, without_warnings
-from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, get_benchmark, plugin_of
+from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 
 
 class Check(NamedTuple):
@@ -174,8 +174,8 @@ def _data() -> list[Check]:
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
     checks = [Check("data directory", "ok", where)]
-    for name in all_benchmarks():
-        command = get_benchmark(name).prepare
+    for name, benchmark in all_benchmarks().items():
+        command = benchmark.prepare
         try:
             prepared = open_prepared(name)
             missing = prepared.missing_media()

@@ -45,7 +45,7 @@ class Workplace:
     def __init__(self, benchmark: str, out: Path | None, *, references_only: bool = False, mini: bool = False) -> None:
         self.benchmark = get_benchmark(benchmark)
         self.target = (out or data_root() / benchmark).resolve()  # `.` has no name
-        self.directory = partial_folder(self.target)
+        self.directory = self.target.with_name(f".{self.target.name}.partial")
         self.references_only = references_only
         self.mini = mini
         self._old = replaced_folder(self.target)
@@ -192,11 +192,6 @@ class Workplace:
         self.directory.rename(self.target)
         shutil.rmtree(self._old, ignore_errors=True)
         return open_directory(self.target)
-
-
-def partial_folder(target: Path) -> Path:
-    """Where the data for ``target`` are prepared."""
-    return target.with_name(f".{target.name}.partial")
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:
