@@ -72,17 +72,17 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
     return path.read_bytes()
 
 
-def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of the regular file ``path``, one at a time, including line breaks.
 
     Raises:
-        OSError: the file cannot be read, is not a regular file, or has a line of more than ``most`` bytes.
+        OSError: the file cannot be read, is not a regular file, or has a line of more than `MAX_LINE_BYTES`.
     """
     check_regular(path)
     with path.open("rb") as stream:
-        while line := stream.readline(most + 1):
-            if len(line) > most:
-                raise OSError(errno.EFBIG, f"a line is longer than the limit of {most:,} bytes", str(path))
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise OSError(errno.EFBIG, f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes", str(path))
             yield line
 
 

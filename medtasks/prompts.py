@@ -26,9 +26,6 @@ def template_folders() -> tuple[Path, ...]:
     """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
 
     In another package's directory, only templates under its module's name are used (:mod:`medtasks.packages`).
-
-    Raises:
-        UsageError: the overlay is not a directory.
     """
     return (*_overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
 
@@ -112,11 +109,7 @@ def isolated_rendering() -> AbstractContextManager[None]:
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``: the first in :func:`template_folders`.
-
-    Raises:
-        UsageError: there is no such template.
-    """
+    """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
     environment = _templates()
     try:
         assert environment.loader is not None
@@ -132,11 +125,7 @@ def _absent(template: str) -> UsageError:
 
 
 def template_source(template: str) -> str:
-    """Source text of ``template``.
-
-    Raises:
-        UsageError: there is no such template.
-    """
+    """Source text of ``template``; raises :class:`UsageError` if there is none."""
     environment = _templates()
     try:
         assert environment.loader is not None
@@ -146,11 +135,7 @@ def template_source(template: str) -> str:
 
 
 def overlay_diff(template: str) -> str:
-    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none.
-
-    Raises:
-        UsageError: there is no such template, or the overlay is not a directory.
-    """
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
     ours = _environment((), task_packages())
     lines: list[str] = []
     for name, changed in sorted(_with_includes(template).items()):

@@ -18,11 +18,7 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error.
-
-    Raises:
-        UsageError: there is no such task, or no such rubric.
-    """
+    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
     from medtasks.rubrics.rubric import load_rubric
 
     names: list[str] = []
@@ -43,11 +39,7 @@ def card_columns(card: Card) -> Iterator[Column]:
 
 
 def check_card(card: Card) -> None:
-    """Refuse a board layout that cannot be shown.
-
-    Raises:
-        MedtasksError: names the layout, what is wrong with it, and what was expected.
-    """
+    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
     for problem in _problems(card):
         raise MedtasksError(f"board layout of {card.benchmark}: {problem}.")
 

@@ -49,11 +49,7 @@ def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares; None if it declares none.
-
-    Raises:
-        MedtasksError: a declared name cannot be used.
-    """
+    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):

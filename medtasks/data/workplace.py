@@ -24,8 +24,6 @@ from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 
-FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
-VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 T = TypeVar("T", bound=BaseModel)
@@ -107,7 +105,7 @@ class Workplace:
 
     def logged(self, name: str, kind: type[T]) -> list[T]:
         """Entries that interrupted passes wrote to the progress log ``name``."""
-        log = self.directory / name
+        log = self.directory / f"{name}.progress.jsonl"
         known: list[T] = []
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
@@ -117,7 +115,7 @@ class Workplace:
     @contextmanager
     def log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
         """A function that appends an entry to the progress log ``name``, for an interrupted pass to continue from."""
-        with (self.directory / name).open("a", encoding="utf-8") as stream:
+        with (self.directory / f"{name}.progress.jsonl").open("a", encoding="utf-8") as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
 
             def write(entry: BaseModel) -> None:
@@ -130,9 +128,9 @@ class Workplace:
         self, root: Path, names: set[str], workers: int, progress: Callable[[int, int], None] | None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        known = {media.entry.path: media for media in self.logged(IMAGES_LOG, KnownMedia)}
+        known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
         verified = 0
-        with self.log(IMAGES_LOG) as write:
+        with self.log("media") as write:
 
             def done(media: KnownMedia) -> None:
                 nonlocal verified
@@ -183,8 +181,8 @@ class Workplace:
         )
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
         (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
-        for name in (FETCHED_LOG, IMAGES_LOG, VIDEOS_LOG, PERTURBED_LOG):
-            (self.directory / name).unlink(missing_ok=True)
+        for log in self.directory.glob("*.progress.jsonl"):
+            log.unlink()
         if self._old.exists():
             shutil.rmtree(self._old)
         if self.target.exists():

@@ -13,7 +13,7 @@ from medtasks.schema import shown
 from medtasks.validation.findings import Tally
 
 LONG = 12
-"""Minimum length of an answer whose occurrence in its question is no coincidence."""
+"""Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
 
 _COMMON: Mapping[str, str] = {
     "sample_id": "a string",

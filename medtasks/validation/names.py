@@ -195,11 +195,7 @@ def imported(name: str) -> Any:
 
 
 def named(name: str) -> Any:
-    """The object that the dotted ``name`` of an installed task refers to.
-
-    Raises:
-        LookupError: it cannot be imported; the message has the reason.
-    """
+    """The object that the dotted ``name`` of an installed task refers to; raises `LookupError` with the reason."""
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)

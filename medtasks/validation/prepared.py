@@ -31,9 +31,7 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
     them. Prompts, and documents that cannot be created at all, are checked by `validate_tasks`.
 
     Raises:
-        UsageError: there is no such benchmark.
-        NotPreparedError: it is not prepared.
-        DataError: the manifest cannot be read.
+        MedtasksError: as :func:`medtasks.data.store.open_prepared`.
     """
     prepared = open_prepared(benchmark)
     findings = list(_records_and_media(prepared, decode))

@@ -27,9 +27,6 @@ def validate_processes(names: Sequence[str], *, limit: int = 200) -> list[Findin
     The harness runs twice, in separate processes, with a baseline that is sometimes right, on at most ``limit``
     documents per task. The results must be identical byte for byte, except for the manifest, which contains the time.
     Tasks without prepared data are left out.
-
-    Raises:
-        UsageError: a name is unknown.
     """
     tasks = [name for name in named_tasks(names) if _is_prepared(name)]
     if not tasks:

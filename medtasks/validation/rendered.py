@@ -15,14 +15,11 @@ from medtasks.rubrics.scales import Rubric
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
 from medtasks.task_source import Place, TaskSource
-from medtasks.validation.documents import folded, options_of
+from medtasks.validation.documents import LONG, folded, options_of
 from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.templates import read_template
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
-
-LONG = 12
-"""Minimum length of hidden text whose occurrence in a prompt is no coincidence."""
 
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""

@@ -17,7 +17,7 @@ from medtasks.data.media.images import read_picture
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow
-from medtasks.data.workplace import FETCHED_LOG, Workplace
+from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.schema import Frozen
 
@@ -177,12 +177,12 @@ class FoundPictures:
 
     def fetch(self, urls: Mapping[str, str], settings: FetchSettings | None, progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
-        known = {(one.img_id, one.url): one for one in self.place.logged(FETCHED_LOG, _Fetched)}
+        known = {(one.img_id, one.url): one for one in self.place.logged("fetched", _Fetched)}
         media = self.place.directory / "media"
         fetched = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
         self.names |= fetched
         remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
-        with self.place.log(FETCHED_LOG) as log:
+        with self.place.log("fetched") as log:
 
             def keep(img_id: str, data: bytes) -> None:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])

@@ -31,13 +31,12 @@ def prepare_kvasir(
     data root).
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`find_pictures`);
-    ``fetching`` reports those fetched by URL. With ``references_only`` there are none, and no model can be run.
+    ``fetching`` reports those fetched by URL.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
         DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
-        MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
-            their rows are excluded, and counted in the manifest, instead.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     opened = open_kvasir(source)
     with Workplace("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:

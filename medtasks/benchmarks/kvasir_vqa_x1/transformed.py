@@ -12,7 +12,7 @@ from medtasks.data.media.images import MediaEntry, decoding_threads, read_pictur
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.data.workplace import PERTURBED_LOG, Workplace
+from medtasks.data.workplace import Workplace
 from medtasks.errors import UsageError
 from medtasks.schema import Frozen
 
@@ -105,7 +105,7 @@ def _make(
     progress: Progress | None,
 ) -> None:
     folder = place.directory / "media"
-    done = set(place.logged(PERTURBED_LOG, _Variant))
+    done = set(place.logged("perturbed", _Variant))
     missing = [one for one in requested if one not in done or not (folder / one.name).is_file()]
 
     def make(one: _Variant) -> _Variant:
@@ -115,7 +115,7 @@ def _make(
         path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
         return one
 
-    with decoding_threads(workers) as pool, place.log(PERTURBED_LOG) as log:
+    with decoding_threads(workers) as pool, place.log("perturbed") as log:
         for number, one in enumerate(pool.map(make, missing), start=1):
             log(one)
             if progress is not None:

@@ -56,14 +56,11 @@ def prepare_med_cmr(
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
 
-    With ``references_only`` images are ignored, and no model can be run.
-
     Raises:
         UsageError: there is no such source.
         DataError: the archive is not the published one (and another was not allowed), or has names outside its
             directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
-        MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
-            their rows are excluded, and counted in the manifest, instead.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if source == "hub":
         path, revision = hub_file(HUB, "dataset.zip", REVISION)

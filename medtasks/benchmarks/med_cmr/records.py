@@ -85,11 +85,7 @@ class _McqRow(_Row):
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], where: Where) -> MedCmrRecord:
-    """The record of a release row; ``kind`` is that of its file.
-
-    Raises:
-        DataError: a field is missing, has the wrong type, or a value that the card does not list.
-    """
+    """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
     choices, prefixed = _choices(given) if isinstance(given, _McqRow) else ({}, 0)

@@ -26,7 +26,7 @@ from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.data.workplace import VIDEOS_LOG, Workplace
+from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
@@ -159,7 +159,7 @@ def _frames(
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = {video.entry.path: video for video in place.logged(VIDEOS_LOG, KnownVideo)}
+    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
     crashed: dict[str, str] = {}
@@ -176,7 +176,7 @@ def _frames(
             crashed[name] = str(error)
             return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
-    with decoding_threads(workers) as pool, place.log(VIDEOS_LOG) as log:
+    with decoding_threads(workers) as pool, place.log("videos") as log:
         for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
             chosen.update(frames)
             entries += found

@@ -33,8 +33,6 @@ def prepare_mi_cxr(
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
 
-    With ``references_only`` there are no images, and no model can be run; the root is not needed then.
-
     Raises:
         UsageError: there is no row file, or ``images`` is not a directory.
         DataError: a row breaks the format, or two rows of a family share their q_id.

@@ -85,11 +85,7 @@ class _Row(ReleaseRow):
 
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
-    """The record of a release row.
-
-    Raises:
-        DataError: a field is missing, has the wrong type, or a value that the card does not list.
-    """
+    """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     group = "icr_variant" if given.is_variant else given.group_type.lower()
     return build(

@@ -68,7 +68,8 @@ class PrepareJob:
 
         Raises:
             DataError: there is no record, or none is left.
-            MediaError: pictures are missing or damaged, and ``allow_missing_media`` is false.
+            MediaError: pictures are missing or damaged; the first ten are named. With ``allow_missing_media`` their
+                rows are excluded instead, and counted in the manifest.
         """
         if not records:
             raise DataError(f"{self.source.name}: has no row, expected at least one; fetch it again.")
