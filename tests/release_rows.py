@@ -1,4 +1,4 @@
-"""Valid rows of Med-CMR and MedStreamBench in the release formats, for tests that change them."""
+"""Valid rows of Med-CMR and MedStreamBench as released, for tests that change them, and Med-CMR as an archive."""
 
 from __future__ import annotations
 

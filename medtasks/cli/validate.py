@@ -87,14 +87,12 @@ def _chosen(what: Sequence[str]) -> _Chosen:
 
 def _benchmarks_of(files: Mapping[str, Path]) -> dict[str, str]:
     """The benchmark of each task and group; a faulty file without one takes that of its directory."""
-    from medtasks.spec import load_specs
     from medtasks.task_source import read_task
 
-    specs = load_specs()
     found: dict[str, str] = {}
     folders: dict[Path, str] = {}
     for name, path in files.items():
-        named = specs[name].metadata.benchmark if name in specs else read_task(path).block("metadata").get("benchmark")
+        named = read_task(path).block("metadata").get("benchmark")
         if isinstance(named, str):
             found[name] = folders[_folder(path)] = named
     return {name: found.get(name) or folders.get(_folder(path), "") for name, path in files.items()}
