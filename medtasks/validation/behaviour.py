@@ -27,10 +27,9 @@ from medtasks.validation.trials import (
     Trial,
     Trials,
     error_place,
-    perfect_answers,
+    policy_answers,
     sentence,
     shuffled,
-    trivial_answers,
 )
 from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
 
@@ -84,8 +83,7 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
     """Findings about the scores of answers to ``documents`` under the rules of ``spec``."""
     report = BehaviourReport(spec, len(documents))
     try:
-        perfect = perfect_answers(documents)
-        trivial = trivial_answers(documents)
+        perfect, trivial = policy_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
         message = f"no answers can be made of its documents ({sentence(error)}); fix the other findings first."
         report.about("MT500", "", message)

@@ -219,8 +219,8 @@ def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
         return
     for key in _CALLED:
         name = getattr(file, key)
-        if isinstance(name, FunctionName):
-            yield from _resolved(task, name, (key,), "a callable", callable)
+        if isinstance(name, FunctionName) and (unresolved := _unresolved(task, name, (key,), "a callable", callable)):
+            yield unresolved
     try:
         varied_rows(file.task, file.metadata)
     except MedtasksError as error:
@@ -247,21 +247,21 @@ def task_rows(file: TaskFile) -> Rows | None:
     return rows if isinstance(rows, Rows) else None
 
 
-def _resolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Iterator[Finding]:
+def _unresolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Finding | None:
     try:
-        if not fits(imported(name)):
-            yield in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
+        if fits(imported(name)):
+            return None
+        return in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
     except LookupError as error:
         message = f"{shown(str(name))} cannot be imported ({error}); correct the name, or install its package."
-        yield in_task(task, "MT120", message, *keys)
+        return in_task(task, "MT120", message, *keys)
 
 
 def _filter(task: TaskSource, name: str, keys: Keys) -> Iterator[Finding]:
     if isinstance(name, FunctionName):
         expected = "a filter class with the method apply(responses, documents)"
-        unresolved = list(_resolved(task, name, keys, expected, lambda one: callable(getattr(one, "apply", None))))
-        if unresolved:
-            yield from unresolved
+        if one := _unresolved(task, name, keys, expected, lambda found: callable(getattr(found, "apply", None))):
+            yield one
             return
     try:
         filter_class(filter_name(name))
@@ -285,9 +285,8 @@ def _metric_entry(task: TaskSource, entry: MetricEntry, keys: Keys) -> Iterator[
             message = f"aggregation {shown(entry.aggregation)} is unknown, expected one of "
             yield in_task(task, "MT125", f"{message}{', '.join(sorted(AGGREGATIONS))}, or `!function`.", *keys)
         return
-    unresolved = list(_resolved(task, entry.aggregation, keys, "a callable", callable))
-    if unresolved:
-        yield from unresolved
+    if unresolved := _unresolved(task, entry.aggregation, keys, "a callable", callable):
+        yield unresolved
         return
     called = str(getattr(imported(entry.aggregation), "__name__", ""))
     known = _metric(called) is not None
