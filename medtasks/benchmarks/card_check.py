@@ -9,6 +9,7 @@ from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.item_metrics import SIGNED
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import leaf_tasks, load_spec
 
 HEADLINE = "headline"
@@ -19,8 +20,6 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 def metrics_of(task: str) -> tuple[str, ...]:
     """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
-    from medtasks.rubrics.rubric import load_rubric
-
     names: list[str] = []
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata

@@ -16,6 +16,9 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from medtasks.errors import UsageError
+from medtasks.harness.installed import harness_names
+from medtasks.packages import task_packages
+from medtasks.registry import plugin_of
 
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]
 
@@ -121,10 +124,6 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
 
 
 def _refuse_taken(benchmark: str) -> None:
-    from medtasks.harness.installed import harness_names
-    from medtasks.packages import task_packages
-    from medtasks.registry import plugin_of
-
     packages = [package for package in task_packages() if package.ours]
     ours = {path.stem for package in packages for path in package.task_files()}
     ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}

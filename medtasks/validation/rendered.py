@@ -89,7 +89,7 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
     """Hidden fields of a document that its prompt shows, each with the text shown."""
     prompt = folded(prompt)
     shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
-    is_open = not any(True for _ in options_of(document))
+    is_open = not options_of(document)
     for field in sorted(set(document) - visible - _HARMLESS):
         for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")

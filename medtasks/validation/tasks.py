@@ -309,7 +309,7 @@ def _variables(
     given = set(GIVEN_BY_STAGE_1) if staged else set()
     yield from check_variables(template, benchmark.visible_fields, fields, given, hidden)
     filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
-    has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
+    has_options = bool(_OPTION_FILTERS & filters) or any(map(options_of, documents))
     if template.trees and has_options and not {"choices", "options"} & set(template.variables):
         message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
         yield in_task(task, "MT207", f"{message}multiple-choice task; show them.", _SETTINGS, "template")
