@@ -72,7 +72,8 @@ def peer(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
 
 def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], int, float]:
     """The same by the frame store; reading the index, which preparing does once, is not counted."""
-    from medtasks.data.media import FrameStore, read_index
+    from medtasks.data.media.frames import FrameStore
+    from medtasks.data.media.video import read_index
 
     index = read_index(path)
     wanted = [[index.pts[position] for position in positions] for positions in rounds]
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument("--height", type=int, default=480)
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     asked = parser.parse_args()
-    from medtasks.data.media import read_index
+    from medtasks.data.media.video import read_index
     from medtasks.data.media.windows import frames_shown
 
     with tempfile.TemporaryDirectory() as folder:

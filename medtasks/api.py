@@ -24,8 +24,7 @@ from medtasks.benchmarks.columns import error_columns, kinds_of_error
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.streams import Turn, round_values
-from medtasks.data.records import Record, Where
-from medtasks.data.records.base import build, text_field, texts_by_key, wrong
+from medtasks.data.records import Record, Where, build, text_field, texts_by_key, wrong
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter

@@ -22,9 +22,7 @@ def cache_root() -> Path:
 class RecentlyUsed(Generic[K, V]):
     """An in-memory cache whose :meth:`trim` drops the least recently used values; not thread-safe.
 
-    Args:
-        most: maximum total size, in bytes.
-        size: returns the size of a value, in bytes.
+    ``most`` is its size in bytes, ``size`` gives that of a value.
     """
 
     def __init__(self, most: int, size: Callable[[V], int]) -> None:

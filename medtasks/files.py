@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,26 +68,22 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
     """
     size = check_regular(path)
     if size > most:
-        raise OSError(errno.EFBIG, _too_large(size, most), str(path))
+        raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
     return path.read_bytes()
 
 
-def read_lines(path: Path, most: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of the regular file ``path``, one at a time, including line breaks.
 
     Raises:
-        OSError: the file cannot be read, is not a regular file, or has a line of more than ``most`` bytes.
+        OSError: the file cannot be read, is not a regular file, or has a line of more than `MAX_LINE_BYTES`.
     """
     check_regular(path)
     with path.open("rb") as stream:
-        while line := stream.readline(most + 1):
-            if len(line) > most:
-                raise OSError(errno.EFBIG, f"a line is longer than the limit of {most:,} bytes", str(path))
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise OSError(errno.EFBIG, f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes", str(path))
             yield line
-
-
-def _too_large(size: int, most: int) -> str:
-    return f"{size:,} bytes, more than the limit of {most:,}"
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -100,13 +96,18 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`."""
-    check_regular(path)
+def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) -> str:
+    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`.
+
+    ``progress`` is called with (bytes read, bytes in all).
+    """
+    size = check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(2**20):
             digest.update(block)
+            if progress is not None:
+                progress(stream.tell(), size)
     return digest.hexdigest()
 
 

@@ -42,16 +42,9 @@ class Guarded(NamedTuple):
 
 def guard_imports(modules: Mapping[str, Guarded]) -> None:
     """Guard all later imports of ``modules``, their parents and their submodules."""
-    finder = next((one for one in sys.meta_path if isinstance(one, _Finder)), None)
-    if finder is None and modules:
-        finder = _Finder()
-        sys.meta_path.insert(0, finder)
-    if finder is not None:
-        finder.modules = dict(modules)
-
-
-def _guarded_modules() -> Mapping[str, Guarded]:
-    return next((one.modules for one in sys.meta_path if isinstance(one, _Finder)), {})
+    _FINDER.modules = dict(modules)
+    if modules and _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
 
 
 class _Finder(MetaPathFinder):
@@ -77,6 +70,8 @@ class _Finder(MetaPathFinder):
             return spec
         return None
 
+
+_FINDER = _Finder()
 
 _OF_ONE_MODULE = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
 """Loaders that belong to a single module."""
@@ -138,7 +133,7 @@ def raised_at(error: BaseException) -> tuple[str, int] | None:
     """File and line of the last frame of ``error`` in a guarded package's code; None if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 1
-    folders = tuple(guarded.folder for guarded in _guarded_modules().values())
+    folders = tuple(guarded.folder for guarded in _FINDER.modules.values())
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [one for one in frames if any(Path(one.filename).is_relative_to(folder) for folder in folders)]
     return (theirs[-1].filename, theirs[-1].lineno or 1) if theirs else None

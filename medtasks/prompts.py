@@ -13,17 +13,10 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-import medtasks.templates
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
 from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
-
-
-def template_directory() -> Path:
-    """The directory that template names are relative to."""
-    return Path(medtasks.templates.__path__[0])
-
 
 OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
@@ -33,9 +26,6 @@ def template_folders() -> tuple[Path, ...]:
     """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
 
     In another package's directory, only templates under its module's name are used (:mod:`medtasks.packages`).
-
-    Raises:
-        UsageError: the overlay is not a directory.
     """
     return (*_overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
 
@@ -110,7 +100,7 @@ def _compiled(template: str) -> Template:
 
 def _is_ours(template: str) -> bool:
     """Whether the template is shipped with medtasks, and there is no overlay."""
-    return not _overlay() and (template_directory() / template).is_file()
+    return not _overlay() and (task_packages()[0].templates / template).is_file()
 
 
 def isolated_rendering() -> AbstractContextManager[None]:
@@ -119,11 +109,7 @@ def isolated_rendering() -> AbstractContextManager[None]:
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``: the first in :func:`template_folders`.
-
-    Raises:
-        UsageError: there is no such template.
-    """
+    """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
     environment = _templates()
     try:
         assert environment.loader is not None
@@ -139,11 +125,7 @@ def _absent(template: str) -> UsageError:
 
 
 def template_source(template: str) -> str:
-    """Source text of ``template``.
-
-    Raises:
-        UsageError: there is no such template.
-    """
+    """Source text of ``template``; raises :class:`UsageError` if there is none."""
     environment = _templates()
     try:
         assert environment.loader is not None
@@ -153,11 +135,7 @@ def template_source(template: str) -> str:
 
 
 def overlay_diff(template: str) -> str:
-    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none.
-
-    Raises:
-        UsageError: there is no such template, or the overlay is not a directory.
-    """
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
     ours = _environment((), task_packages())
     lines: list[str] = []
     for name, changed in sorted(_with_includes(template).items()):
@@ -172,7 +150,6 @@ def overlay_diff(template: str) -> str:
 
 
 def _with_includes(template: str) -> dict[str, str]:
-    """Sources of ``template`` and of every template it includes or extends, by name."""
     sources: dict[str, str] = {}
     waiting = [template]
     while waiting:

@@ -35,7 +35,6 @@ class _Loaded:
 
     @property
     def owner(self) -> str:
-        """The name used in messages."""
         return OURS if self.package.ours else self.package.owner
 
 
@@ -108,11 +107,7 @@ def metric_left_out(name: str) -> LeftOut | None:
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """The benchmark called ``name``; packages after its own are not imported.
-
-    Raises:
-        UsageError: there is no such benchmark.
-    """
+    """The benchmark called ``name``; raises :class:`UsageError`. Packages after its own are not imported."""
     for loaded in _plugins():
         for one in loaded.plugin.benchmarks:
             if one.name == name:

@@ -178,11 +178,7 @@ class Worker:
         self._taken: dict[str, tuple[int, float]] = {}
 
     def __call__(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of ``template``; a template whose process was killed is not tried again.
-
-        Raises:
-            MedtasksError: ``render`` raised it, or the process was killed.
-        """
+        """The text of ``template``; a template whose process was killed is not tried again."""
         if template in self._hopeless:
             raise HopelessError(self._hopeless[template])
         start = time.monotonic()

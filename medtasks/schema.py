@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple, get_args
 
-from pydantic import BaseModel, PlainValidator, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 Keys = tuple[str | int, ...]
@@ -46,6 +46,12 @@ _EXPECTED = {
     "tuple_type": "a list",
 }
 """The expected value in words, by pydantic's type of error; for other types pydantic's message is used."""
+
+
+class Frozen(BaseModel):
+    """An immutable model that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Problem(NamedTuple):

@@ -14,6 +14,7 @@ from medtasks.errors import MedtasksError, UsageError
 from medtasks.files import short_hash
 from medtasks.packages import OURS, warn
 from medtasks.prompts import template_hash
+from medtasks.registry import code_left_out
 from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
@@ -112,23 +113,19 @@ def load_specs() -> dict[str, TaskSpec]:
     """
     specs = {}
     for name, _, path in task_files():
-        ours = owner_of(path).ours
         try:
-            if ours or not _is_left_out(path):
+            if not of_broken_package(path):
                 specs[name] = _load(path)
         except MedtasksError as error:
-            if ours:
+            if owner_of(path).ours:
                 raise
             _warn_once(str(error))
     return specs
 
 
-def _is_left_out(path: Path) -> bool:
-    """Whether the code of a task file's package cannot be used."""
-    from medtasks.registry import code_left_out
-
-    owner = owner_of(path)
-    return not owner.ours and code_left_out(owner) is not None
+def of_broken_package(path: Path) -> bool:
+    """Whether no code of the task file's package can be used."""
+    return code_left_out(owner_of(path)) is not None
 
 
 @functools.cache
@@ -146,7 +143,7 @@ def load_spec(name: str) -> TaskSpec:
     path = next((path for found, _, path in task_files() if found == name), None)
     if path is None:
         raise UsageError(f"task {name!r} is unknown; `medtasks list` shows all tasks.")
-    if _is_left_out(path):
+    if of_broken_package(path):
         owner = owner_of(path).owner
         raise MedtasksError(f"task {name!r} cannot be used; `medtasks doctor` shows why {owner} is left out.")
     return _load(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,25 +15,19 @@ def task_directory() -> Path:
     return Path(medtasks.__path__[0]) / "benchmarks"
 
 
-def task_files() -> Iterator[tuple[str, Literal["task", "group"], Path]]:
+def task_files() -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
     """Name, kind and file of every task and group, ours and other packages', by name.
 
     A file's stem is its task's name, groups are in ``groups/``, and shared parts start with an underscore, so that the
     harness can list tasks without parsing any YAML (target S6).
     """
-    yield from _below(tuple(package.tasks for package in task_packages()))
+    return _files_of(task_packages())
 
 
 @functools.cache
-def _below(folders: tuple[Path, ...]) -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
-    found: list[tuple[str, Literal["task", "group"], Path]] = []
-    for folder in folders:
-        for path in folder.glob("*/*.yaml"):
-            if not path.name.startswith("_"):
-                found.append((path.stem, "task", path))
-        for path in folder.glob("*/groups/*.yaml"):
-            found.append((path.stem, "group", path))
-    return tuple(sorted(found))
+def _files_of(packages: tuple[TaskPackage, ...]) -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
+    paths = [path for package in packages for path in package.task_files()]
+    return tuple(sorted((path.stem, "group" if path.parent.name == "groups" else "task", path) for path in paths))
 
 
 def owner_of(path: Path) -> TaskPackage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -78,12 +77,10 @@ class TaskSource:
         value = self.content.get(key)
         return value if isinstance(value, dict) else {}
 
-    def entries(self, *keys: str) -> Iterator[tuple[int, Any]]:
-        """The items of the list at ``keys``, numbered; none if there is no list."""
-        value: Any = self.content
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        yield from enumerate(value if isinstance(value, list) else [])
+    def entries(self, key: str) -> list[Any]:
+        """The items of the list under ``key``; none if there is no list."""
+        value = self.content.get(key)
+        return value if isinstance(value, list) else []
 
 
 def kind_of(path: Path) -> Kind:
@@ -195,7 +192,6 @@ class _Nodes:
         self._count = 0
 
     def refuse(self, code: str, message: str, line: int, keys: Keys = ()) -> None:
-        """Add a defect."""
         self.defects.append(Defect(code, message, Place(self._path, line), keys))
 
     def visit(self, node: yaml.Node, keys: Keys) -> None:

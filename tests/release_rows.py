@@ -1,8 +1,22 @@
-"""Valid rows of Med-CMR and MedStreamBench in the release formats, for tests that change them."""
+"""Valid rows of Med-CMR and MedStreamBench as released, for tests that change them, and Med-CMR as an archive."""
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
 from typing import Any
+
+from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
+
+
+def write_med_cmr_archive(path: Path) -> None:
+    """The miniature Med-CMR as an archive, with left-over files of macOS and an editor, as in the released one."""
+    folder = path.with_name(f"{path.stem}_source")
+    write_med_cmr_source(folder)
+    files = [(str(file.relative_to(folder)), file.read_bytes()) for file in sorted(folder.rglob("*.*"))]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in (*files, ("__MACOSX/dataset/._imgs", b"fork"), ("dataset/cmed.copy.json.bak", b"[]")):
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
 
 
 def med_cmr_row(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks.benchmarks.base import Document
-from medtasks.data.media import default_cache, default_frames
+from medtasks.data.media.frames import default_frames
+from medtasks.data.media.images import default_cache
 from medtasks.data.mini import prepare_mini
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared

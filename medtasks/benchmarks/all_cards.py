@@ -41,7 +41,6 @@ def all_cards() -> dict[str, Card]:
 
 
 def _benchmarks_on(card: Card) -> set[str]:
-    """The benchmarks whose tasks the layout names; `check_card` reports unknown tasks."""
     specs = load_specs()
     return {specs[column.task].metadata.benchmark for column in card_columns(card) if column.task in specs}
 

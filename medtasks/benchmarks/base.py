@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.data.records.base import Record
+from medtasks.data.records import Record
 from medtasks.errors import MedtasksError
 
 if TYPE_CHECKING:

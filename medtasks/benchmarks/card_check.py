@@ -9,6 +9,7 @@ from medtasks.benchmarks.card import Card, Column
 from medtasks.errors import MedtasksError
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.item_metrics import SIGNED
+from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import leaf_tasks, load_spec
 
 HEADLINE = "headline"
@@ -18,13 +19,7 @@ _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error.
-
-    Raises:
-        UsageError: there is no such task, or no such rubric.
-    """
-    from medtasks.rubrics.rubric import load_rubric
-
+    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
     names: list[str] = []
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
@@ -43,11 +38,7 @@ def card_columns(card: Card) -> Iterator[Column]:
 
 
 def check_card(card: Card) -> None:
-    """Refuse a board layout that cannot be shown.
-
-    Raises:
-        MedtasksError: names the layout, what is wrong with it, and what was expected.
-    """
+    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
     for problem in _problems(card):
         raise MedtasksError(f"board layout of {card.benchmark}: {problem}.")
 

@@ -65,13 +65,7 @@ _ORDER_LABELS = {
 
 
 def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[CardTable, tuple[Plot, ...]]:
-    """Table and figures of a task or group whose options are rotated.
-
-    Args:
-        task: its name.
-        parts: headings of its parts, for their circular accuracies.
-        metric: the metric of a single answer.
-    """
+    """Table and figures of a task or group whose options are rotated; ``parts`` are its parts with their headings."""
     columns = scores(task, {metric: "mean over rotations", **_ORDER_LABELS})
     table = CardTable(
         "option-order",

@@ -33,11 +33,7 @@ def declared_rates(name: str) -> tuple[ErrorRate, ...]:
 
 
 def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[str, str]) -> Joined:
-    """The items with the rates that their tasks declare; ``task_of`` has the task of each sample.
-
-    Raises:
-        MedtasksError: a declared name cannot be used.
-    """
+    """The items with the rates that their tasks declare; ``task_of`` has the task of each sample."""
     declared = {
         task: rates for task in sorted(set(task_of.values())) if (rates := declared_errors(task, benchmark)) is not None
     }
@@ -53,11 +49,7 @@ def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares; None if it declares none.
-
-    Raises:
-        MedtasksError: a declared name cannot be used.
-    """
+    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import current_subset
-from medtasks.data.media import default_cache, default_frames
+from medtasks.data.media.frames import default_frames
+from medtasks.data.media.images import default_cache
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared

@@ -85,13 +85,7 @@ def _paraphrased(templates: Sequence[str], metric: str, document: Document) -> l
 def prompt_scores(
     benchmark: Benchmark, views: Sequence[SampleView], asked: Sequence[Mapping[str, Value]]
 ) -> dict[str, Value]:
-    """The scores of `medtasks.task_model.prompt_metrics` of one question.
-
-    Args:
-        benchmark: the benchmark.
-        views: the answer under each prompt.
-        asked: the values of each answer.
-    """
+    """The scores of `prompt_metrics` of one question, from the answer under each prompt and the values of each."""
     document = views[0].document
     each = [one[document["prompt_metric"]] for one in asked]
     answered = [view for view in views if view.status != FAILED]

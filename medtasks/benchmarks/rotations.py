@@ -35,11 +35,7 @@ def __getattr__(name: str) -> Rows:
 
 
 def rotated_rows(task: str, metadata: Metadata) -> Rows:
-    """The rows of ``compare_with``, each in several orders of its options; rows without options are left out.
-
-    Raises:
-        UsageError: as :func:`plain_task`.
-    """
+    """The rows of ``compare_with``, each in several orders of its options; rows without options are left out."""
     rows = task_rows(plain_task(task, metadata, "options").name)
     return replace(
         rows,

@@ -60,10 +60,6 @@ def read_subset(text: str) -> Subset:
 
 
 def current_subset() -> Subset | None:
-    """The subset in ``MEDTASKS_SUBSET``; None for all documents.
-
-    Raises:
-        UsageError: as :func:`read_subset`.
-    """
+    """The subset in ``MEDTASKS_SUBSET``; None for all documents."""
     given = os.environ.get(VARIABLE, "").strip()
     return read_subset(given) if given else None

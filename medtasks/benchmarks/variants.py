@@ -32,11 +32,7 @@ _KINDS = (
 
 
 def varied_rows(task: str, metadata: Metadata) -> Rows | None:
-    """The rows of a task that asks each question several times; None for another.
-
-    Raises:
-        UsageError: ``compare_with`` is not a task that can be asked in this way.
-    """
+    """The rows of a task that asks each question several times; None for another."""
     if metadata.options is not None:
         return rotated_rows(task, metadata)
     return paraphrased_rows(task, metadata) if metadata.prompts else None

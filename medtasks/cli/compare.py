@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks.cli.console import progress, table, write
+from medtasks.cache import cache_root
+from medtasks.cli.console import Prices, progress, table, write
 from medtasks.text import printable
 
 if TYPE_CHECKING:
@@ -27,16 +28,10 @@ def compare(
     second: Annotated[Path, typer.Argument(help="Another run's directory.", show_default=False)],
     task: Annotated[str | None, typer.Option("--task", help="Only this task or group.")] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
-        ),
-    ] = None,
+    prices: Prices = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
-    from medtasks.cache import cache_root
     from medtasks.leaderboard.compare import compare_runs, read_one
     from medtasks.leaderboard.usage import read_prices, used_by
 

@@ -1,4 +1,4 @@
-"""Output: tables and progress bars on a terminal, plain lines when piped."""
+"""Options that commands share; output: tables and progress bars on a terminal, plain lines when piped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
@@ -33,6 +35,21 @@ class Layout(str, Enum):
     json = "json"
     sarif = "sarif"
     github = "github"
+
+
+Format = Annotated[
+    Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
+]
+Results = Annotated[
+    list[Path],
+    typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
+]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
+    ),
+]
 
 
 def write(text: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks.cli.console import progress, table, write
+from medtasks.registry import all_benchmarks
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
@@ -95,7 +96,6 @@ def _run(model: _Model, out: Path) -> None:
 def demo_tasks() -> list[str]:
     """Every task of the benchmarks with miniature data, other packages' included, by outermost groups if in any. Tasks
     that ask for a confidence, or each question several times, are left out."""
-    from medtasks.registry import all_benchmarks
     from medtasks.spec import leaf_tasks, load_specs
 
     drawn = {name for name, one in all_benchmarks().items() if one.mini is not None}
@@ -128,7 +128,6 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 
 def _publish(out: Path) -> Board:
-    """Build a leaderboard from the results."""
     from medtasks.leaderboard.publish import publish
 
     return publish(
@@ -166,7 +165,6 @@ def _added_by_pictures(charts: Sequence[Chart]) -> str:
 
 
 def _report(board: Board, out: Path) -> None:
-    """Headline scores, findings, where the files are, and what to type next."""
     from medtasks.leaderboard.site.charts import overview_charts
 
     shown = overview_charts(board)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
+from rich.console import Console
 
 from medtasks.cli.console import table, write
-
-if TYPE_CHECKING:
-    from medtasks.packages import LeftOut, TaskPackage
+from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
+from medtasks.packages import LeftOut, TaskPackage, task_packages, without_warnings
+from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 
 
 class Check(NamedTuple):
@@ -30,8 +31,6 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
-    from medtasks.packages import without_warnings
-
     with without_warnings():  # they are rows of the table
         checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *_data()]
     if as_json:
@@ -43,7 +42,6 @@ def doctor(
 
 
 def _harness() -> list[Check]:
-    from medtasks.errors import HarnessError
     from medtasks.harness import SUPPORTED, check_version
 
     fix = f'pip install "lmms-eval{SUPPORTED}"'
@@ -81,8 +79,6 @@ def _packages() -> list[Check]:
 def _task_packages() -> list[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
     from medtasks.harness.installed import taken_names
-    from medtasks.packages import task_packages
-    from medtasks.registry import everything_left_out
 
     packages = {one.owner: one for one in task_packages() if not one.ours}
     left_out = [*everything_left_out(), *taken_names()]
@@ -100,9 +96,6 @@ def _task_packages() -> list[Check]:
 
 
 def _brings(package: TaskPackage) -> str:
-    """The parts of a package that are used."""
-    from medtasks.registry import plugin_of
-
     plugin = plugin_of(package)
     files = list(package.task_files())
     groups = sum(path.parent.name == "groups" for path in files)
@@ -119,10 +112,6 @@ def _brings(package: TaskPackage) -> str:
 
 
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
-    """Task files and rubrics that cannot be read."""
-    from medtasks.errors import MedtasksError
-    from medtasks.packages import LeftOut
-    from medtasks.registry import code_left_out
     from medtasks.rubrics.rubric import load_rubric
     from medtasks.spec import load_spec
 
@@ -140,16 +129,13 @@ def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
 
 
 def _needed(name: str) -> Requirement:
-    """The versions of a package that medtasks supports."""
     declared = (Requirement(line) for line in requires("medtasks") or ())
     return next((one for one in declared if one.name == name), Requirement(name))
 
 
 def _backends(models: Sequence[str]) -> list[Check]:
     """The given back-ends, which are required; by default the common ones, which are optional."""
-    from rich.console import Console
 
-    from medtasks.errors import MedtasksError
     from medtasks.harness.installed import COMMON, lacks
 
     asked = list(models or COMMON)
@@ -185,13 +171,11 @@ def _metrics() -> list[Check]:
 def _data() -> list[Check]:
     from medtasks.data.prepared import data_root, is_mini
     from medtasks.data.store import open_prepared
-    from medtasks.errors import MedtasksError, NotPreparedError
-    from medtasks.registry import all_benchmarks, get_benchmark
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
     checks = [Check("data directory", "ok", where)]
-    for name in all_benchmarks():
-        command = get_benchmark(name).prepare
+    for name, benchmark in all_benchmarks().items():
+        command = benchmark.prepare
         try:
             prepared = open_prepared(name)
             missing = prepared.missing_media()

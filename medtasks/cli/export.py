@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import progress, write
+from medtasks.cli.console import Results, progress, write
 
 app = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
@@ -19,10 +19,7 @@ def export() -> None:
 
 @app.command("inspect")
 def inspect(
-    results: Annotated[
-        list[Path],
-        typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
-    ],
+    results: Results,
     out: Annotated[Path, typer.Option("--out", help="The new directory.")],
 ) -> None:
     """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""

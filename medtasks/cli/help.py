@@ -32,12 +32,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 
 def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> Any:
-    """``command`` with short placeholders, full summaries and examples in its help.
+    """The click ``command`` with short placeholders, full summaries and examples in its help, and those below it.
 
-    Args:
-        command: a click command, or a group of them.
-        name: its name below ``medtasks``; empty for ``medtasks`` itself.
-        examples: lines to copy, if `EXAMPLES` has none of that name.
+    ``name`` is its name below ``medtasks``; ``examples`` are lines to copy if `EXAMPLES` has none of that name.
     """
     for param in command.params:
         if param.param_type_name == "argument":

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from medtasks.cli.console import table, write
+from medtasks.errors import UsageError
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
@@ -67,7 +69,6 @@ def judge(
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.data.holding import held
-    from medtasks.errors import UsageError
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges
@@ -155,7 +156,6 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
 
 
 def _is_export(path: Path) -> bool:
-    """Whether the file is an earlier export, which may be overwritten."""
     with path.open("rb") as stream:
         first = stream.readline(LONGEST_LINE)
     try:
@@ -170,7 +170,6 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
 
     Plain lines if that is not a terminal. Both show why a judge does not answer.
     """
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     from medtasks.results.judge_report import PlainProgress

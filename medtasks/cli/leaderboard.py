@@ -9,29 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Layout, progress, table, write
+from medtasks.cache import cache_root
+from medtasks.cli.console import Format, Layout, Prices, Results, progress, table, write
+from medtasks.errors import UsageError
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
-Results = Annotated[
-    list[Path],
-    typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
-]
-
 Documents = Annotated[
     list[Path] | None,
     typer.Option(
         "--documents",
         help="File of `medtasks leaderboard digest`, for data that are not prepared here; can be repeated.",
-    ),
-]
-
-Prices = Annotated[
-    Path | None,
-    typer.Option(
-        "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
     ),
 ]
 
@@ -62,7 +52,6 @@ def build(
     fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
-    from medtasks.cache import cache_root
     from medtasks.leaderboard.figures import FORMATS
     from medtasks.leaderboard.publish import publish
 
@@ -120,12 +109,9 @@ def check(
     documents: Documents = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not score the responses again.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
-    layout: Annotated[
-        Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
-    ] = Layout.table,
+    layout: Format = Layout.table,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
-    from medtasks.errors import UsageError
     from medtasks.leaderboard.check import check_results
     from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
 

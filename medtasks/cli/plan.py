@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from medtasks.cache import cache_root
 from medtasks.cli.console import progress, table, write
+from medtasks.errors import NoRowsError, UsageError
 from medtasks.text import printable
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -38,8 +40,6 @@ def plan(
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.cache import cache_root
-    from medtasks.errors import NoRowsError, UsageError
     from medtasks.leaderboard.columns import unit_of
     from medtasks.leaderboard.compare import read_one
     from medtasks.leaderboard.numbers import UNITS, number

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import plain_help
 from medtasks.data.prepare.options import Missing, Out, References, Workers
+from medtasks.registry import all_benchmarks, get_benchmark
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import PrepareCommand
@@ -36,8 +37,6 @@ app = typer.Typer(cls=_Benchmarks, help="Prepare a benchmark's data; only prepar
 
 
 def _commands() -> dict[str, PrepareCommand]:
-    from medtasks.registry import all_benchmarks
-
     return {name: one.command for name, one in all_benchmarks().items() if one.command is not None}
 
 
@@ -72,7 +71,6 @@ def package(
 ) -> None:
     """Prepare the data of a benchmark from another package."""
     from medtasks.data.prepare.package import prepare_package
-    from medtasks.registry import get_benchmark
 
     with progress("verifying media") as bar:
         prepared = prepare_package(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from medtasks.cache import cache_root
 from medtasks.cli.console import table, write
+from medtasks.errors import UsageError
 
 if TYPE_CHECKING:
     from medtasks.results.elsewhere import Elsewhere
@@ -55,7 +57,6 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model."""
-    from medtasks.errors import UsageError
     from medtasks.results.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
@@ -70,8 +71,6 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
-    from medtasks.cache import cache_root
-    from medtasks.errors import UsageError
     from medtasks.results.answers import is_unfinished
     from medtasks.results.diagnostics import comparisons, same_tasks
     from medtasks.results.find import one_run
@@ -197,7 +196,6 @@ def _elsewhere(
     verdicts_of: str | None,
     out: Path | None,
 ) -> None:
-    from medtasks.errors import UsageError
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
     from medtasks.results.foreign.layouts import LAYOUTS, recognise, task_in_name

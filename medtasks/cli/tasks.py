@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medtasks.cli.console import table, write
+from medtasks.errors import UsageError
+from medtasks.registry import everything_left_out
+from medtasks.task_files import owner_of, task_directory
+
+if TYPE_CHECKING:
+    from medtasks.spec import TaskSpec
 
 
 def path() -> None:
     """Print the directory of the task files, for lmms_eval --include_path."""
-    from medtasks.task_files import task_directory
-
     write(str(task_directory()))
 
 
 def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List every task and group with its package; what is left out, and why, is printed to standard error."""
     from medtasks.harness.installed import taken_names
-    from medtasks.registry import everything_left_out
     from medtasks.spec import load_specs
-    from medtasks.task_files import owner_of
 
     everything_left_out()  # imports all packages and warns about what is not used
     for one in taken_names():
@@ -62,13 +64,11 @@ def show(
     ] = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
-    from medtasks.prompts import isolated_rendering
+    from medtasks.prompts import isolated_rendering, overlay_diff, template_path, template_source
     from medtasks.spec import load_spec
 
     spec = load_spec(task)
     if diff:
-        from medtasks.prompts import overlay_diff
-
         parts = [overlay_diff(template) for template in spec.templates]
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
@@ -77,27 +77,22 @@ def show(
         write("members: " + ", ".join(spec.members))
     else:
         with isolated_rendering():
-            _show_document(task, doc)
+            _show_document(spec, doc)
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
-    from medtasks.prompts import template_path, template_source
-
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
         write(template_source(template).rstrip())
 
 
-def _show_document(task: str, number: int) -> None:
+def _show_document(spec: TaskSpec, number: int) -> None:
     from medtasks.benchmarks.documents import prompt_text, task_documents
     from medtasks.data.store import open_prepared
-    from medtasks.errors import UsageError
     from medtasks.prompts import render
-    from medtasks.spec import load_spec
 
-    documents = task_documents(task)
+    documents = task_documents(spec.name)
     if number >= len(documents):
-        raise UsageError(f"--doc {number}: {task} has {len(documents)} documents, 0 to {len(documents) - 1}.")
+        raise UsageError(f"--doc {number}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}.")
     document = documents[number]
-    spec = load_spec(task)
     prepared = open_prepared(spec.metadata.benchmark)
     assert spec.template is not None
     write(f"\n--- document {number} of {len(documents)}: {document['sample_id']} (cluster {document['cluster']})")

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Layout, progress, table, write
+from medtasks.cli.console import Format, Layout, progress, table, write
+from medtasks.errors import MedtasksError, NotPreparedError
+from medtasks.packages import TaskPackage, task_packages, without_warnings
+from medtasks.registry import all_benchmarks
+from medtasks.task_files import owner_of, task_files
 
 if TYPE_CHECKING:
-    from medtasks.packages import TaskPackage
     from medtasks.validation.findings import Finding
 
 
@@ -31,13 +34,10 @@ def validate(
         bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare (slow).")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
-    layout: Annotated[
-        Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
-    ] = Layout.table,
+    layout: Format = Layout.table,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
-    from medtasks.packages import without_warnings
     from medtasks.validation.report import as_annotations, as_sarif, failed
 
     with without_warnings():  # the findings cover them
@@ -70,11 +70,6 @@ class _Chosen:
 
 def _chosen(what: Sequence[str]) -> _Chosen:
     """What the names in ``what`` refer to; everything that is prepared if it is empty."""
-    from medtasks.errors import NotPreparedError
-    from medtasks.packages import task_packages
-    from medtasks.registry import all_benchmarks
-    from medtasks.task_files import owner_of, task_files
-
     files = {name: path for name, _, path in task_files()}
     of = _benchmarks_of(files)
     if not what:
@@ -92,14 +87,12 @@ def _chosen(what: Sequence[str]) -> _Chosen:
 
 def _benchmarks_of(files: Mapping[str, Path]) -> dict[str, str]:
     """The benchmark of each task and group; a faulty file without one takes that of its directory."""
-    from medtasks.spec import load_specs
     from medtasks.task_source import read_task
 
-    specs = load_specs()
     found: dict[str, str] = {}
     folders: dict[Path, str] = {}
     for name, path in files.items():
-        named = specs[name].metadata.benchmark if name in specs else read_task(path).block("metadata").get("benchmark")
+        named = read_task(path).block("metadata").get("benchmark")
         if isinstance(named, str):
             found[name] = folders[_folder(path)] = named
     return {name: found.get(name) or folders.get(_folder(path), "") for name, path in files.items()}
@@ -111,7 +104,6 @@ def _folder(path: Path) -> Path:
 
 def _is_prepared(benchmark: str) -> bool:
     from medtasks.data.store import open_prepared
-    from medtasks.errors import MedtasksError, NotPreparedError
 
     try:
         open_prepared(benchmark)
@@ -124,8 +116,6 @@ def _is_prepared(benchmark: str) -> bool:
 
 def _installed_below(paths: Sequence[Path]) -> list[str]:
     """Tasks and groups whose installed file is at or below one of ``paths``: only these can be scored."""
-    from medtasks.task_files import task_files
-
     given = {path.resolve() for path in paths}
     return [name for name, _, path in task_files() if given & {path.resolve(), *path.resolve().parents}]
 
@@ -133,7 +123,6 @@ def _installed_below(paths: Sequence[Path]) -> list[str]:
 def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
     """Findings about prepared data, by benchmark; data that cannot be opened are a finding, and the rest is checked."""
     from medtasks.data.store import open_prepared
-    from medtasks.errors import MedtasksError, NotPreparedError
     from medtasks.validation.findings import found
     from medtasks.validation.prepared import validate_prepared
 
@@ -184,7 +173,6 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
 
 def _leaves(names: Iterable[str]) -> list[str]:
     """The tasks in ``names``, without those whose files are faulty, which other checks report."""
-    from medtasks.errors import MedtasksError
     from medtasks.spec import leaf_tasks
 
     found: dict[str, None] = {}

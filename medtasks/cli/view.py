@@ -8,19 +8,15 @@ import os
 import sys
 import webbrowser
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import progress, write
+from medtasks.cli.console import Results, progress, write
 
 
 def view(
-    results: Annotated[
-        list[Path],
-        typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
-    ],
+    results: Results,
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import stat
 import struct
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtasks.errors import DataError, UsageError
-from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular
+from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular, file_sha256
 from medtasks.schema import shown
 
 Progress = Callable[[int, int], None]
@@ -42,17 +41,9 @@ def check_published(path: Path, published: Published, *, allow_other: bool, prog
         size = check_regular(path)
         if size != published.size and not allow_other:
             raise DataError(_other(path, f"{size:,} bytes", f"{published.size:,}"))
-        digest = hashlib.sha256()
-        done = 0
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-                done += len(block)
-                if progress is not None:
-                    progress(done, size)
+        found = file_sha256(path, progress)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); give the downloaded archive.") from error
-    found = digest.hexdigest()
     if found != published.sha256 and not allow_other:
         raise DataError(_other(path, f"SHA-256 {found[:16]}…", f"{published.sha256[:16]}…"))
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks.data.media import decode_image
+from medtasks.data.media.images import decode_image
 from medtasks.errors import DataError, MediaError
 from medtasks.files import MAX_PICTURE_BYTES
 
@@ -70,11 +70,7 @@ def fetch_pictures(
 ) -> dict[str, MediaError]:
     """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
 
-    Args:
-        urls: addresses by key.
-        keep: called with a key and the bytes of its picture, by one thread at a time.
-        settings: limits of requests.
-        progress: called with (finished, total).
+    ``keep`` is called with a key and the bytes of its picture, by one thread at a time.
 
     Raises:
         DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
@@ -115,11 +111,6 @@ class _Job:
         return httpx.Client(headers=headers, limits=limits, timeout=self.settings.silence, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
-        """Fetch the picture at ``url`` and keep it, or return the error.
-
-        Raises:
-            DataError: as :func:`fetch_pictures`.
-        """
         import httpx
 
         try:
@@ -185,13 +176,6 @@ class _Job:
 
 
 def _check(response: Response, url: str) -> None:
-    """Check status and length of a response.
-
-    Raises:
-        _Retryable: another attempt may succeed.
-        DataError: the server requires a login.
-        MediaError: there is no such picture, or it is too large.
-    """
     status = response.status_code
     if status in _BUSY or status >= 500:
         raise _Retryable(f"status {status}", _seconds(response.headers.get("retry-after")))
@@ -217,11 +201,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _login(url: str) -> dict[str, str]:
-    """The hub's token, for the hub only: httpx strips it from redirects to other hosts.
-
-    Raises:
-        DataError: the address is the hub's, and HF_HUB_OFFLINE is set.
-    """
+    """The hub's token, for the hub only: httpx strips it from redirects to other hosts."""
     from huggingface_hub import constants, get_token
 
     if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:

@@ -32,8 +32,9 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """
     path = target.with_name(f".{target.name}.lock")
     stream = _locked(path, f"{target}: is being {doing} by", f"wait for it{otherwise}")
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     try:
-        stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}).encode())
+        stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode())
         stream.flush()
         yield
     finally:
@@ -65,7 +66,3 @@ def _holder(stream: IO[bytes]) -> str:
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (ValueError, KeyError, TypeError):  # the holder has not written its name yet
         return "another process"
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")

@@ -7,16 +7,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.data.records import Record
+from medtasks.schema import Frozen
 
 
-class Source(BaseModel):
+class Source(Frozen):
     """Where the rows came from; without local paths, so that equal sources give equal manifests."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     name: str
@@ -25,10 +24,8 @@ class Source(BaseModel):
     images: str | None = None  # if the pictures have another source: name@revision
 
 
-class Counts(BaseModel):
+class Counts(Frozen):
     """Numbers of rows (also by kind), clusters and media files."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: int
     clusters: int
@@ -36,10 +33,8 @@ class Counts(BaseModel):
     by_kind: dict[str, int]
 
 
-class Coverage(BaseModel):
+class Coverage(Frozen):
     """How many of a source's records of one task are prepared; the others lack media or end before their window."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     task: str
@@ -47,14 +42,12 @@ class Coverage(BaseModel):
     records: int
 
 
-class DataManifest(BaseModel):
+class DataManifest(Frozen):
     """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
 
     ``details`` are counts of the release's vocabularies and oddities, by topic. ``references_only`` data have no media:
     enough to score predictions, not to run models.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     benchmark: str
     medtasks: str
@@ -66,7 +59,7 @@ class DataManifest(BaseModel):
     differences: tuple[str, ...]
     excluded: dict[str, int]
     excluded_samples: tuple[str, ...]
-    details: dict[str, dict[str, int]] = {}
+    details: dict[str, dict[str, int]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     references_only: bool = False
     mini: bool

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from medtasks.cache import cache_root
 from medtasks.data.manifest import DataManifest, fingerprint
-from medtasks.data.media import MediaEntry, VideoFacts
+from medtasks.data.media.images import MediaEntry, VideoFacts
 from medtasks.data.records import Record
 from medtasks.errors import DataError
 from medtasks.files import file_sha256
@@ -58,11 +58,7 @@ class Prepared:
         return self._media
 
     def video(self, name: str) -> VideoFacts:
-        """What is needed to read frames of the video ``name``.
-
-        Raises:
-            DataError: the media index has no such video.
-        """
+        """What is needed to read frames of the video ``name``; raises :class:`DataError` if there is none."""
         facts = self._videos.get(name)
         if facts is None:
             path = self.directory / "media.jsonl"
@@ -133,11 +129,7 @@ def replaced_folder(directory: Path) -> Path:
 
 
 def open_directory(directory: Path) -> Prepared:
-    """The prepared dataset in ``directory``.
-
-    Raises:
-        DataError: its manifest cannot be read.
-    """
+    """The prepared dataset in ``directory``; raises :class:`DataError` if its manifest cannot be read."""
     path = directory / "manifest.json"
     try:
         return _open(directory, path.stat().st_mtime_ns)

@@ -172,7 +172,6 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
 
 
 def _csv_cells(path: Path, delimiter: str) -> list[tuple[Where, list[str]]]:
-    """Non-blank rows, each with its first line."""
     try:
         text = _decoded(read_regular(path), path.name)
     except OSError as error:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,39 +17,35 @@ from pydantic import BaseModel, ValidationError
 import medtasks
 from medtasks.data.holding import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
-from medtasks.data.media import KnownMedia, MediaEntry, index_media
-from medtasks.data.prepared import Prepared, open_directory, replaced_folder
+from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
+from medtasks.data.prepared import Prepared, data_root, open_directory, replaced_folder
 from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 
-FETCHED_LOG, IMAGES_LOG = "fetched.progress.jsonl", "media.progress.jsonl"
-VIDEOS_LOG, PERTURBED_LOG = "videos.progress.jsonl", "perturbed.progress.jsonl"
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
-
 
 T = TypeVar("T", bound=BaseModel)
 
 
 class Workplace:
-    """A directory beside ``target``, as a context manager that locks ``target`` against other preparations.
+    """A directory beside the finished data, as a context manager that locks these against other preparations.
 
-    The files of an interrupted preparation are reused.
-
-    Args:
-        target: directory of the finished data.
-        references_only: whether they come without media.
+    The files of an interrupted preparation are reused. The finished data are in ``out``, by default below the data
+    root; with ``references_only`` they come without media.
 
     Raises:
-        UsageError: on entering: ``target`` is not prepared data, or has media that data without media would replace;
-            the directory cannot be made; or another process prepares ``target``.
+        UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
+            directory cannot be made; or another process prepares ``out``.
     """
 
-    def __init__(self, target: Path, *, references_only: bool = False) -> None:
-        self.target = target.resolve()  # `.` has no name
-        self.directory = partial_folder(self.target)
+    def __init__(self, benchmark: str, out: Path | None, *, references_only: bool = False, mini: bool = False) -> None:
+        self.benchmark = get_benchmark(benchmark)
+        self.target = (out or data_root() / benchmark).resolve()  # `.` has no name
+        self.directory = self.target.with_name(f".{self.target.name}.partial")
         self.references_only = references_only
+        self.mini = mini
         self._old = replaced_folder(self.target)
         self._images: dict[str, str] = {}
         self._held = ExitStack()
@@ -109,7 +105,7 @@ class Workplace:
 
     def logged(self, name: str, kind: type[T]) -> list[T]:
         """Entries that interrupted passes wrote to the progress log ``name``."""
-        log = self.directory / name
+        log = self.directory / f"{name}.progress.jsonl"
         known: list[T] = []
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
@@ -119,7 +115,7 @@ class Workplace:
     @contextmanager
     def log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
         """A function that appends an entry to the progress log ``name``, for an interrupted pass to continue from."""
-        with (self.directory / name).open("a", encoding="utf-8") as stream:
+        with (self.directory / f"{name}.progress.jsonl").open("a", encoding="utf-8") as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
 
             def write(entry: BaseModel) -> None:
@@ -132,9 +128,9 @@ class Workplace:
         self, root: Path, names: set[str], workers: int, progress: Callable[[int, int], None] | None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        known = {media.entry.path: media for media in self.logged(IMAGES_LOG, KnownMedia)}
+        known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
         verified = 0
-        with self.log(IMAGES_LOG) as write:
+        with self.log("media") as write:
 
             def done(media: KnownMedia) -> None:
                 nonlocal verified
@@ -149,14 +145,12 @@ class Workplace:
     def complete(
         self,
         *,
-        benchmark: str,
         source: Source,
         root: Path,
         records: Sequence[Record],
         media: Sequence[MediaEntry],
-        excluded: dict[str, int],
-        excluded_samples: tuple[str, ...],
-        mini: bool,
+        excluded: Mapping[str, int],
+        excluded_samples: Sequence[str],
         details: dict[str, dict[str, int]] | None = None,
         everything: Sequence[Record] = (),
     ) -> Prepared:
@@ -164,32 +158,31 @@ class Workplace:
 
         ``everything`` are all records of the source, including excluded ones.
         """
-        known = get_benchmark(benchmark)
         _remove_others(self.directory / "media", {entry.path for entry in media})
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
-        counts = count(known, records, len(media))
+        counts = count(self.benchmark, records, len(media))
         manifest = DataManifest(
-            benchmark=benchmark,
+            benchmark=self.benchmark.name,
             medtasks=medtasks.__version__,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             media_root=str(root),
             source=source,
             counts=counts,
-            published=dict(known.published),
-            differences=differences(known, counts),
-            excluded=excluded,
-            excluded_samples=excluded_samples,
+            published=dict(self.benchmark.published),
+            differences=differences(self.benchmark, counts),
+            excluded=dict(sorted(excluded.items())),
+            excluded_samples=tuple(excluded_samples),
             details=details or {},
-            coverage=covered(known, everything, records),
+            coverage=covered(self.benchmark, everything, records),
             references_only=self.references_only,
-            mini=mini,
+            mini=self.mini,
             fingerprint=fingerprint(self.directory),
         )
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
         (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
-        for name in (FETCHED_LOG, IMAGES_LOG, VIDEOS_LOG, PERTURBED_LOG):
-            (self.directory / name).unlink(missing_ok=True)
+        for log in self.directory.glob("*.progress.jsonl"):
+            log.unlink()
         if self._old.exists():
             shutil.rmtree(self._old)
         if self.target.exists():
@@ -197,11 +190,6 @@ class Workplace:
         self.directory.rename(self.target)
         shutil.rmtree(self._old, ignore_errors=True)
         return open_directory(self.target)
-
-
-def partial_folder(target: Path) -> Path:
-    """Where the data for ``target`` are prepared."""
-    return target.with_name(f".{target.name}.partial")
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 from medtasks.benchmarks.documents import is_blind
 from medtasks.benchmarks.subset import current_subset
 from medtasks.cache import cache_root
-from medtasks.data.media import default_cache, default_frames
+from medtasks.data.media.frames import default_frames
+from medtasks.data.media.images import default_cache
 from medtasks.data.media.windows import frame_cap
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line

@@ -16,6 +16,9 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from medtasks.errors import UsageError
+from medtasks.harness.installed import harness_names
+from medtasks.packages import task_packages
+from medtasks.registry import plugin_of
 
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]
 
@@ -31,11 +34,7 @@ _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
     """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
 
-    Args:
-        folder: where to write.
-        name: the name to install the package under, such as ``acme-bench``.
-        variant: one of :data:`VARIANTS`.
-        benchmark: the name of its benchmark and group; by default the module's.
+    ``name`` is that to install it under, such as ``acme-bench``; ``benchmark`` is by default the module's.
 
     Raises:
         UsageError: a name cannot be used, there is no such variant, or the directory is not empty.
@@ -125,10 +124,6 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
 
 
 def _refuse_taken(benchmark: str) -> None:
-    from medtasks.harness.installed import harness_names
-    from medtasks.packages import task_packages
-    from medtasks.registry import plugin_of
-
     packages = [package for package in task_packages() if package.ours]
     ours = {path.stem for package in packages for path in package.task_files()}
     ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}

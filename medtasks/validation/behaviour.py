@@ -19,7 +19,7 @@ from medtasks.metrics import Metric
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
-from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity, found
 from medtasks.validation.trials import (
     MESSY,
@@ -27,12 +27,14 @@ from medtasks.validation.trials import (
     Trial,
     Trials,
     error_place,
-    perfect_answers,
+    policy_answers,
     sentence,
     shuffled,
-    trivial_answers,
 )
 from medtasks.validation.values import TIMED, ValueCheck, best_score, fault_of, reaches, unreadable
+
+MOST = 200
+"""The number of documents per task that are checked."""
 
 FEW = 5
 """With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
@@ -40,21 +42,12 @@ FEW = 5
 _MESSY_DOCUMENTS = 2
 
 
-def validate_behaviour(
-    names: Sequence[str] | None = None, *, most: int | None = 200, progress: Progress | None = None
-) -> list[Finding]:
-    """Findings about the scores of tasks whose data are prepared; the static half reports the others.
+def validate_behaviour(names: Sequence[str], *, progress: Progress | None = None) -> list[Finding]:
+    """Findings about the scores of the tasks and groups ``names``, on the first :data:`MOST` documents of each task.
 
-    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
-    answers score lower is checked for metrics with at least :data:`FEW` items.
-
-    Args:
-        names: tasks and groups (a group includes its members); all by default.
-        most: maximum number of documents per task; None for all.
-        progress: called after each task.
-
-    Returns:
-        Findings by task and code.
+    Tasks without prepared data are left out, because the static half reports them. Metrics that are learned, need a
+    judge, or cannot be computed here are not checked; whether trivial and shuffled answers score lower is checked for
+    metrics with at least :data:`FEW` items.
 
     Raises:
         UsageError: a name is unknown.
@@ -62,27 +55,21 @@ def validate_behaviour(
     tasks = named_tasks(names)
     findings: list[Finding] = []
     for number, name in enumerate(tasks, start=1):
-        findings += _of_task(name, most)
+        findings += _of_task(name)
         if progress is not None:
             progress(number, len(tasks))
     return findings
 
 
-def named_tasks(names: Sequence[str] | None) -> list[str]:
-    """The tasks in ``names``, without duplicates; all by default.
-
-    Raises:
-        UsageError: a name is unknown.
-    """
-    if not names:
-        return [name for name, spec in load_specs().items() if spec.kind == "task"]
+def named_tasks(names: Sequence[str]) -> list[str]:
+    """The tasks in ``names``, without duplicates; raises :class:`UsageError`."""
     return list(dict.fromkeys(leaf for name in names for leaf in leaf_tasks(name)))
 
 
-def _of_task(name: str, most: int | None) -> list[Finding]:
+def _of_task(name: str) -> list[Finding]:
     try:
         spec = load_spec(name)
-        documents = task_documents(name)[:most]
+        documents = task_documents(name)[:MOST]
         benchmark = get_benchmark(spec.metadata.benchmark)
     except (NotPreparedError, NoRowsError):  # reported by the static checks
         return []
@@ -96,8 +83,7 @@ def behaviour_findings(spec: TaskSpec, benchmark: Benchmark, documents: Sequence
     """Findings about the scores of answers to ``documents`` under the rules of ``spec``."""
     report = BehaviourReport(spec, len(documents))
     try:
-        perfect = perfect_answers(documents)
-        trivial = trivial_answers(documents)
+        perfect, trivial = policy_answers(documents)
     except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
         message = f"no answers can be made of its documents ({sentence(error)}); fix the other findings first."
         report.about("MT500", "", message)
@@ -139,7 +125,6 @@ class _Behaviour:
         self._compare(oracle, best, others)
 
     def _scored(self, trial: Trial) -> dict[str, float] | None:
-        """The scores of a trial by metric, after all checks of its values."""
         if not self._values.sound(trial):
             return None
         scores = self._trials.scores(trial)
@@ -216,7 +201,6 @@ class _Behaviour:
             report.about("MT506", "", message)
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
-        """The responses filtered all at once, as in the harness."""
         with self._report.failures("the filter fails on all responses together"):
             step = filter_class(self._trials.spec.filters[-1])()
             responses = [[self._trials.response(answer)] for answer in answers]
@@ -228,7 +212,6 @@ class _Behaviour:
         return []
 
     def _messy(self) -> None:
-        """Score malformed responses to the first documents."""
         for document in self._trials.documents[:_MESSY_DOCUMENTS]:
             for kind, response in MESSY.items():
                 try:

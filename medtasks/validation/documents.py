@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -13,7 +13,7 @@ from medtasks.schema import shown
 from medtasks.validation.findings import Tally
 
 LONG = 12
-"""Minimum length of an answer whose occurrence in its question is no coincidence."""
+"""Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
 
 _COMMON: Mapping[str, str] = {
     "sample_id": "a string",
@@ -85,7 +85,7 @@ def _question(document: Mapping[str, Any], tally: Tally) -> None:
 
 def _gives_away(document: Mapping[str, Any], question: str, target: str) -> bool:
     """Whether an open question contains its answer; an abstention does not count."""
-    if len(target.strip()) < LONG or target == document.get("abstention") or any(True for _ in options_of(document)):
+    if len(target.strip()) < LONG or target == document.get("abstention") or options_of(document):
         return False
     return folded(target).rstrip(".") in folded(question)
 
@@ -162,18 +162,19 @@ LONGEST_SHARE = 0.6
 """Share of questions whose correct answer is the longest, above which length gives it away."""
 
 
-def options_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and text of each option: by letter (``choices``) or by number (``options``); none for open questions."""
     choices, options = document.get("choices"), document.get("options")
     if isinstance(choices, Mapping):
-        yield from ((str(key), str(text)) for key, text in choices.items() if text is not None)
-    elif isinstance(options, Sequence) and not isinstance(options, str):
-        yield from ((str(number), str(text)) for number, text in enumerate(options, start=1))
+        return [(str(key), str(text)) for key, text in choices.items() if text is not None]
+    if isinstance(options, Sequence) and not isinstance(options, str):
+        return [(str(number), str(text)) for number, text in enumerate(options, start=1)]
+    return []
 
 
 def check_options(document: Mapping[str, Any], letters: tuple[str, ...], tally: Tally) -> None:
     """Count the defects of one document's options in ``tally``; ``letters`` are the benchmark's."""
-    options = list(options_of(document))
+    options = options_of(document)
     texts = [folded(text) for _, text in options]
     if (isinstance(document.get("choices"), Mapping) and len(options) < 2) or len(options) == 1:
         tally.add("MT311", document, f"{len(options)} option, expected at least two", "fix the record")
@@ -250,7 +251,7 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
 
     once: dict[str, tuple[list[tuple[str, str]], int]] = {}
     for document in documents:
-        options, right = list(options_of(document)), _right(document)
+        options, right = options_of(document), _right(document)
         if len(options) > 1 and right is not None:
             question = question_of(document) or document.get("item_id", document.get("sample_id"))
             once.setdefault(str(question), (options, right))
@@ -273,8 +274,7 @@ def check_bias(documents: Sequence[Mapping[str, Any]], tally: Tally) -> None:
 
 def _right(document: Mapping[str, Any]) -> int | None:
     """Position of the correct option, from 0; None if it is not among the options."""
-    target = document.get("target")
-    options = list(options_of(document))
+    target, options = document.get("target"), options_of(document)
     by_letter = isinstance(document.get("choices"), Mapping)
     names = [name if by_letter else folded(text) for name, text in options]
     answer = target if by_letter else folded(str(target))

@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     title: str
 
 
-_RULES: tuple[Rule, ...] = (
+_RULES = (
     # task files
     Rule("MT101", "error", "YAML cannot be read"),
     Rule("MT102", "error", "file is not a mapping of keys"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -19,10 +19,10 @@ from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import get_metric
 from medtasks.packages import TaskPackage, task_packages
-from medtasks.registry import all_benchmarks, code_left_out, everything_left_out
+from medtasks.registry import all_benchmarks, everything_left_out
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, suggestion
-from medtasks.spec import filter_name
+from medtasks.spec import filter_name, of_broken_package
 from medtasks.task_files import owner_of
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
 from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
@@ -49,12 +49,6 @@ def is_reported(task: Path, part: str) -> bool:
     package = owner_of(task)
     reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
     return not package.ours and reported
-
-
-def of_broken_package(task: Path) -> bool:
-    """Whether no code of a task file's package can be used, which :func:`validate_packages` reports."""
-    package = owner_of(task)
-    return not package.ours and code_left_out(package) is not None
 
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
@@ -152,21 +146,19 @@ def check_members(group: TaskSource, file: GroupFile, known: Mapping[str, Path])
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             message += "like the group, since scores are pooled; move it to another."
             yield in_task(group, "MT136", message, "task", number)
-        if _leads_to(member, group.name, known):
+        if group.name in everything_in([member], known):
             message = f"member {shown(member)} contains {group.name!r}, expected groups that end in tasks; remove one."
             yield in_task(group, "MT133", message, "task", number)
 
 
-def _leads_to(start: str, target: str, known: Mapping[str, Path]) -> bool:
-    waiting, seen = [start], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name == target:
-            return True
-        if name not in seen and name in known and kind_of(known[name]) == "group":
-            waiting += [member for _, member in read_task(known[name]).entries("task") if isinstance(member, str)]
-        seen.add(name)
-    return False
+def everything_in(names: Sequence[str], known: Mapping[str, Path]) -> list[str]:
+    """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
+    found = list(names)
+    for name in found:
+        if name in known and kind_of(known[name]) == "group":
+            members = [one for one in read_task(known[name]).entries("task") if isinstance(one, str)]
+            found += [member for member in dict.fromkeys(members) if member not in found]
+    return found
 
 
 def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Finding]:
@@ -203,11 +195,7 @@ def imported(name: str) -> Any:
 
 
 def named(name: str) -> Any:
-    """The object that the dotted ``name`` of an installed task refers to.
-
-    Raises:
-        LookupError: it cannot be imported; the message has the reason.
-    """
+    """The object that the dotted ``name`` of an installed task refers to; raises `LookupError` with the reason."""
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
@@ -231,8 +219,8 @@ def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
         return
     for key in _CALLED:
         name = getattr(file, key)
-        if isinstance(name, FunctionName):
-            yield from _resolved(task, name, (key,), "a callable", callable)
+        if isinstance(name, FunctionName) and (unresolved := _unresolved(task, name, (key,), "a callable", callable)):
+            yield unresolved
     try:
         varied_rows(file.task, file.metadata)
     except MedtasksError as error:
@@ -259,22 +247,21 @@ def task_rows(file: TaskFile) -> Rows | None:
     return rows if isinstance(rows, Rows) else None
 
 
-def _resolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Iterator[Finding]:
-    """A finding if a name cannot be imported, or does not refer to what is ``expected``."""
+def _unresolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Finding | None:
     try:
-        if not fits(imported(name)):
-            yield in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
+        if fits(imported(name)):
+            return None
+        return in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
     except LookupError as error:
         message = f"{shown(str(name))} cannot be imported ({error}); correct the name, or install its package."
-        yield in_task(task, "MT120", message, *keys)
+        return in_task(task, "MT120", message, *keys)
 
 
 def _filter(task: TaskSource, name: str, keys: Keys) -> Iterator[Finding]:
     if isinstance(name, FunctionName):
         expected = "a filter class with the method apply(responses, documents)"
-        unresolved = list(_resolved(task, name, keys, expected, lambda one: callable(getattr(one, "apply", None))))
-        if unresolved:
-            yield from unresolved
+        if one := _unresolved(task, name, keys, expected, lambda found: callable(getattr(found, "apply", None))):
+            yield one
             return
     try:
         filter_class(filter_name(name))
@@ -298,9 +285,8 @@ def _metric_entry(task: TaskSource, entry: MetricEntry, keys: Keys) -> Iterator[
             message = f"aggregation {shown(entry.aggregation)} is unknown, expected one of "
             yield in_task(task, "MT125", f"{message}{', '.join(sorted(AGGREGATIONS))}, or `!function`.", *keys)
         return
-    unresolved = list(_resolved(task, entry.aggregation, keys, "a callable", callable))
-    if unresolved:
-        yield from unresolved
+    if unresolved := _unresolved(task, entry.aggregation, keys, "a callable", callable):
+        yield unresolved
         return
     called = str(getattr(imported(entry.aggregation), "__name__", ""))
     known = _metric(called) is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import messages, pictures, task_documents
-from medtasks.data.media import read_index
+from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared
@@ -28,13 +28,10 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
     """Findings about the prepared data of ``benchmark``; those that differ only in numbers are merged and counted.
 
     With ``decode``, every file's checksum is compared, and every document's images are decoded as an adapter would get
-    them. Prompts, and documents that
-    cannot be created at all, are checked by `validate_tasks`.
+    them. Prompts, and documents that cannot be created at all, are checked by `validate_tasks`.
 
     Raises:
-        UsageError: there is no such benchmark.
-        NotPreparedError: it is not prepared.
-        DataError: the manifest cannot be read.
+        MedtasksError: as :func:`medtasks.data.store.open_prepared`.
     """
     prepared = open_prepared(benchmark)
     findings = list(_records_and_media(prepared, decode))
@@ -128,7 +125,6 @@ class WindowCheck:
         self._times: dict[Path, dict[int, Fraction]] = {}
 
     def __call__(self, doc: Mapping[str, Any]) -> Iterator[Finding]:
-        """Findings about one document."""
         end = exact(doc["window_end"])
         shown = [exact(time) for time in doc["times"]]
         if shown != sorted(set(shown)):

@@ -21,21 +21,12 @@ LONGEST = 3600
 """Time limit of one run, in seconds."""
 
 
-def validate_processes(
-    names: Sequence[str] | None = None, *, processes: int = 2, limit: int | None = 200
-) -> list[Finding]:
-    """Findings about differences between runs of the tasks ``names`` in several processes and in one.
+def validate_processes(names: Sequence[str], *, limit: int = 200) -> list[Finding]:
+    """Findings about differences between runs of the tasks and groups ``names`` in one process and in two.
 
-    The harness runs twice, in separate processes, with a baseline that is sometimes right. The results must be
-    identical byte for byte, except for the manifest, which contains the time. Tasks without prepared data are left out.
-
-    Args:
-        names: tasks and groups (a group includes its members); all by default.
-        processes: how many are compared with one.
-        limit: maximum number of documents per task; None for all.
-
-    Raises:
-        UsageError: a name is unknown.
+    The harness runs twice, in separate processes, with a baseline that is sometimes right, on at most ``limit``
+    documents per task. The results must be identical byte for byte, except for the manifest, which contains the time.
+    Tasks without prepared data are left out.
     """
     tasks = [name for name in named_tasks(names) if _is_prepared(name)]
     if not tasks:
@@ -43,14 +34,14 @@ def validate_processes(
     cache_root().mkdir(parents=True, exist_ok=True)
     with temporary_beside(cache_root() / "validate") as folder:  # unlike in /tmp, removed after a kill as well
         runs: list[dict[str, bytes]] = []
-        for number in (1, processes):
+        for number in (1, 2):
             output = folder / str(number)
             files = _run(tasks, output, number, limit)
             if isinstance(files, str):
                 message = f"the run in {number} process{'es' * (number > 1)} fails ({files}); fix the cause."
                 return [found("MT510", ", ".join(tasks[:3]), message)]
             runs.append(files)
-    return _differences(runs[0], runs[1], processes)
+    return _differences(*runs)
 
 
 def _is_prepared(name: str) -> bool:
@@ -60,21 +51,16 @@ def _is_prepared(name: str) -> bool:
         return False
 
 
-def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) -> dict[str, bytes] | str:
+def _run(tasks: Sequence[str], output: Path, processes: int, limit: int) -> dict[str, bytes] | str:
     """The files of a run's directory except the manifest, by path; or why there are none."""
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes))
-    asked = ("-m", "lmms_eval", *MODEL, "--tasks", ",".join(tasks), "--output_path", str(output))
-    rest = () if limit is None else ("--limit", str(limit))
-    command = [sys.executable, *(launcher if processes > 1 else ()), *asked, *rest]
+    asked = ("-m", "lmms_eval", *MODEL, "--tasks", ",".join(tasks), "--output_path", str(output), "--limit", str(limit))
+    command = [sys.executable, *(launcher if processes > 1 else ()), *asked]
+    # without a judge, which would cost money and is not tested here
+    environment = {key: value for key, value in os.environ.items() if key != VARIABLE} | {"ACCELERATE_USE_CPU": "true"}
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=_environment(),
-            timeout=LONGEST,
-            check=False,
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=LONGEST, check=False
         )
     except subprocess.TimeoutExpired:
         return f"it takes more than {LONGEST} s"
@@ -94,22 +80,16 @@ def _run(tasks: Sequence[str], output: Path, processes: int, limit: int | None) 
     }
 
 
-def _environment() -> dict[str, str]:
-    """Our environment without a judge, which would cost money and is not tested here."""
-    kept = {key: value for key, value in os.environ.items() if key != VARIABLE}
-    return {**kept, "ACCELERATE_USE_CPU": "true"}
-
-
-def _differences(one: Mapping[str, bytes], several: Mapping[str, bytes], processes: int) -> list[Finding]:
+def _differences(one: Mapping[str, bytes], two: Mapping[str, bytes]) -> list[Finding]:
     findings = []
-    for name in sorted(one.keys() | several.keys()):
-        if one.get(name) == several.get(name):
+    for name in sorted(one.keys() | two.keys()):
+        if one.get(name) == two.get(name):
             continue
         task = Path(name).stem if name.startswith("samples/") else name
-        lines = [files.get(name, b"").splitlines() for files in (one, several)]
+        lines = [files.get(name, b"").splitlines() for files in (one, two)]
         first = next((n for n, pair in enumerate(zip(*lines, strict=False), 1) if pair[0] != pair[1]), None)
         where = f"line {first}" if first else f"{len(lines[0])} and {len(lines[1])} lines"
-        message = f"{name} of a run in {processes} processes differs from that of one process ({where})"
+        message = f"{name} of a run in 2 processes differs from that of one process ({where})"
         findings.append(
             found("MT510", task, f"{message}; scores must not depend on which documents are processed together.")
         )

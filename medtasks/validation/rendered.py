@@ -15,14 +15,11 @@ from medtasks.rubrics.scales import Rubric
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
 from medtasks.task_source import Place, TaskSource
-from medtasks.validation.documents import folded, options_of
+from medtasks.validation.documents import LONG, folded, options_of
 from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.templates import read_template
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
-
-LONG = 12
-"""Minimum length of hidden text whose occurrence in a prompt is no coincidence."""
 
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""
@@ -77,7 +74,6 @@ def check_prompts(
 
 
 def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
-    """Whether question and options are in the prompt."""
     plain = folded(prompt)
     question = document.get("question")
     if "question" in visible and isinstance(question, str) and folded(question) not in plain:
@@ -93,7 +89,7 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
     """Hidden fields of a document that its prompt shows, each with the text shown."""
     prompt = folded(prompt)
     shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
-    is_open = not any(True for _ in options_of(document))
+    is_open = not options_of(document)
     for field in sorted(set(document) - visible - _HARMLESS):
         for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
             answer = is_open and field in ("target", "answer", "reference")

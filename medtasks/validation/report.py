@@ -32,21 +32,21 @@ def summary(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
 
 
-def as_rows(findings: Sequence[Finding], root: Path | None = None) -> list[tuple[str, str, str, str, str]]:
-    """Rows of a table, errors first; files below ``root`` (default: the current directory) relative to it."""
+def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]:
+    """Rows of a table, errors first; files below the current directory relative to it."""
     ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
-    return [(one.severity, one.code, one_line(one.where), _place(one, root), one_line(one.message)) for one in ordered]
+    return [(one.severity, one.code, one_line(one.where), _place(one), one_line(one.message)) for one in ordered]
 
 
-def _place(finding: Finding, root: Path | None) -> str:
-    file = (_relative(finding.file, root) or finding.file) if finding.file else ""
+def _place(finding: Finding) -> str:
+    file = (_relative(finding.file) or finding.file) if finding.file else ""
     return one_line(f"{file}:{finding.line}" if finding.line else file)
 
 
-def as_sarif(findings: Sequence[Finding], root: Path | None = None) -> str:
+def as_sarif(findings: Sequence[Finding]) -> str:
     """A SARIF 2.1.0 log of one run, with the rules that were broken.
 
-    Files below ``root`` (default: the current directory) are named relative to it, as code hosts expect.
+    Files below the current directory are named relative to it, as code hosts expect.
     """
     codes = [code for code in RULES if any(one.code == code for one in findings)]
     rules = [
@@ -61,12 +61,12 @@ def as_sarif(findings: Sequence[Finding], root: Path | None = None) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, codes, root) for one in findings],
+        "results": [_result(one, codes) for one in findings],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
 
-def _result(finding: Finding, codes: Sequence[str], root: Path | None) -> dict[str, Any]:
+def _result(finding: Finding, codes: Sequence[str]) -> dict[str, Any]:
     result: dict[str, Any] = {"level": finding.severity, "message": {"text": finding.message or finding.check}}
     if finding.code in codes:
         result |= {"ruleId": finding.code, "ruleIndex": codes.index(finding.code)}
@@ -74,23 +74,22 @@ def _result(finding: Finding, codes: Sequence[str], root: Path | None) -> dict[s
         "logicalLocations": [{"fullyQualifiedName": ": ".join(filter(None, (finding.where, finding.field)))}]
     }
     if finding.file:
-        relative = _relative(finding.file, root)
-        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file, relative)}}
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}
         if finding.line:
             physical["region"] = {"startLine": finding.line}
         location["physicalLocation"] = physical
     return {**result, "locations": [location]}
 
 
-def as_annotations(findings: Sequence[Finding], root: Path | None = None) -> str:
+def as_annotations(findings: Sequence[Finding]) -> str:
     """GitHub workflow commands, one per line."""
-    return "\n".join(_annotation(one, root) for one in findings)
+    return "\n".join(map(_annotation, findings))
 
 
-def _annotation(finding: Finding, root: Path | None) -> str:
+def _annotation(finding: Finding) -> str:
     properties = {"title": f"{finding.code} {finding.check}".strip()}
     if finding.file:
-        properties = {"file": _relative(finding.file, root) or finding.file, **properties}
+        properties = {"file": _relative(finding.file) or finding.file, **properties}
     if finding.file and finding.line:
         properties["line"] = str(finding.line)
     listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
@@ -106,16 +105,16 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _relative(file: str, root: Path | None) -> str:
-    """``file`` relative to ``root``; empty if it is elsewhere."""
+def _relative(file: str) -> str:
+    """``file`` relative to the current directory; empty if it is elsewhere."""
     try:
-        return Path(file).resolve().relative_to((root or Path.cwd()).resolve()).as_posix()
+        return Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix()
     except (OSError, ValueError, RuntimeError):
         return ""
 
 
-def _uri(file: str, relative: str) -> str:
-    if relative:
-        return quote(relative, errors="replace")
-    path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
+def _uri(file: str) -> str:
+    relative, path = _relative(file), Path(file)
+    return (
+        path.as_uri() if path.is_absolute() and not relative else quote(relative or path.as_posix(), errors="replace")
+    )

@@ -23,7 +23,7 @@ from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
 from medtasks.task_model import GroupFile, TaskFile, check_task
-from medtasks.task_source import Place, TaskSource, kind_of, read_task
+from medtasks.task_source import Place, TaskSource, read_task
 from medtasks.validation.documents import check_documents, options_of
 from medtasks.validation.findings import Finding, Severity, Tally, found, in_task, of_defects
 from medtasks.validation.names import (
@@ -32,6 +32,7 @@ from medtasks.validation.names import (
     check_functions,
     check_members,
     check_metadata,
+    everything_in,
     task_rows,
 )
 from medtasks.validation.prepared import WindowCheck, is_window
@@ -57,10 +58,6 @@ def validate_tasks(
         paths: task files, or directories of them; of a package's directory, only its ``tasks`` directories.
         documents: whether to check documents and render prompts, if data are prepared.
         prepared: benchmarks whose windows are left to `validate_prepared`.
-        progress: called after each file.
-
-    Returns:
-        Findings without duplicates, sorted by file and line.
 
     Raises:
         UsageError: a name is unknown, or there is no task file at a path.
@@ -123,16 +120,7 @@ def _files_of(names: Sequence[str] | None, registered: Mapping[str, Path]) -> It
         if name not in registered:
             near = suggestion(name, registered)
             raise UsageError(f"task {shown(name)} is unknown{near}; `medtasks list` shows what there is.")
-    waiting, seen = list(names), set[str]()
-    while waiting:
-        name = waiting.pop(0)
-        if name in seen or name not in registered:
-            continue
-        seen.add(name)
-        yield registered[name]
-        if kind_of(registered[name]) == "group":
-            group = read_task(registered[name])
-            waiting += [member for _, member in group.entries("task") if isinstance(member, str)]
+    yield from (registered[name] for name in everything_in(names, registered) if name in registered)
 
 
 def _layout(given: Sequence[Path]) -> Iterator[Finding]:
@@ -158,10 +146,6 @@ def _shared_parts(given: Sequence[Path], included: set[Path]) -> Iterator[Findin
 
 _OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"
-_UNCHECKED = {
-    "MT300": "prepare the data to have them checked",
-    "MT302": "make it one to have documents checked",
-}
 
 
 class TaskChecker:
@@ -242,7 +226,8 @@ class TaskChecker:
         """The documents of a task, or why there are none."""
         rows = task_rows(file)
         if rows is None:
-            return [], [_unchecked(task, "MT302", "`process_docs` is not a medtasks.api.Rows")]
+            message = "`process_docs` is not a medtasks.api.Rows; make it one to have documents checked."
+            return [], [in_task(task, "MT302", message, "process_docs")]
         place = task.place("process_docs")
         varied = None if file.metadata.varied is None else file.metadata.varied[0]
         try:
@@ -250,7 +235,8 @@ class TaskChecker:
             if not all(isinstance(document, dict) for document in made):
                 raise MedtasksError("`documents` must return mappings; return one per question.")
         except NotPreparedError as error:
-            return [], [_unchecked(task, "MT300", str(error).rstrip("."))]
+            message = f"{str(error).rstrip('.')}; prepare the data to have them checked."
+            return [], [in_task(task, "MT300", message, "process_docs")]
         except NoRowsError as error:  # a release may leave them out, miniature data must not
             left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
             if varied is not None and left_out:
@@ -306,10 +292,6 @@ def _error_texts(task: TaskSource, file: TaskFile, documents: Sequence[Mapping[s
                         yield in_task(task, "MT146", f"{message}; correct it.", "metadata", "errors", number, field)
 
 
-def _unchecked(task: TaskSource, code: str, text: str) -> Finding:
-    return in_task(task, code, f"{text}; {_UNCHECKED[code]}.", "process_docs")
-
-
 def _variables(
     task: TaskSource,
     file: TaskFile,
@@ -327,7 +309,7 @@ def _variables(
     given = set(GIVEN_BY_STAGE_1) if staged else set()
     yield from check_variables(template, benchmark.visible_fields, fields, given, hidden)
     filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
-    has_options = bool(_OPTION_FILTERS & filters) or any(any(True for _ in options_of(one)) for one in documents)
+    has_options = bool(_OPTION_FILTERS & filters) or any(map(options_of, documents))
     if template.trees and has_options and not {"choices", "options"} & set(template.variables):
         message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
         yield in_task(task, "MT207", f"{message}multiple-choice task; show them.", _SETTINGS, "template")
@@ -356,7 +338,6 @@ def document_findings(
 
 
 def _windows(documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, template: str, tally: Tally) -> None:
-    """The temporal contract of documents that are windows of a stream."""
     streams = [document for document in documents if is_window(document)]
     if not streams:
         return

@@ -62,11 +62,12 @@ def _file(name: str) -> Path:
 
 
 def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]) -> None:
-    if name in above:
-        message = f"template {shown(name)} includes itself, directly or through others; break the cycle."
-        template.findings.append(found("MT210", template.name, message, named_at))
-        return
+    def refuse(code: str, message: str, place: Place) -> None:
+        template.findings.append(found(code, template.name, f"template {shown(name)} {message}", place))
+
     if name in template.trees:
+        if name in above:
+            refuse("MT210", "includes itself, directly or through others; break the cycle.", named_at)
         return
     try:
         source = template_source(name)
@@ -74,30 +75,24 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
-        message = f"template {shown(name)} is malformed ({' '.join(str(error.message).split())[:200]}); fix the line."
-        template.findings.append(found("MT202", template.name, message, Place(_file(name), error.lineno)))
-        return
+        problem = " ".join(str(error.message).split())[:200]
+        refuse("MT202", f"is malformed ({problem}); fix the line.", Place(_file(name), error.lineno))
     except UnicodeDecodeError:
-        message = f"template {shown(name)} is not UTF-8; save it as UTF-8."
-        template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
-        return
+        refuse("MT202", "is not UTF-8; save it as UTF-8.", Place(_file(name), 1))
     except (MedtasksError, OSError) as error:
         code = "MT205" if above else "MT201"
-        message = f"template {shown(name)} cannot be read ({error}) Fix the name, or add the file."
-        template.findings.append(found(code, template.name, message, named_at))
-        return
+        refuse(code, f"cannot be read ({error}) Fix the name, or add the file.", named_at)
     except Exception as error:  # for example nested too deeply, or a number too long to read
-        message = f"template {shown(name)} cannot be parsed ({type(error).__name__}); simplify it."
-        template.findings.append(found("MT202", template.name, message, Place(_file(name), 1)))
-        return
-    template.trees[name] = tree
-    for reference, line in _references(tree):
-        place = Place(_file(name), line)
-        if reference is None:
-            message = f"template {shown(name)} includes by a computed name, which the prompt hash cannot cover"
-            template.findings.append(found("MT211", template.name, f"{message}; write the name out.", place))
-        else:
-            _read(template, reference, place, (*above, name))
+        refuse("MT202", f"cannot be parsed ({type(error).__name__}); simplify it.", Place(_file(name), 1))
+    else:
+        template.trees[name] = tree
+        for reference, line in _references(tree):
+            place = Place(_file(name), line)
+            if reference is None:
+                message = "includes by a computed name, which the prompt hash cannot cover; write the name out."
+                refuse("MT211", message, place)
+            else:
+                _read(template, reference, place, (*above, name))
 
 
 def _refuse_unknown(tree: nodes.Template) -> None:

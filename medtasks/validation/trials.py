@@ -62,7 +62,7 @@ class BehaviourReport(Tally):
 
     def metric_place(self, metric: str) -> Place:
         """Where the task file lists a metric; if it does not, where it names `process_results`."""
-        for number, one in self._file.entries("metric_list"):
+        for number, one in enumerate(self._file.entries("metric_list")):
             if isinstance(one, Mapping) and one.get("metric") == metric:
                 return self._file.place("metric_list", number)
         return self._file.place("process_results")
@@ -127,7 +127,6 @@ class Trials:
         return None
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
-        """Report kinds of error whose cases are not the same for every response."""
         errors = self._benchmark.errors
         for item in items:
             values = errors.values(self._benchmark, item) if errors is not None else {}
@@ -200,18 +199,14 @@ MESSY: Mapping[str, str] = {
 _SEED = 0
 
 
-def perfect_answers(documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The reference answer of each document, in the form that the task asks for."""
-    return [oracle(question) for question in _questions(documents)]
-
-
-def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Answers that ignore the question, by name.
+def policy_answers(documents: Sequence[Mapping[str, Any]]) -> tuple[list[str], dict[str, list[str]]]:
+    """The reference answers in the form that the task asks for, and answers that ignore the question, by name.
 
     ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
     (left out if a document lacks one), ``early`` answers streams before there is anything to see.
     """
-    questions = _questions(documents)
+    references = sorted(str(document["target"]) for document in documents)
+    questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
     perfect = [oracle(question) for question in questions]
     counts = Counter(perfect)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer))
@@ -224,7 +219,7 @@ def trivial_answers(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[st
         found["abstain"] = [abstain(question) for question in questions]
     if any(question.positive is not None for question in questions):
         found["early"] = [early(question) for question in questions]
-    return found
+    return perfect, found
 
 
 def shuffled(answers: Sequence[str]) -> list[str] | None:
@@ -245,9 +240,3 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
     for place, position in enumerate(ordered):
         found[position] = answers[ordered[(place + shift) % len(ordered)]]
     return found
-
-
-def _questions(documents: Sequence[Mapping[str, Any]]) -> list[Question]:
-    """What the policies may know about each document."""
-    answers = sorted(str(document["target"]) for document in documents)
-    return [Question.of(document, str(document["sample_id"]), answers) for document in documents]

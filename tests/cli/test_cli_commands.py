@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from aligned import cells
+from release_rows import write_med_cmr_archive
 
 from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
-from medtasks.benchmarks.med_cmr.mini import write_med_cmr_archive
 from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
 from medtasks.registry import all_benchmarks
 from medtasks.spec import load_specs

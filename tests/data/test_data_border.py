@@ -197,5 +197,5 @@ def test_messages_do_not_contain_whole_fields() -> None:
         parse_medstream_row(single_turn_row(sample_id=long, task_mode=long), Where("x.jsonl", 1))
     assert len(str(raised.value)) < 400
     with pytest.raises(DataError, match="name no dimension") as raised:
-        _records({"mcq": iter([SourceRow(Where("a.json", 1), med_cmr_row(task=long))])})
+        _records(lambda name: json.dumps([med_cmr_row(task=long)]).encode())  # noqa: ARG005
     assert len(str(raised.value)) < 600

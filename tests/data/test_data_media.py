@@ -9,7 +9,7 @@ import pytest
 from data_sources import picture
 from PIL import Image, ImageFile
 
-from medtasks.data.media import ImageCache, KnownMedia, MediaEntry, index_media, load_image
+from medtasks.data.media.images import ImageCache, KnownMedia, MediaEntry, index_media, load_image
 from medtasks.errors import MediaError
 from medtasks.files import file_state
 

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.data.media import load_image
+from medtasks.data.media.images import load_image
 from medtasks.data.prepared import Prepared, open_directory
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, UsageError

@@ -25,7 +25,7 @@ def main(output: Path, log: Path, kill_at: int) -> None:
     from medtasks.adapters._base import MedtasksAdapter, Response
     from medtasks.adapters._requests import plan_batches, read_requests
 
-    from medtasks.data.media import default_frames
+    from medtasks.data.media.frames import default_frames
     from medtasks.task_files import task_directory
 
     class Probe(MedtasksAdapter):

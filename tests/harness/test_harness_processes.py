@@ -68,7 +68,7 @@ def test_each_picture_is_decoded_once(one_process: Run) -> None:
 
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    from medtasks.data.media import default_cache
+    from medtasks.data.media.images import default_cache
     from medtasks.harness import run_tasks
 
     output = tmp_path_factory.mktemp("one")

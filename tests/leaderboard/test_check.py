@@ -386,11 +386,12 @@ def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: d
         strip_run(written["clean"], same)
 
 
-def test_findings_serve_tables_and_code_hosts(written: dict[str, Path]) -> None:
+def test_findings_serve_tables_and_code_hosts(written: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(written["withheld"])
     report = check(written["withheld"])
-    rows: Sequence[tuple[str, ...]] = as_rows(report.findings, written["withheld"])
+    rows: Sequence[tuple[str, ...]] = as_rows(report.findings)
     assert rows[0][:2] == ("error", "LB304")
-    assert "::error file=samples/mi_cxr_icr.jsonl,title=LB304" in as_annotations(report.findings, written["withheld"])
+    assert "::error file=samples/mi_cxr_icr.jsonl,title=LB304" in as_annotations(report.findings)
     for one in report.findings:
         assert one.code in RULES
         assert ", expected " in one.message

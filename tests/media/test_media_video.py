@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from time_coded import shown, write_video
 
-from medtasks.data.media import FrameStore, VideoReader, read_index, scan_video
+from medtasks.data.media.frames import FrameStore
+from medtasks.data.media.scan import scan_video
+from medtasks.data.media.video import VideoReader, read_index
 from medtasks.errors import MediaError
 
 CONSTANT = [number * 125 for number in range(80)]

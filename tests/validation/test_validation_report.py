@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,8 +37,9 @@ def _some(root: Path) -> list[Finding]:
     ]
 
 
-def test_rows_name_the_worst_first_and_files_from_here(tmp_path: Path) -> None:
-    rows = as_rows(_some(tmp_path), tmp_path)
+def test_rows_name_the_worst_first_and_files_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = as_rows(_some(tmp_path))
     assert [row[0] for row in rows] == ["error", "warning", "note"]
     assert rows[0] == ("error", "MT107", "my_task", "tasks/a b.yaml:7", "the key 'tsak' is unknown")
     assert all(len(row) == len(COLUMNS) for row in rows)
@@ -70,8 +72,9 @@ def test_a_finding_has_a_code_and_a_place(tmp_path: Path) -> None:
     }
 
 
-def test_sarif_has_rules_and_places(tmp_path: Path) -> None:
-    log = json.loads(as_sarif(_some(tmp_path), tmp_path))
+def test_sarif_has_rules_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = json.loads(as_sarif(_some(tmp_path)))
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["MT107", "MT313", "MT404"]
@@ -88,8 +91,9 @@ def test_sarif_has_rules_and_places(tmp_path: Path) -> None:
     assert "physicalLocation" not in run["results"][0]["locations"][0]
 
 
-def test_annotations_are_workflow_commands(tmp_path: Path) -> None:
-    lines = as_annotations(_some(tmp_path), tmp_path).splitlines()
+def test_annotations_are_workflow_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = as_annotations(_some(tmp_path)).splitlines()
     assert lines[0].startswith("::warning title=MT313 ")
     assert lines[1] == "::error file=tasks/a b.yaml,title=MT107 unknown key,line=7::my_task: the key 'tsak' is unknown"
     assert lines[2].startswith("::notice ")

@@ -45,9 +45,10 @@ def run(
     """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (without --source: of prepared data)."""
     if source is None and not transformed:
         raise UsageError("--source is missing; give hub, a directory or a file (or --transformed for prepared data).")
+    original, beside = None, out
     if source is not None:
         with bars("verifying pictures") as bar:
-            prepared = prepare_kvasir(
+            original = prepare_kvasir(
                 source,
                 out,
                 images=images,
@@ -57,16 +58,9 @@ def run(
                 progress=bar,
                 fetching=bar.stage("fetching pictures"),
             )
-        yield prepared
+        beside = None if out is None else out.with_name(f"{out.name}_transformed")
+        yield original
     if transformed:
-        original = prepared if source is not None else None
-        beside = None if out is None or source is None else out.with_name(f"{out.name}_transformed")
         with bars("perturbing pictures") as bar:
-            made = prepare_transformed(
-                beside if source is not None else out,
-                original=original,
-                variants=variants,
-                workers=workers,
-                progress=bar,
-            )
+            made = prepare_transformed(beside, original=original, variants=variants, workers=workers, progress=bar)
         yield made

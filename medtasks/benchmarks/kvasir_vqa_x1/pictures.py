@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
 from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
+from medtasks.data.media.images import read_picture
 from medtasks.data.prepare.job import Progress
-from medtasks.data.records import Where, is_file_name
-from medtasks.data.records.base import is_text, wrong
+from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow
-from medtasks.data.workplace import FETCHED_LOG, Workplace
+from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError, UsageError
-from medtasks.files import MAX_PICTURE_BYTES, read_regular
+from medtasks.schema import Frozen
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
@@ -60,10 +58,8 @@ class Given:
             raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
 
 
-class _Fetched(BaseModel):
+class _Fetched(Frozen):
     """A picture that was fetched and decoded: its image, address, name among the media, and size."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     img_id: str
     url: str
@@ -71,21 +67,10 @@ class _Fetched(BaseModel):
     bytes: int
 
     def is_in(self, media: Path) -> bool:
-        """Whether the file is still there."""
         try:
             return is_file_name(self.name) and (media / self.name).stat().st_size == self.bytes
         except OSError:
             return False
-
-
-@dataclass(frozen=True)
-class FoundPictures:
-    """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source."""
-
-    names: dict[str, str]
-    root: Path
-    failed: dict[str, MediaError] = field(default_factory=dict)
-    origin: str | None = None
 
 
 def find_pictures(
@@ -109,17 +94,17 @@ def find_pictures(
     """
     missing = [img_id for img_id in ids if img_id not in given.kept]
     folder = _folder(opened, images)
-    search = _Search(given.place, dict(given.kept))
+    search = FoundPictures(given.place, dict(given.kept))
     if folder is not None:
         found = _pictures_in(folder, missing)
         tables = [] if len(found) == len(missing) else _tables(folder)
         only_source = images is not None or not given.addresses
         if not given.kept and (len(found) == len(missing) or (only_source and not tables)):
-            return FoundPictures(found, folder)  # the pictures stay where they are
+            return FoundPictures(given.place, found, folder)  # the pictures stay where they are
         search.copy({img_id: folder / name for img_id, name in found.items()})
         search.from_dataset(tables, missing)
     if images is not None:
-        return search.found()
+        return search
     addresses = {img_id: found for img_id, (found, _) in given.addresses.items() if img_id not in search.names}
     search.copy({one: path for one, found in addresses.items() if (path := _local(found, opened.base)) is not None})
     urls = {one: found for one, found in addresses.items() if is_url(found)}
@@ -132,7 +117,7 @@ def find_pictures(
             f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
             "directory of <img_id>.jpg with --images DIR."
         )
-    return search.found()
+    return search
 
 
 def _folder(opened: KvasirSource, images: Path | None) -> Path | None:
@@ -169,32 +154,35 @@ def _local(address: str, base: Path | None) -> Path | None:
 
 
 @dataclass
-class _Search:
-    """Collects pictures in the workplace."""
+class FoundPictures:
+    """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source.
+
+    Pictures that are copied or fetched go to the workplace.
+    """
 
     place: Workplace
     names: dict[str, str]
+    root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)
     origin: str | None = None
 
     def copy(self, files: Mapping[str, Path]) -> None:
-        """Copy files, by image id."""
         for img_id, path in files.items():
             try:
-                data = read_regular(path, MAX_PICTURE_BYTES)
-            except OSError as error:
-                self.failed[img_id] = MediaError(f"{path}: cannot be read ({error.strerror}); restore the file.")
+                data = read_picture(path)
+            except MediaError as error:
+                self.failed[img_id] = error
             else:
                 self.names[img_id] = self.place.keep_image(img_id, data, path)
 
     def fetch(self, urls: Mapping[str, str], settings: FetchSettings | None, progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
-        known = {(one.img_id, one.url): one for one in self.place.logged(FETCHED_LOG, _Fetched)}
+        known = {(one.img_id, one.url): one for one in self.place.logged("fetched", _Fetched)}
         media = self.place.directory / "media"
         fetched = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
         self.names |= fetched
         remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
-        with self.place.log(FETCHED_LOG) as log:
+        with self.place.log("fetched") as log:
 
             def keep(img_id: str, data: bytes) -> None:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
@@ -203,14 +191,12 @@ class _Search:
             self.failed |= fetch_pictures(remaining, keep, settings=settings, progress=progress)
 
     def from_hub(self, ids: Sequence[str]) -> None:
-        """Take the pictures of ``ids`` from the hub's image dataset."""
-        name = HUB
-        folder, commit = hub_tree(name, "*.parquet")
+        folder, commit = hub_tree(HUB, "*.parquet")
         tables = _tables(folder)
         if not tables:
-            raise DataError(f"{name}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
+            raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
         self.from_dataset(tables, ids)
-        self.origin = f"{name}@{commit}"
+        self.origin = f"{HUB}@{commit}"
 
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
@@ -225,10 +211,6 @@ class _Search:
                     one.add(img_id, item.row.get("image"), item.where)
                     self.names |= one.kept
                     missing -= set(one.kept)
-
-    def found(self) -> FoundPictures:
-        """The pictures collected so far."""
-        return FoundPictures(self.names, Path("media"), self.failed, self.origin)
 
 
 def _image_rows(table: Path) -> Iterator[SourceRow]:

@@ -9,7 +9,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow
 from medtasks.data.workplace import Workplace
 
@@ -25,29 +25,24 @@ def prepare_kvasir(
     settings: FetchSettings | None = None,
     progress: Progress | None = None,
     fetching: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
     data root).
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`find_pictures`);
-    ``fetching`` reports those fetched by URL. With ``references_only`` there are none, and no model can be run. With
-    ``relative`` the manifest has the pictures' directory relative to ``out``, so that both can move together.
+    ``fetching`` reports those fetched by URL.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
         DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
-        MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
-            their rows are excluded, and counted in the manifest, instead.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     opened = open_kvasir(source)
-    with Workplace(out or data_root() / "kvasir_vqa_x1", references_only=references_only) as place:
+    with Workplace("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:
         given = Given(place)
         records = distinct(_record(item, None if references_only else given) for item in opened.rows)
-        job = PrepareJob(
-            "kvasir_vqa_x1", place, opened.source, Path("media"), allow_missing_media, workers, progress, relative, mini
-        )
+        job = PrepareJob(place, opened.source, Path("media"), allow_missing_media, workers, progress)
         if references_only or not records:
             return job.finish(records)
         names = {record.img_id: record.media[0] for record in records}

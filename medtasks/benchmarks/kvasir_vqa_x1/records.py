@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Json, model_validator
 
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import QUESTION_CLASSES, class_of
-from medtasks.data.records.base import (
-    Record,
-    ReleaseRow,
-    Where,
-    build,
-    is_file_name,
-    parse_row,
-)
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row
 from medtasks.schema import Text, expects
 
 
@@ -81,12 +74,8 @@ class _Row(ReleaseRow):
     ] = ()
 
 
-def parse_kvasir_row(row: Mapping[str, Any], where: Where, image: str | None = None) -> KvasirRecord:
-    """The record of a release row; ``image`` is its picture's path, by default ``<img_id>.jpg``.
-
-    Raises:
-        DataError: a field is missing, has the wrong type, or a value that the card does not list.
-    """
+def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
+    """The record of a release row, whose picture is ``<img_id>.jpg``; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     digest = hashlib.sha256(f"{given.complexity}|{given.question}|{given.answer}".encode()).hexdigest()
     return build(
@@ -94,7 +83,7 @@ def parse_kvasir_row(row: Mapping[str, Any], where: Where, image: str | None = N
         where,
         sample_id=f"{given.img_id}-{digest[:8]}",
         cluster=given.img_id,
-        media=(image or f"{given.img_id}.jpg",),
+        media=(f"{given.img_id}.jpg",),
         original=tuple(AtomicPair(q=pair.q, a=pair.a) for pair in given.original),
         question_class=given.question_class or tuple(class_of(pair.q) for pair in given.original),
         **given.model_dump(exclude={"original", "question_class"}),

@@ -81,11 +81,7 @@ def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
 
 
 def read_parquet(path: Path) -> Iterator[SourceRow]:
-    """The rows of a parquet file, read in small batches; pictures are as they are stored.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """The rows of a parquet file, read in small batches, pictures as they are stored; raises :class:`DataError`."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     number = 0
@@ -102,8 +98,7 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
 def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:
     """The rows (of ``split``) of a dataset that ``datasets`` saved into ``folder``; None if there is none.
 
-    Raises:
-        DataError: it cannot be read, or lacks the split.
+    Raises :class:`DataError` if it cannot be read, or lacks the split.
     """
     splits = (folder / "dataset_dict.json").is_file()
     if not splits and not (folder / "state.json").is_file():

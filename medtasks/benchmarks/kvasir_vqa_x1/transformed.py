@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.manifest import Source
-from medtasks.data.media import MediaEntry
+from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
 from medtasks.data.prepare.job import Progress
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.data.workplace import PERTURBED_LOG, Workplace
-from medtasks.errors import MediaError, UsageError
-from medtasks.files import MAX_PICTURE_BYTES, read_regular
+from medtasks.data.workplace import Workplace
+from medtasks.errors import UsageError
+from medtasks.schema import Frozen
 
 
-class _Variant(BaseModel):
+class _Variant(Frozen):
     """One picture to make; another seed, rule or original is another picture."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     img_id: str
     variant: int
@@ -62,17 +56,15 @@ def prepare_transformed(
     source = original or open_prepared("kvasir_vqa_x1")
     records = [record for record in source.records() if isinstance(record, KvasirRecord)]
     references_only = source.manifest.references_only
-    with Workplace(out or data_root() / "kvasir_vqa_x1_transformed", references_only=references_only) as place:
+    with Workplace("kvasir_vqa_x1_transformed", out, references_only=references_only, mini=mini) as place:
         entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
         return place.complete(
-            benchmark="kvasir_vqa_x1_transformed",
             source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
             root=Path("media"),
             records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
             media=entries,
-            excluded=dict(source.manifest.excluded),
+            excluded=source.manifest.excluded,
             excluded_samples=source.manifest.excluded_samples,
-            mini=mini,
             details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
         )
 
@@ -113,26 +105,18 @@ def _make(
     progress: Progress | None,
 ) -> None:
     folder = place.directory / "media"
-    done = set(place.logged(PERTURBED_LOG, _Variant))
+    done = set(place.logged("perturbed", _Variant))
     missing = [one for one in requested if one not in done or not (folder / one.name).is_file()]
 
     def make(one: _Variant) -> _Variant:
         original = source.media_path(files[one.img_id])
-        try:
-            data = read_regular(original, MAX_PICTURE_BYTES)
-        except OSError as error:
-            raise MediaError(f"{original}: cannot be read ({error.strerror}); restore the file.") from error
         path = folder / one.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(perturbed_png(data, str(original), one.seed, one.img_id, one.variant))
+        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
         return one
 
-    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
-    try:
-        with place.log(PERTURBED_LOG) as log:
-            for number, one in enumerate(pool.map(make, missing), start=1):
-                log(one)
-                if progress is not None:
-                    progress(number, len(missing))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with decoding_threads(workers) as pool, place.log("perturbed") as log:
+        for number, one in enumerate(pool.map(make, missing), start=1):
+            log(one)
+            if progress is not None:
+                progress(number, len(missing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
-from medtasks.benchmarks.med_cmr.vocabulary import VISION
+from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, VISION
 
 ABSTENTION = "This cannot be told from the image."
 
@@ -28,17 +28,7 @@ def _dimension_rows(kind: str, dimension: str) -> Rows:
     return Rows("med_cmr", lambda row: row["format"] == kind and row["dimension"] == dimension)
 
 
-mcq_sod = _dimension_rows("mcq", "sod")
-mcq_fdd = _dimension_rows("mcq", "fdd")
-mcq_su = _dimension_rows("mcq", "su")
-mcq_tp = _dimension_rows("mcq", "tp")
-mcq_cr = _dimension_rows("mcq", "cr")
-mcq_ltg = _dimension_rows("mcq", "ltg")
-mcq_msi = _dimension_rows("mcq", "msi")
-open_sod = _dimension_rows("open", "sod")
-open_fdd = _dimension_rows("open", "fdd")
-open_su = _dimension_rows("open", "su")
-open_tp = _dimension_rows("open", "tp")
-open_cr = _dimension_rows("open", "cr")
-open_ltg = _dimension_rows("open", "ltg")
-open_msi = _dimension_rows("open", "msi")
+mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (_dimension_rows("mcq", name) for name in DIMENSIONS)
+open_sod, open_fdd, open_su, open_tp, open_cr, open_ltg, open_msi = (
+    _dimension_rows("open", name) for name in DIMENSIONS
+)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,9 +16,9 @@ from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepare.options import Missing, Out, References, Workers
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Where
-from medtasks.data.sources import SourceRow, read_json_list
+from medtasks.data.sources import read_json_list
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
@@ -53,19 +52,15 @@ def prepare_med_cmr(
     references_only: References = False,
     workers: Workers = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
-
-    With ``references_only`` images are ignored, and no model can be run.
 
     Raises:
         UsageError: there is no such source.
         DataError: the archive is not the published one (and another was not allowed), or has names outside its
             directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
-        MediaError: pictures are missing or not whole; the first ten are named. With ``allow_missing_media``
-            their rows are excluded, and counted in the manifest, instead.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if source == "hub":
         path, revision = hub_file(HUB, "dataset.zip", REVISION)
@@ -73,29 +68,22 @@ def prepare_med_cmr(
     else:
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
-    with Workplace(out or data_root() / "med_cmr", references_only=references_only) as place:
+    with Workplace("med_cmr", out, references_only=references_only, mini=mini) as place:
         if path.is_dir():
             root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
-            records = _records({kind: _json_rows(_read(root / name), name) for kind, name in FILES.items()})
+            records = _records(lambda name: _read(root / name))
         else:
             digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
             origin = origin.model_copy(update={"sha256": digest})
             root = Path("media")
             with open_archive(path) as archive:
-                records = _records({kind: _json_rows(read_member(archive, name), name) for kind, name in FILES.items()})
-                if not references_only:
-                    _unpack(archive, records, place, progress)
-        job = PrepareJob("med_cmr", place, origin, root, allow_missing_media, workers, progress, relative, mini)
+                records = _records(lambda name: read_member(archive, name))
+                if not references_only:  # missing pictures are reported when media are verified
+                    names = {name for record in records for name in record.media}
+                    extract(archive, names, place.directory / "media", progress)
+        job = PrepareJob(place, origin, root, allow_missing_media, workers, progress)
         job.details = _details(records)
         return job.finish(records)
-
-
-def _unpack(
-    archive: zipfile.ZipFile, records: Sequence[MedCmrRecord], place: Workplace, progress: Progress | None
-) -> None:
-    """Unpack the rows' pictures; missing ones are reported when media are verified."""
-    names = {name for record in records for name in record.media}
-    extract(archive, names, place.directory / "media", progress)
 
 
 def _read(path: Path) -> bytes:
@@ -107,16 +95,12 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _json_rows(data: bytes, name: str) -> Iterator[SourceRow]:
-    return read_json_list(data, Path(name).name)
-
-
-def _records(rows: dict[Kind, Iterator[SourceRow]]) -> list[MedCmrRecord]:
+def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
     """The records; all unknown values of `task` are reported at once, for whoever has to extend the table."""
     unknown: dict[str, Where] = {}
     records: list[MedCmrRecord] = []
-    for kind, items in rows.items():
-        for item in items:
+    for kind, name in FILES.items():
+        for item in read_json_list(read(name), Path(name).name):
             task = item.row.get("task")
             if isinstance(task, str) and task.strip() and dimension_of(task) is None:
                 unknown.setdefault(shown(task), item.where)
@@ -134,12 +118,9 @@ def _records(rows: dict[Kind, Iterator[SourceRow]]) -> list[MedCmrRecord]:
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
     """The release's own vocabularies, and counts of oddities."""
+    fields = ("modality", "organ_system", "subtype", "question_type", "task")
     topics = {
-        "modality": Counter(record.modality or "(none)" for record in records),
-        "organ_system": Counter(record.organ_system or "(none)" for record in records),
-        "subtype": Counter(record.subtype or "(none)" for record in records),
-        "question_type": Counter(record.question_type or "(none)" for record in records),
-        "task": Counter(record.task for record in records),
+        **{field: Counter(getattr(record, field) or "(none)" for record in records) for field in fields},
         "oddities": Counter(
             {
                 "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
-from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row
 from medtasks.schema import Text, expects
 
 OPTIONS = ("A", "B", "C", "D", "E")
@@ -48,10 +48,7 @@ def _is_dimension(value: Any) -> bool:
 
 
 def _is_image_path(value: Any) -> bool:
-    if not is_text(value) or "\\" in value or "\0" in value or value.startswith("/"):
-        return False
-    parts = PurePosixPath(value).parts
-    return ".." not in parts and len(parts) >= 2
+    return is_path_below(value) and len(PurePosixPath(value).parts) >= 2
 
 
 Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
@@ -88,11 +85,7 @@ class _McqRow(_Row):
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], where: Where) -> MedCmrRecord:
-    """The record of a release row; ``kind`` is that of its file.
-
-    Raises:
-        DataError: a field is missing, has the wrong type, or a value that the card does not list.
-    """
+    """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
     choices, prefixed = _choices(given) if isinstance(given, _McqRow) else ({}, 0)

@@ -19,12 +19,9 @@ def _gold_option(view: SampleView) -> tuple[str, ...]:
 
 
 BREAKDOWNS = {
-    "format": by_field("format"),
-    "dimension": by_field("dimension"),
-    "ability": by_field("ability"),
-    "modality": by_field("modality"),
-    "organ_system": by_field("organ_system"),
-    "question_type": by_field("question_type"),
+    **{
+        name: by_field(name) for name in ("format", "dimension", "ability", "modality", "organ_system", "question_type")
+    },
     "gold_option": _gold_option,
 }
 

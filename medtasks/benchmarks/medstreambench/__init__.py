@@ -10,17 +10,8 @@ from pathlib import Path
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
+from medtasks.benchmarks.medstreambench.documents import *
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
-from medtasks.benchmarks.medstreambench.documents import (
-    future,
-    future_choices,
-    future_streaming,
-    present,
-    present_choices,
-    proactive,
-    retrospective,
-    retrospective_choices,
-)
 from medtasks.benchmarks.medstreambench.errors import ALERT_DELAY, ERRORS, alert_delay
 from medtasks.benchmarks.medstreambench.mini import prepare_mini, write_medstream_source
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
@@ -87,8 +87,8 @@ def _target(record: MedStreamRecord, turn: MedStreamRound) -> str:
     return _alert(expected) if record.temporal_mode == "proactive" and turn.answerable else expected
 
 
-def _subtask(name: str, unusable: Callable[[Document], str] | None = None) -> Rows:
-    return Rows("medstreambench", lambda row: row["subtask"] == name, unusable=unusable)
+def _subtask(name: str) -> Rows:
+    return Rows("medstreambench", lambda row: row["subtask"] == name)
 
 
 def _no_choice(document: Document) -> str:
@@ -96,11 +96,8 @@ def _no_choice(document: Document) -> str:
     return "" if document["options"] else "no_options"
 
 
-retrospective = _subtask("retrospective")
-present = _subtask("present")
-future = _subtask("future")
-retrospective_choices = _subtask("retrospective", _no_choice)
-present_choices = _subtask("present", _no_choice)
-future_choices = _subtask("future", _no_choice)
-future_streaming = _subtask("future_streaming")
-proactive = _subtask("proactive")
+retrospective, present, future = map(_subtask, ("retrospective", "present", "future"))
+retrospective_choices, present_choices, future_choices = (
+    replace(rows, unusable=_no_choice) for rows in (retrospective, present, future)
+)
+future_streaming, proactive = _subtask("future_streaming"), _subtask("proactive")

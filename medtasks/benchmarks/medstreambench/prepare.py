@@ -10,7 +10,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -20,13 +19,14 @@ from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_im
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.hub import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.media import KnownVideo, MediaEntry
 from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.data.media.images import MediaEntry, decoding_threads
+from medtasks.data.media.scan import KnownVideo
 from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.data.workplace import VIDEOS_LOG, Workplace
+from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 
@@ -49,7 +49,6 @@ def prepare_medstream(
     references_only: References = False,
     workers: Workers = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
@@ -72,28 +71,27 @@ def prepare_medstream(
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
     entries: list[MediaEntry] = []
-    with Workplace(out or data_root() / "medstreambench", references_only=references_only) as place:
+    with Workplace("medstreambench", out, references_only=references_only, mini=mini) as place:
         if references_only or media is None:
             root = Path("media")
             chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
         else:
             media = media.resolve()
-            root = Path(os.path.relpath(media, place.directory)) if relative else media
+            root = Path(os.path.relpath(media, place.directory)) if mini else media
             chosen, entries = _frames(records, media, place, workers, progress)
         kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
         if not kept:
             fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            raise DataError(f"{origin.name}: no record is left: {_counts_text(excluded)}; {fix}.")
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(excluded.items()))
+            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
         used = {name for record in kept for name in record.media}
         return place.complete(
-            benchmark="medstreambench",
             source=origin,
             root=root,
             records=kept,
             media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
-            excluded=dict(sorted(excluded.items())),
-            excluded_samples=tuple(excluded_samples),
-            mini=mini,
+            excluded=excluded,
+            excluded_samples=excluded_samples,
             details=_details(records),
             everything=records,
         )
@@ -115,10 +113,6 @@ def _asked(
         else:
             kept.append(record.model_copy(update={"rounds": result.rounds, "media": result.media}))
     return kept, excluded, excluded_samples
-
-
-def _counts_text(counts: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {reason}" for reason, number in sorted(counts.items()))
 
 
 def _files(source: str) -> tuple[list[Path], Source]:
@@ -165,7 +159,7 @@ def _frames(
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = {video.entry.path: video for video in place.logged(VIDEOS_LOG, KnownVideo)}
+    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
     crashed: dict[str, str] = {}
@@ -182,18 +176,14 @@ def _frames(
             crashed[name] = str(error)
             return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
-    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
-    try:
-        with place.log(VIDEOS_LOG) as log:
-            for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
-                chosen.update(frames)
-                entries += found
-                if video is not None and known.get(video.entry.path) != video:
-                    log(video)
-                if progress is not None:
-                    progress(number, len(by_path))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with decoding_threads(workers) as pool, place.log("videos") as log:
+        for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
+            chosen.update(frames)
+            entries += found
+            if video is not None and known.get(video.entry.path) != video:
+                log(video)
+            if progress is not None:
+                progress(number, len(by_path))
     for name, ended in sorted(crashed.items()):
         print(
             f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr

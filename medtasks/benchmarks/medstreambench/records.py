@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.data.records.base import Record, ReleaseRow, Where, build, is_text, parse_row, text_field, wrong
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, text_field, wrong
 from medtasks.schema import Text, expects, mismatch
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -144,13 +144,6 @@ def _rubric(value: Any) -> Any:
     return {key: str(value[key]) for key in sorted(value)} if readable else value
 
 
-def _is_media_path(value: Any) -> bool:
-    if not is_text(value) or "\\" in value or "\0" in value or value.startswith("/"):
-        return False
-    parts = PurePosixPath(value).parts
-    return bool(parts) and ".." not in parts
-
-
 def _alias(field: str, default: Any = ...) -> Any:
     return Field(default, validation_alias=AliasChoices(*ALIASES[field]))
 
@@ -161,7 +154,7 @@ class _Row(ReleaseRow):
     sample_id: Text
     dataset: Text
     video_id: Text
-    media_path: Annotated[str, expects("a relative path below the media directory", _is_media_path)]
+    media_path: Annotated[str, expects("a relative path below the media directory", is_path_below)]
     task: Text
     temporal_mode: Literal["retrospective", "present", "future", "proactive"]
     task_mode: Literal["single_turn", "streaming"]

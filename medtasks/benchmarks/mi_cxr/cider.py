@@ -154,9 +154,5 @@ class Cider(MeanMetric):
         )
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse: document frequencies need the whole corpus.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse, by UsageError: document frequencies need the whole corpus."""
         raise UsageError("cider needs all references of a task, expected CiderCorpus.score")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
@@ -59,8 +60,8 @@ def documents(record: MiCxrRecord) -> list[Document]:
     ]
 
 
-def _subtask(name: str, change: Callable[[list[Document]], list[Document]] | None = None) -> Rows:
-    return Rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name], change)
+def _subtask(name: str) -> Rows:
+    return Rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name])
 
 
 def with_demonstrations(documents: list[Document]) -> list[Document]:
@@ -113,20 +114,13 @@ def _as_reports(documents: list[Document]) -> list[Document]:
     ]
 
 
-tel_single = _subtask("tel_single")
-tel_multiple = _subtask("tel_multiple")
-tel_ordered = _subtask("tel_ordered")
-icr = _subtask("icr")
-gts_single = _subtask("gts_single")
-gts_multi = _subtask("gts_multi")
+tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi = map(_subtask, SUBTASKS)
 icr_variant = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
 
-tel_single_1shot = _subtask("tel_single", with_demonstrations)
-tel_multiple_1shot = _subtask("tel_multiple", with_demonstrations)
-tel_ordered_1shot = _subtask("tel_ordered", with_demonstrations)
-icr_1shot = _subtask("icr", with_demonstrations)
-gts_single_1shot = _subtask("gts_single", with_demonstrations)
-gts_multi_1shot = _subtask("gts_multi", with_demonstrations)
-icr_variant_1shot = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"), with_demonstrations)
+tel_single_1shot, tel_multiple_1shot, tel_ordered_1shot, icr_1shot, gts_single_1shot, gts_multi_1shot = (
+    replace(rows, change=with_demonstrations)
+    for rows in (tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi)
+)
+icr_variant_1shot = replace(icr_variant, change=with_demonstrations)
 
 report = Rows("mi_cxr", lambda row: row["group_type"] == "GTS", _as_reports, _no_summary)

@@ -11,7 +11,7 @@ from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
 from medtasks.data.prepare.options import Missing, Out, References, Workers
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
 from medtasks.data.sources import read_jsonl
 from medtasks.data.workplace import Workplace
@@ -29,12 +29,9 @@ def prepare_mi_cxr(
     references_only: References = False,
     workers: Workers = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
-
-    With ``references_only`` there are no images, and no model can be run; the root is not needed then.
 
     Raises:
         UsageError: there is no row file, or ``images`` is not a directory.
@@ -62,9 +59,7 @@ def prepare_mi_cxr(
                 )
             seen[record.sample_id] = str(item.where)
             records.append(record)
-    names = "+".join(path.name for path in rows)
-    source = Source(kind="file", name=names)
+    source = Source(kind="file", name="+".join(path.name for path in rows))
     root = Path("media") if images is None else images.resolve()
-    with Workplace(out or data_root() / "mi_cxr", references_only=references_only) as place:
-        job = PrepareJob("mi_cxr", place, source, root, allow_missing_media, workers, progress, relative, mini)
-        return job.finish(records)
+    with Workplace("mi_cxr", out, references_only=references_only, mini=mini) as place:
+        return PrepareJob(place, source, root, allow_missing_media, workers, progress).finish(records)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from medtasks.data.records.base import (
-    Record,
-    ReleaseRow,
-    Where,
-    build,
-    parse_row,
-    with_keys,
-)
+from medtasks.data.records import Record, ReleaseRow, Where, build, parse_row, with_keys
 from medtasks.schema import Text, expects, mismatch
 
 OPTIONS = ("A", "B", "C", "D", "E")
@@ -56,9 +48,7 @@ def _is_qtype(value: Any) -> bool:
 
 
 def _is_image_path(value: Any) -> bool:
-    return (
-        isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None and ".." not in PurePosixPath(value).parts
-    )
+    return isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None
 
 
 ImagePath = Annotated[
@@ -95,11 +85,7 @@ class _Row(ReleaseRow):
 
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
-    """The record of a release row.
-
-    Raises:
-        DataError: a field is missing, has the wrong type, or a value that the card does not list.
-    """
+    """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     group = "icr_variant" if given.is_variant else given.group_type.lower()
     return build(

@@ -44,11 +44,8 @@ class FrameStore:
     ) -> list[Image]:
         """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
 
-        Args:
-            path: the video.
-            keyframes: timestamps at which decoding can begin (:class:`medtasks.data.media.video.VideoIndex`).
-            timestamps: those of the frames to return.
-            also: timestamps that other rounds of the same item will need; those on the way are kept.
+        ``keyframes`` are the timestamps at which decoding can begin, ``also`` those of frames that other rounds of the
+        same item will need; those on the way are kept.
 
         Raises:
             MediaError: a frame cannot be decoded.

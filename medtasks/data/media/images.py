@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from medtasks.cache import RecentlyUsed
 from medtasks.errors import MediaError
 from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
+from medtasks.schema import Frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-class VideoFacts(BaseModel):
+class VideoFacts(Frozen):
     """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
 
     ``first`` is the timestamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     time_base: str
     first: int
@@ -37,10 +34,8 @@ class VideoFacts(BaseModel):
     keyframes: tuple[int, ...]
 
 
-class MediaEntry(BaseModel):
+class MediaEntry(Frozen):
     """One verified file: path below the media root (POSIX), size in bytes, SHA-256, width and height in pixels."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str
     bytes: int
@@ -50,10 +45,8 @@ class MediaEntry(BaseModel):
     video: VideoFacts | None = None
 
 
-class KnownMedia(BaseModel):
+class KnownMedia(Frozen):
     """An entry with its file's state (:func:`medtasks.files.file_state`); other and changed files are read again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     entry: MediaEntry
     state: tuple[int, ...]
@@ -146,15 +139,33 @@ def load_image(path: Path) -> Image:
     Raises:
         MediaError: the file is missing, unreadable, or not a whole image.
     """
-    return decode_image(_read(path), str(path))
+    return decode_image(read_picture(path), str(path))
 
 
-def _read(path: Path) -> bytes:
-    try:
+def read_picture(path: Path) -> bytes:
+    """The content of an image file; raises :class:`MediaError`."""
+    with unreadable_as_media_error(path):
         return read_regular(path, MAX_PICTURE_BYTES)
+
+
+@contextmanager
+def unreadable_as_media_error(path: Path) -> Iterator[None]:
+    """Turn errors of reading ``path`` into a :class:`MediaError`."""
+    try:
+        yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
         raise MediaError(f"{path}: cannot be read ({reason}); restore the file.") from error
+
+
+@contextmanager
+def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of ``workers`` threads, 0 for one per processor, at most 8; an error in the block cancels what waits."""
+    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class ImageCache:
@@ -175,9 +186,6 @@ class ImageCache:
 
         ``together`` are the images of the same document, which stay even if they exceed ``max_bytes``: the next
         question is probably about them, too.
-
-        Raises:
-            MediaError: as :func:`load_image`.
         """
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
@@ -223,7 +231,7 @@ def index_media(
 
     Args:
         root: directory that ``paths`` are relative to.
-        workers: threads; 0 for one per processor, at most 8.
+        workers: as for :func:`decoding_threads`.
         known: entries of an earlier, interrupted pass; a file with the same state is not read again.
         done: called in this thread with each good entry, in path order; an error it raises ends the pass.
     """
@@ -231,8 +239,7 @@ def index_media(
     known = known or {}
     entries: list[MediaEntry] = []
     errors: dict[str, MediaError] = {}
-    pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
-    try:
+    with decoding_threads(workers) as pool:
         results = pool.map(lambda path: _index(root / path, path, known.get(path)), names)
         for path, result in zip(names, results, strict=True):
             if isinstance(result, MediaError):
@@ -241,23 +248,19 @@ def index_media(
             entries.append(result.entry)
             if done is not None:
                 done(result)
-    finally:
-        pool.shutdown(cancel_futures=True)
     return entries, errors
 
 
 def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:
     try:
-        status = file.stat()
+        with unreadable_as_media_error(file):
+            status = file.stat()
         if known is not None and known.state == file_state(status):
             return known
-        data = _read(file)
+        data = read_picture(file)
         image = decode_image(data, str(file))
     except MediaError as error:
         return error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        return MediaError(f"{file}: cannot be read ({reason}); restore the file.")
     digest = hashlib.sha256(data).hexdigest()
     entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
     return KnownMedia(entry=entry, state=file_state(status))

@@ -6,24 +6,18 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
-from medtasks.data.media.images import MediaEntry, VideoFacts
+from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, unreadable_as_media_error
 from medtasks.data.media.video import VideoIndex, VideoReader
 from medtasks.errors import MediaError
 from medtasks.files import file_sha256, file_state
 
 
-class KnownVideo(BaseModel):
-    """A video's entry, its file's state (:func:`medtasks.files.file_state`), and its bad frames among those tried.
+class KnownVideo(KnownMedia):
+    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried.
 
-    ``wanted`` is a digest of the timestamps that were tried; the entry's size is that of the first good frame.
+    ``wanted`` is a digest of the timestamps that were tried.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    entry: MediaEntry
-    state: tuple[int, ...]
     wanted: str
     bad: tuple[int, ...]
 
@@ -40,14 +34,11 @@ def scan_video(
     """
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
-    try:
+    with unreadable_as_media_error(file):
         status = file.stat()
         if known is not None and (known.state, known.wanted) == (file_state(status), digest):
             return known
         checksum = file_sha256(file)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise MediaError(f"{file}: cannot be read ({reason}); restore the file.") from error
     size, bad = _decode(file, index, stamps)
     entry = MediaEntry(
         path=name,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.errors import MediaError
@@ -53,11 +52,7 @@ _LARGEST = {"max_pixels": str(MAX_PIXELS)}
 
 
 def _container(path: Path) -> Any:
-    """The file as PyAV's container; metadata may be in any encoding.
-
-    Raises:
-        OSError, av.FFmpegError: the file cannot be read, or is not a regular file.
-    """
+    """The file as PyAV's container; metadata may be in any encoding."""
     import av
 
     check_regular(path)
@@ -151,9 +146,7 @@ class VideoReader:
     def __enter__(self) -> VideoReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -31,10 +31,10 @@ def exact(seconds: float) -> Fraction:
     return Fraction(repr(seconds))
 
 
-def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step: int = STEP) -> list[int]:
+def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction) -> list[int]:
     """Positions in ``times`` (increasing) of the frames that a window shows, each once.
 
-    Sampled are ``start``, ``start + step``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
+    Sampled are ``start``, ``start + STEP``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
     after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
     empty if the whole window is before it.
 
@@ -51,8 +51,8 @@ def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction, step
             shown.append(following - 1)
         if following == len(times):
             return shown
-        steps = ceil((times[following] - start) / step)  # before that frame, the samples show the same as this one
-        time = start + steps * step
+        steps = ceil((times[following] - start) / STEP)  # before that frame, the samples show the same as this one
+        time = start + steps * STEP
     last = bisect_right(times, end) - 1
     return shown if last < 0 or shown[-1:] == [last] else [*shown, last]
 
@@ -79,11 +79,7 @@ def thin(total: int, most: int | None) -> list[int]:
 
 
 def frame_cap() -> int | None:
-    """Maximum number of frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set.
-
-    Raises:
-        UsageError: it is not an integer of at least 1.
-    """
+    """Maximum number of frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set."""
     given = os.environ.get("MEDTASKS_MAX_FRAMES", "").strip()
     if not given:
         return None

@@ -58,7 +58,7 @@ def _make(name: str, source: Path, out: Path) -> None:
         where = raised_in(error)
         raise MedtasksError(f"`mini` of benchmark {name} fails {where}: {first_line(error)}.") from error
     if benchmark.prepare_mini is None:
-        prepare_package(benchmark, source, out, relative=True, mini=True)
+        prepare_package(benchmark, source, out, mini=True)
     else:
         benchmark.prepare_mini(source, out)
 

@@ -51,15 +51,12 @@ def repeated(records: Sequence[Record]) -> dict[str, int]:
 class PrepareJob:
     """Turns records and the directory of their pictures into prepared data."""
 
-    benchmark: str
     place: Workplace
     source: Source
     root: Path
     allow_missing_media: bool
     workers: int
     progress: Progress | None
-    relative: bool
-    mini: bool
     excluded: Counter[str] = field(default_factory=Counter)
     excluded_samples: list[str] = field(default_factory=list)
     details: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -71,7 +68,8 @@ class PrepareJob:
 
         Raises:
             DataError: there is no record, or none is left.
-            MediaError: pictures are missing or damaged, and ``allow_missing_media`` is false.
+            MediaError: pictures are missing or damaged; the first ten are named. With ``allow_missing_media`` their
+                rows are excluded instead, and counted in the manifest.
         """
         if not records:
             raise DataError(f"{self.source.name}: has no row, expected at least one; fetch it again.")
@@ -91,23 +89,21 @@ class PrepareJob:
         if twice := repeated(records):
             self.details = {**self.details, "oddities": {**self.details.get("oddities", {}), **twice}}
         return self.place.complete(
-            benchmark=self.benchmark,
             source=self.source,
             root=root,
             records=kept,
             media=[entry for entry in entries if entry.path in used],
-            excluded=dict(sorted(self.excluded.items())),
-            excluded_samples=tuple(self.excluded_samples),
-            mini=self.mini,
+            excluded=self.excluded,
+            excluded_samples=self.excluded_samples,
             details=self.details,
             everything=records,
         )
 
     def _media_root(self) -> Path:
-        """The media root for the manifest: relative to the prepared directory if the pictures move with it."""
+        """The media root for the manifest: relative for miniature data, whose pictures move with it."""
         if self.root == Path("media"):
             return self.root
-        if self.relative:
+        if self.place.mini:
             return Path(os.path.relpath(self.root, self.place.directory))
         return self.root.resolve()
 

@@ -46,10 +46,7 @@ Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pic
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
     """The command whose options are the typer-annotated parameters of ``prepare``.
 
-    Args:
-        prepare: also takes ``progress``; the first line of its docstring is the command's help.
-        title: heading of the progress bar.
-        examples: lines for ``--help``.
+    ``prepare`` also takes ``progress``, a bar headed ``title``; the first line of its docstring is the command's help.
     """
 
     def run(bars: Bars, **options: Any) -> Iterator[Prepared]:

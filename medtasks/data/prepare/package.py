@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtasks.data.manifest import Source
 from medtasks.data.prepare.job import PrepareJob, Progress
-from medtasks.data.prepared import Prepared, data_root
+from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
 from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MedtasksError, UsageError
@@ -28,7 +28,6 @@ def prepare_package(
     references_only: bool = False,
     workers: int = 0,
     progress: Progress | None = None,
-    relative: bool = False,
     mini: bool = False,
 ) -> Prepared:
     """Prepare the records that ``benchmark.read(source)`` yields, with media below ``media`` (default: ``source``).
@@ -36,7 +35,6 @@ def prepare_package(
     Raises:
         UsageError: the source does not exist, or the benchmark cannot read one.
         DataError: two records share an id, a record is of another type, or reading fails.
-        MediaError: as :meth:`medtasks.data.prepare.job.PrepareJob.finish`.
     """
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
@@ -63,6 +61,5 @@ def prepare_package(
         )
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
-    with Workplace(out or data_root() / benchmark.name, references_only=references_only) as place:
-        job = PrepareJob(benchmark.name, place, origin, root, allow_missing_media, workers, progress, relative, mini)
-        return job.finish(records)
+    with Workplace(benchmark.name, out, references_only=references_only, mini=mini) as place:
+        return PrepareJob(place, origin, root, allow_missing_media, workers, progress).finish(records)

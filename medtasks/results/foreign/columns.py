@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.records import Where
-from medtasks.data.records.base import wrong
+from medtasks.data.records import Where, wrong
 from medtasks.data.sources import read_csv_rows, read_json_list, read_jsonl
 from medtasks.errors import UsageError
 from medtasks.results.foreign.prediction import Prediction, content_of, one_response, optional_text

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data.archive import open_archive, read_member
-from medtasks.data.records import Where
-from medtasks.data.records.base import is_text, wrong
+from medtasks.data.records import Where, is_text, wrong
 from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
 from medtasks.results.foreign.prediction import Prediction, content_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtasks.data.records import Where
-from medtasks.data.records.base import is_text, wrong
+from medtasks.data.records import Where, is_text, wrong
 from medtasks.results.foreign.prediction import Prediction, one_response, optional_text
 
 

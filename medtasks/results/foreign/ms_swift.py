@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import PureWindowsPath
 from typing import Any
 
-from medtasks.data.records import Where
-from medtasks.data.records.base import is_text, wrong
+from medtasks.data.records import Where, is_text, wrong
 from medtasks.results.foreign.prediction import Prediction, one_response
 
 _ROLES = ("system", "user", "assistant")

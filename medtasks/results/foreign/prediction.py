@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.records import Where
-from medtasks.data.records.base import is_text, text_field, wrong
+from medtasks.data.records import Where, is_text, text_field, wrong
 from medtasks.errors import DataError
 from medtasks.files import read_regular
 

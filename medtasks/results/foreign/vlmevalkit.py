@@ -7,8 +7,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 
-from medtasks.data.records import Where
-from medtasks.data.records.base import wrong
+from medtasks.data.records import Where, wrong
 from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES

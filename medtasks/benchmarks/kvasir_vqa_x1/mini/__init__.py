@@ -23,7 +23,7 @@ def write_kvasir_source(directory: Path) -> None:
 
 def prepare_mini(source: Path, out: Path) -> Prepared:
     """Prepare what :func:`write_kvasir_source` wrote."""
-    return prepare_kvasir(str(source), out, images=source / "images", relative=True, mini=True)
+    return prepare_kvasir(str(source), out, images=source / "images", mini=True)
 
 
 def prepare_mini_transformed(source: Path, out: Path) -> Prepared:

@@ -50,4 +50,4 @@ def _frame(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
 
 def prepare_mini(source: Path, out: Path) -> Prepared:
     """Prepare what :func:`write_medstream_source` wrote."""
-    return prepare_medstream(str(source / "records"), source / "media", out, relative=True, mini=True)
+    return prepare_medstream(str(source / "records"), source / "media", out, mini=True)

@@ -49,4 +49,4 @@ def write_mi_cxr_source(directory: Path) -> None:
 
 def prepare_mini(source: Path, out: Path) -> Prepared:
     """Prepare what :func:`write_mi_cxr_source` wrote."""
-    return prepare_mi_cxr([source / file.name for file in ROW_FILES], source, out, relative=True, mini=True)
+    return prepare_mi_cxr([source / file.name for file in ROW_FILES], source, out, mini=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
@@ -131,6 +132,14 @@ def is_text(value: object) -> TypeGuard[str]:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_path_below(value: object) -> TypeGuard[str]:
+    """Whether ``value`` is a relative path (POSIX) that does not lead out of its directory."""
+    if not is_text(value) or "\\" in value or "\0" in value or value.startswith("/"):
+        return False
+    parts = PurePosixPath(value).parts
+    return bool(parts) and ".." not in parts
 
 
 def is_file_name(img_id: str) -> bool:
