@@ -81,19 +81,19 @@ def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
     if PLAIN.fullmatch(text) and not CONTRACTION.search(text):
         return PLAIN_TOKEN.findall(text)
-    from nltk.tokenize import word_tokenize
+    from medtasks.metrics._nltk import nltk
 
-    tokens: list[str] = word_tokenize(text, preserve_line=sentence_splitter() == "none")
+    tokens: list[str] = nltk.word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
 
 @cache
 def sentence_splitter() -> str:
     """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
-    from nltk.tokenize import sent_tokenize
+    from medtasks.metrics._nltk import nltk
 
     try:
-        sent_tokenize("One. Two.")
+        nltk.sent_tokenize("One. Two.")
     except LookupError:
         return "none"
     return "punkt_tab"
@@ -122,14 +122,12 @@ class _Synonyms:
 @cache
 def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
     """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
-    from nltk.stem.porter import PorterStemmer
-    from nltk.translate.meteor_score import single_meteor_score
+    from medtasks.metrics._nltk import nltk
 
-    class CachingStemmer(PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(nltk.PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)
 
-    return partial(
-        single_meteor_score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA
-    )
+    score = nltk.translate.meteor_score.single_meteor_score
+    return partial(score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA)
