@@ -16,11 +16,11 @@ NO_SPLITTER = (
     "(`medtasks fetch punkt`); scores with and without it differ by up to 0.016 and are not comparable"
 )
 
-# ASCII words with at most one mark after each, and a final period: NLTK's tokens are then the words and the marks,
-# whether or not sentences are split, and its thirty expressions take many times as long.
+# ASCII words with at most one mark after each: the tokens of a sentence are then the words and the marks, but a period
+# within it stays with its word. NLTK's thirty expressions take many times as long.
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
-PLAIN = re.compile(rf"{WORD}[,;:]?(?: {WORD}[,;:]?)*\.?")
-PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
+PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
+PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
 CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
@@ -79,7 +79,8 @@ class Meteor(BatchMetric, MeanMetric):
 
 def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
-    if PLAIN.fullmatch(text) and not CONTRACTION.search(text):
+    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text)
+    if is_plain and (". " not in text or sentence_splitter() == "none"):
         return PLAIN_TOKEN.findall(text)
     from medtasks.metrics._nltk import nltk
 
