@@ -27,11 +27,12 @@ class Column:
     """One metric of n items.
 
     ``statistics``, ``low`` and ``high`` are ``(n, width)``: the known statistics, or the range that they will be in;
-    rows without are NaN. ``present`` marks the items with a value of the metric, ``failed`` those without a response,
-    ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
-    ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
-    values within each group of `Benchmark.parts`, of those items whose part differs from the whole.
+    rows without are NaN. Statistics that are exact in single precision, as counts are, are stored so. ``present`` marks
+    the items with a value of the metric, ``failed`` those without a response, ``pending`` those without a verdict,
+    ``awaiting`` those for which no judge has been asked. ``judge`` is the index in ``judges`` of the judge that was
+    asked, negative if none was. ``repeats`` has the statistics of every repeat ``(n, repeats, width)``; None unless all
+    items have the same number, and more than one. ``parts`` are the items' values within each group of
+    `Benchmark.parts`, of those items whose part differs from the whole.
     """
 
     statistics: Array
@@ -241,7 +242,7 @@ def _full_column(metric: str, values: Sequence[Value]) -> Column:
 
     return replace(
         found,
-        statistics=array(known),
+        statistics=_single(array(known)),
         low=limit(0),
         high=limit(1),
         judges=judges,
