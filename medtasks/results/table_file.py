@@ -158,8 +158,8 @@ def _arrays(name: str, column: Column) -> Iterator[tuple[str, Any]]:
     if column.repeats is not None:
         yield from _numbers(f"{name} repeats", column.repeats.reshape(len(column.repeats), -1))
     for mask in _MASKS:
-        yield f"{name} {mask}", pa.array(getattr(column, mask))
-    yield f"{name} judge", pa.array(column.judge)
+        yield f"{name} {mask}", pa.array(np.ascontiguousarray(getattr(column, mask)))
+    yield f"{name} judge", pa.array(np.ascontiguousarray(column.judge))
     for number, part in enumerate(column.parts.values()):
         yield from _arrays(f"{name}.{number}", part.spread(len(column.present)))
 
