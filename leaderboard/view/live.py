@@ -167,7 +167,7 @@ class _Followed:
     ) -> LiveTask:
         repeats = int(load_spec(task).resolved.get("repeats") or 1)
         replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
-        counts = outcome_counts(samples)
+        counts = outcome_counts([sample.outcome for sample in samples])
         return LiveTask(
             name=task,
             planned=len(plan.documents[task]) * repeats,

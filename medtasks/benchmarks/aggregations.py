@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,10 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
 
 
-_TOGETHER: ContextVar[Mapping[tuple[str, str, str], Array]] = ContextVar("together", default=MappingProxyType({}))
-"""Statistics computed for many samples at once, by metric, prediction and reference."""
+_Computed: TypeAlias = dict[str, Any]
+"""The ``statistics`` of one pair, and the ``score`` of mean-type metrics."""
+_TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("together", default=MappingProxyType({}))
+"""What was computed for many samples at once, by metric, prediction and reference."""
 
 
 @contextmanager
@@ -36,11 +38,13 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
     """
     distinct = list(dict.fromkeys(pairs))
     names = [name for name in metrics if name in LEXICAL]
-    found: dict[tuple[str, str, str], Array] = {}
+    found: dict[tuple[str, str, str], _Computed] = {}
     if names and len(distinct) > 1:
         tables, _ = lexical_statistics([one for one, _ in distinct], [other for _, other in distinct], names)
         found = {
-            (name, *pair): row for name, table in tables.items() for pair, row in zip(distinct, table, strict=True)
+            (name, *pair): one
+            for name, table in tables.items()
+            for pair, one in zip(distinct, _computed(get_metric(name), table), strict=True)
         }
     token = _TOGETHER.set(found)
     try:
@@ -58,21 +62,27 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     """
     known = get_metric(metric)
     try:  # asking `unavailable` first would look for WordNet's files once per sample
-        repeats = [_statistics(known, prediction, reference) for prediction in responses_of(results)]
+        several = [_one(known, prediction, reference) for prediction in responses_of(results)]
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
-    statistics = np.sum(repeats, axis=0) if len(repeats) > 1 else repeats[0]
-    value: dict[str, Any] = {"cluster": cluster, "statistics": statistics.tolist()}
-    if len(repeats) > 1:
-        value["repeats"] = [one.tolist() for one in repeats]
-    if known.width == 2:
-        value["score"] = float(known.score(statistics))
-    return value
+    if len(several) == 1:
+        return {"cluster": cluster, **several[0]}
+    repeats = [one["statistics"] for one in several]
+    (together,) = _computed(known, np.sum(repeats, axis=0)[None])
+    return {"cluster": cluster, **together, "repeats": repeats}
 
 
-def _statistics(metric: Metric, prediction: str, reference: str) -> Array:
+def _one(metric: Metric, prediction: str, reference: str) -> _Computed:
     found = _TOGETHER.get().get((metric.name, prediction, reference))
-    return metric.statistics(prediction, reference) if found is None else found
+    return found or _computed(metric, metric.statistics(prediction, reference)[None])[0]
+
+
+def _computed(metric: Metric, table: Array) -> list[_Computed]:
+    """The value of each row of statistics."""
+    if metric.width != 2:
+        return [{"statistics": row} for row in table.tolist()]
+    scores = metric.score(table).tolist()
+    return [{"statistics": row, "score": score} for row, score in zip(table.tolist(), scores, strict=True)]
 
 
 def pending_value(cluster: str) -> dict[str, Any]:

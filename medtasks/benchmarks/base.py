@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks.data.records import Record
 from medtasks.errors import MedtasksError
@@ -23,11 +23,8 @@ ANSWERED = ("ok", "unanswerable", "no_final_answer")
 Document = dict[str, Any]
 """A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
 
-_NO_PARTS: Mapping[str, Value] = MappingProxyType({})
 
-
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
 
     All three are None if the metric could not be computed here. An item to which a metric does not apply has statistics
@@ -41,7 +38,7 @@ class Value:
     repeats: tuple[tuple[float, ...], ...] = ()
     """The statistics of each repeat of the question; they sum to ``statistics``."""
     judge: str | None = None
-    parts: Mapping[str, Value] = field(default_factory=lambda: _NO_PARTS)
+    parts: Mapping[str, Value] = MappingProxyType({})
     """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
     failed: bool = False
 

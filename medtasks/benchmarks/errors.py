@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from medtasks.benchmarks.base import FAILED, Benchmark, Item, Value
 from medtasks.errors import DataError
 from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One chance for an error: the rate it counts for, and whether the error occurred.
 
     ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
@@ -67,7 +67,7 @@ _NO_CASES = Value(statistics=(0.0, 0.0))
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
     if not cases:  # most rates do not apply to most items
-        return Value(statistics=(0.0, 0.0), parts=dict.fromkeys(parts, _NO_CASES))
+        return _NO_CASES
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
     count = float(len(cases))
     if failed:

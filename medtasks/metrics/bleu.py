@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,12 @@ from medtasks.metrics._ngrams import Pairs, matched_ngrams, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, package_version, sign
 
 MAX_ORDER = 4
+
+# ASCII words, without a dash after a digit, with at most one mark after each: their 13a tokens are the words and the
+# marks, and sacrebleu's tokenizer takes ten times as long.
+WORD = "[A-Za-z0-9]+(?:(?<![0-9])-[A-Za-z0-9]+)*"
+PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
+PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
 
 
 class Bleu(BatchMetric):
@@ -60,7 +67,9 @@ class Bleu(BatchMetric):
 
 
 def tokenize_13a(text: str) -> list[str]:
-    """The mteval-v13a tokens of a text, by sacrebleu's tokenizer."""
+    """The mteval-v13a tokens of a text, as sacrebleu's tokenizer finds them."""
+    if PLAIN.fullmatch(text):
+        return PLAIN_TOKEN.findall(text)
     tokens: list[str] = _tokenizer()(text).split()
     return tokens
 

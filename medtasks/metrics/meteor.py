@@ -16,11 +16,11 @@ NO_SPLITTER = (
     "(`medtasks fetch punkt`); scores with and without it differ by up to 0.016 and are not comparable"
 )
 
-# ASCII words with at most one mark after each, and a final period: NLTK's tokens are then the words and the marks,
-# whether or not sentences are split, and its thirty expressions take many times as long.
+# ASCII words with at most one mark after each: the tokens of a sentence are then the words and the marks, but a period
+# within it stays with its word. NLTK's thirty expressions take many times as long.
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
-PLAIN = re.compile(rf"{WORD}[,;:]?(?: {WORD}[,;:]?)*\.?")
-PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
+PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
+PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
 CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
@@ -79,21 +79,22 @@ class Meteor(BatchMetric, MeanMetric):
 
 def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
-    if PLAIN.fullmatch(text) and not CONTRACTION.search(text):
+    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text)
+    if is_plain and (". " not in text or sentence_splitter() == "none"):
         return PLAIN_TOKEN.findall(text)
-    from nltk.tokenize import word_tokenize
+    import nltk
 
-    tokens: list[str] = word_tokenize(text, preserve_line=sentence_splitter() == "none")
+    tokens: list[str] = nltk.word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
 
 @cache
 def sentence_splitter() -> str:
     """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
-    from nltk.tokenize import sent_tokenize
+    import nltk
 
     try:
-        sent_tokenize("One. Two.")
+        nltk.sent_tokenize("One. Two.")
     except LookupError:
         return "none"
     return "punkt_tab"
@@ -122,14 +123,12 @@ class _Synonyms:
 @cache
 def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
     """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
-    from nltk.stem.porter import PorterStemmer
-    from nltk.translate.meteor_score import single_meteor_score
+    import nltk
 
-    class CachingStemmer(PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(nltk.PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)
 
-    return partial(
-        single_meteor_score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA
-    )
+    score = nltk.translate.meteor_score.single_meteor_score
+    return partial(score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA)

@@ -1,7 +1,8 @@
 """Finds and reads WordNet 3.0 on this machine, offline: NLTK's data, or a dictionary directory.
 
 NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``): they lack its
-``lexnames`` table and are outside the directories that it reads. So its files are opened here.
+``lexnames`` table and are outside the directories that it reads. It also loads the whole dictionary, for the few
+hundred words that responses have. So words are looked up here, in the files.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import hashlib
 import io
 import os
 import re
-import threading
-import warnings
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from medtasks.metrics.base import MetricUnavailableError
 
@@ -25,24 +26,9 @@ VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
 FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
 
-PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
+PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+"""With NLTK's codes."""
 FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
-
-# The 45 lexicographer files in the order of their numbers: lexnames(5WN)
-NOUN_TOPICS = """Tops act animal artifact attribute body cognition communication event feeling food group
-location motive object person phenomenon plant possession process quantity relation shape state substance
-time"""
-VERB_TOPICS = """body change cognition communication competition consumption contact creation emotion motion
-perception possession social stative weather"""
-LEXICOGRAPHER_FILES = (
-    *("adj.all", "adj.pert", "adv.all"),
-    *(f"noun.{topic}" for topic in NOUN_TOPICS.split()),
-    *(f"verb.{topic}" for topic in VERB_TOPICS.split()),
-    "adj.ppl",
-)
-CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
-
-_lock = threading.Lock()
 
 
 def unavailable() -> str | None:
@@ -71,8 +57,6 @@ def corpus() -> Any:
 
 def synonyms(word: str) -> frozenset[str]:
     """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet).
-
-    Thread-safe: NLTK's reader moves the position of shared files, so it is used under a lock; results are cached.
 
     Raises:
         MetricUnavailableError: see `corpus`.
@@ -118,34 +102,58 @@ def _nltk_corpus() -> Any:
 
 @lru_cache(maxsize=2**17)
 def _synonyms(corpus: Any, word: str) -> frozenset[str]:
-    with _lock:
-        synsets = _reader(corpus).synsets(word)
-        return frozenset(name for synset in synsets for name in synset.lemma_names() if "_" not in name)
+    names = (
+        name
+        for part in PARTS_OF_SPEECH
+        for form in _forms(corpus, part, word.lower())
+        for offset in _offsets(corpus, part, form)
+        for name in _names(corpus, part, offset)
+    )
+    return frozenset(name.partition("(")[0] for name in names if "_" not in name)  # adjectives: asleep(p)
+
+
+def _forms(corpus: Any, part: str, word: str) -> Sequence[str]:
+    """The word and its possible base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)."""
+    irregular = _irregular(corpus, part).get(word)
+    if irregular is not None:
+        return (word, *irregular)
+    import nltk
+
+    rules = nltk.corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS[PARTS_OF_SPEECH[part]]
+    return (word, *(word.removesuffix(old) + new for old, new in rules if word.endswith(old)))
 
 
 @cache
-def _reader(corpus: Any) -> Any:
-    from nltk.corpus.reader.wordnet import WordNetCorpusReader
-    from nltk.data import PathPointer
+def _irregular(corpus: Any, part: str) -> dict[str, list[str]]:
+    return {form: bases for form, *bases in map(str.split, _text(corpus, f"{part}.exc"))}
 
-    class Root(PathPointer):  # type: ignore[misc]
-        """NLTK requires a root, which is not used."""
 
-        open = file_size = join = None
+def _offsets(corpus: Any, part: str, form: str) -> list[int]:
+    """Where the data file has the synsets of a base form."""
+    lines = _index(corpus, part)
+    place = bisect_left(lines, f"{form} ")
+    for line in lines[place : place + 1]:
+        lemma, _, count, *fields = line.split()
+        if lemma == form:
+            return list(map(int, fields[-int(count) :]))
+    return []
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
-        """NLTK's reader without the multilingual mapping, which would read the sense index twice, and with Python's own
-        text files, which are several times faster than NLTK's."""
 
-        def open(self, file: str) -> TextIO:
-            return io.StringIO(lexnames()) if file == "lexnames" else _text(corpus, file)
+@cache
+def _index(corpus: Any, part: str) -> list[str]:
+    return sorted(line for line in _text(corpus, f"index.{part}") if not line.startswith(" "))
 
-        def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
-            return None
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "multilingual functions are not available", which are not used
-        return Reader(Root(), None)
+def _names(corpus: Any, part: str, offset: int) -> list[str]:
+    """The lemma names of the synset at ``offset``."""
+    data = _data(corpus, part)
+    return _lemmas(data[offset : data.index(b"|", offset)].decode().split())
+
+
+@cache
+def _data(corpus: Any, part: str) -> bytes:
+    with _opened(corpus, f"data.{part}") as stream:
+        return stream.read()
 
 
 @cache
@@ -156,7 +164,7 @@ def _fingerprint(corpus: Any) -> str:
         for line in _text(corpus, f"data.{part}"):
             if not line.startswith(" "):
                 fields = line.split("|", 1)[0].split()
-                synsets.append(" ".join([fields[2], *sorted(fields[4 : 4 + 2 * int(fields[3], 16) : 2])]))
+                synsets.append(" ".join([fields[2], *sorted(_lemmas(fields))]))
         irregular = [line.strip() for line in _text(corpus, f"{part}.exc")]
         digest.update("\n".join([part, *sorted(synsets), *sorted(irregular)]).encode())
     return digest.hexdigest()[:8]
@@ -164,13 +172,14 @@ def _fingerprint(corpus: Any) -> str:
 
 def _text(corpus: Any, name: str) -> TextIO:
     """A file of the dictionary, in a directory or an archive."""
-    stream = (corpus / name).open("rb") if isinstance(corpus, Path) else corpus.join(name).open()
-    return io.TextIOWrapper(stream, encoding="utf-8")
+    return io.TextIOWrapper(_opened(corpus, name), encoding="utf-8")
 
 
-def lexnames() -> str:
-    """NLTK's ``lexnames`` file: number, name and syntactic category of each lexicographer file."""
-    rows = (
-        f"{number:02d}\t{name}\t{CATEGORIES[name.split('.')[0]]}\n" for number, name in enumerate(LEXICOGRAPHER_FILES)
-    )
-    return "".join(rows)
+def _opened(corpus: Any, name: str) -> BinaryIO:
+    found: BinaryIO = (corpus / name).open("rb") if isinstance(corpus, Path) else corpus.join(name).open()
+    return found
+
+
+def _lemmas(fields: list[str]) -> list[str]:
+    """The lemma names in a line of a data file, where each is followed by a number."""
+    return fields[4 : 4 + 2 * int(fields[3], 16) : 2]

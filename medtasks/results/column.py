@@ -27,11 +27,12 @@ class Column:
     """One metric of n items.
 
     ``statistics``, ``low`` and ``high`` are ``(n, width)``: the known statistics, or the range that they will be in;
-    rows without are NaN. ``present`` marks the items with a value of the metric, ``failed`` those without a response,
-    ``pending`` those without a verdict, ``awaiting`` those for which no judge has been asked. ``judge`` is the index in
-    ``judges`` of the judge that was asked, negative if none was. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the items'
-    values within each group of `Benchmark.parts`, of those items whose part differs from the whole.
+    rows without are NaN. Statistics that are exact in single precision, as counts are, are stored so. ``present`` marks
+    the items with a value of the metric, ``failed`` those without a response, ``pending`` those without a verdict,
+    ``awaiting`` those for which no judge has been asked. ``judge`` is the index in ``judges`` of the judge that was
+    asked, negative if none was. ``repeats`` has the statistics of every repeat ``(n, repeats, width)``; None unless all
+    items have the same number, and more than one. ``parts`` are the items' values within each group of
+    `Benchmark.parts`, of those items whose part differs from the whole.
     """
 
     statistics: Array
@@ -113,7 +114,7 @@ class Part:
         return Part(np.flatnonzero(found >= 0), self.column.take(found[found >= 0]))
 
     def _replaced(self, array: npt.NDArray[Any], ours: npt.NDArray[Any]) -> Any:
-        if _is_blank(array) and _is_blank(ours):
+        if _are_constant([array, ours]):
             return array
         found = array.astype(np.result_type(array, ours))  # a copy, as precise as the part
         found[self.rows] = ours
@@ -121,14 +122,9 @@ class Part:
 
 
 def empty_column(items: int, width: int) -> Column:
-    """The column of a metric that no item has a value of."""
-
-    def mask() -> Mask:
-        return np.zeros(items, dtype=bool)
-
-    no_value = blank(items, width)
-    judge = np.full(items, _NOBODY, dtype=np.int64)
-    return Column(no_value, no_value, no_value, mask(), mask(), mask(), mask(), judge)
+    """The column of a metric that no item has a value of; its arrays are constant and take no memory."""
+    no_value, no = blank(items, width), np.broadcast_to(False, items)
+    return Column(no_value, no_value, no_value, no, no, no, no, np.broadcast_to(np.int64(_NOBODY), items))
 
 
 def blank(items: int, width: int) -> Array:
@@ -136,18 +132,23 @@ def blank(items: int, width: int) -> Array:
     return np.broadcast_to(np.nan, (items, width))
 
 
-def _is_blank(array: npt.NDArray[Any]) -> bool:
-    return array.ndim == 2 and not any(array.strides)
+def _are_constant(arrays: Sequence[npt.NDArray[Any]]) -> bool:
+    """Whether the arrays repeat one number, or NaN, without taking memory."""
+    if not all(len(array) and not any(array.strides) for array in arrays):
+        return False
+    return len(np.unique([array.flat[0] for array in arrays])) == 1
+
+
+def _repeated(array: npt.NDArray[Any], items: int) -> Any:
+    return np.broadcast_to(array[:1], (items, *array.shape[1:]))
 
 
 def _rows(array: npt.NDArray[Any], rows: Rows) -> Any:
-    return blank(len(rows), array.shape[1]) if _is_blank(array) else array[rows]
+    return _repeated(array, len(rows)) if _are_constant([array]) else array[rows]
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    if all(map(_is_blank, arrays)):
-        return blank(sum(map(len, arrays)), arrays[0].shape[1])
-    return np.concatenate(arrays)
+    return _repeated(arrays[0], sum(map(len, arrays))) if _are_constant(arrays) else np.concatenate(arrays)
 
 
 def statistics_alone(column: Column, rest: Column) -> Column:
@@ -184,7 +185,7 @@ def stacked(columns: Sequence[Column]) -> Column:
             parts.setdefault(key, []).append(Part(part.rows + start, part.column))
     return Column(
         **arrays,
-        judge=np.concatenate([_renumbered(column, judges) for column in columns]),
+        judge=_joined([_renumbered(column, judges) for column in columns]),
         judges=judges,
         repeats=np.concatenate([one for one in repeats if one is not None]) if equal else None,
         parts={
@@ -195,6 +196,8 @@ def stacked(columns: Sequence[Column]) -> Column:
 
 
 def _renumbered(column: Column, judges: Sequence[str]) -> Rows:
+    if not column.judges:
+        return column.judge
     codes = np.array([judges.index(judge) for judge in column.judges] + [_NOBODY], dtype=np.int64)
     return codes[column.judge]  # -1, no judge, selects the last code
 
@@ -216,17 +219,22 @@ def _full_column(metric: str, values: Sequence[Value]) -> Column:
     """The column of items that all have a value."""
     width = get_metric(metric).width
     blank = (np.nan,) * width
-    found = empty_column(len(values), width)
-    found.present[:] = True
+    found = replace(empty_column(len(values), width), present=np.broadcast_to(True, len(values)))
     judges = tuple(sorted({value.judge for value in values if value.judge is not None}))
     members: dict[str, dict[int, Value]] = {}
     for row, value in enumerate(values):
-        if value.failed or value.statistics is None:
-            found.failed[row], found.pending[row], found.awaiting[row] = value.failed, value.pending, value.awaiting
-        if value.judge is not None:
-            found.judge[row] = judges.index(value.judge)
         for key, part in value.parts.items():
             members.setdefault(key, {})[row] = part
+    if any(value.failed or value.statistics is None for value in values):
+        found = replace(
+            found,
+            failed=np.array([value.failed for value in values]),
+            pending=np.array([value.pending for value in values]),
+            awaiting=np.array([value.awaiting for value in values]),
+        )
+    if judges:
+        codes: dict[str | None, int] = {None: _NOBODY, **{judge: code for code, judge in enumerate(judges)}}
+        found = replace(found, judge=np.array([codes[value.judge] for value in values], dtype=np.int64))
     known = [blank if value.statistics is None else value.statistics for value in values]
     ends = [None if value.low is None or value.high is None else (value.low, value.high) for value in values]
     repeats = [value.repeats for value in values]
@@ -241,7 +249,7 @@ def _full_column(metric: str, values: Sequence[Value]) -> Column:
 
     return replace(
         found,
-        statistics=array(known),
+        statistics=_single(array(known)),
         low=limit(0),
         high=limit(1),
         judges=judges,

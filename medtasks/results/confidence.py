@@ -39,8 +39,7 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
     giving = {
         sample.task
         for sample in samples
-        if (facts := declared[sample.task]) is not None
-        and (facts.of == "stated" or any(sample.probabilities) or sample.confidence is not None)
+        if (facts := declared[sample.task]) is not None and (facts.of == "stated" or gives_confidence(sample))
     }
     if not giving:
         return joined
@@ -53,6 +52,11 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
         items.append(item)
     metrics = tuple(dict.fromkeys((*joined.metrics, *CONFIDENCE_NAMES)))
     return Joined(tuple(items), joined.incomplete, metrics)
+
+
+def gives_confidence(sample: Sample) -> bool:
+    """Whether the back-end gave probabilities; if it did for one sample, all others of the task count as well."""
+    return any(sample.probabilities) or sample.confidence is not None
 
 
 def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:

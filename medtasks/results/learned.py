@@ -26,6 +26,11 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
     ]
 
 
+def has_models(spec: TaskSpec) -> bool:
+    """Whether a model scores the task's samples; a score depends a little on the others in its batch."""
+    return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
+
+
 def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
     """The scores of the samples that have a response, by position; empty if they cannot be computed."""
     metric = LEARNED[name]

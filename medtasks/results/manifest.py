@@ -21,7 +21,7 @@ from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics import get_metric
 from medtasks.registry import get_benchmark
-from medtasks.results.samples import Sample
+from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
@@ -239,16 +239,16 @@ def task_facts(
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),
         asked=asked,
-        **outcome_counts(samples),
+        **outcome_counts([sample.outcome for sample in samples]),
     )
 
 
-def outcome_counts(samples: Sequence[Sample]) -> dict[str, Any]:
+def outcome_counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The fields of :class:`TaskFacts` that describe the outcome of the documents."""
     # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
-    failures = Counter(_NUMBER.sub("#", sample.failure) for sample in samples if sample.failure is not None)
+    failures = Counter(_NUMBER.sub("#", reason) for _, reason in outcomes if reason is not None)
     return {
-        "answered": len(samples) - failures.total(),
+        "answered": len(outcomes) - failures.total(),
         "failed": dict(sorted(failures.items())),
-        "status": dict(sorted(Counter(sample.status for sample in samples).items())),
+        "status": dict(sorted(Counter(status for status, _ in outcomes).items())),
     }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,14 @@ from medtasks.metrics import get_metric
 from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts, outcome_counts, protocol_today, versions
+from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_today, versions
 from medtasks.results.run import data_facts, scores_of
-from medtasks.results.run_tables import RunTables
-from medtasks.results.samples import Sample, SampleLines
+from medtasks.results.run_tables import RunTables, in_parts
+from medtasks.results.samples import Outcome, Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scoring import Scores
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
-
-PART = 4096
-"""Samples whose metrics are computed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             tasks={name: Scores.model_validate(one) for name, one in content["tasks"].items()},
             groups={name: Scores.model_validate(one) for name, one in content["groups"].items()},
             manifest=RunManifest.model_validate(content["manifest"]),
-            changes=tuple(Change(*one) for one in content["changes"]),
+            changes=tuple(map(Change, *content["changes"])),
             tables=RunTables({}, tables),
         )
     with as_data_error(folder):
@@ -85,7 +81,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
             "groups": {name: one.model_dump(mode="json") for name, one in again.groups.items()},
             "manifest": again.manifest.model_dump(mode="json"),
-            "changes": [[one.task, one.sample_id, one.what, one.before, one.after] for one in again.changes],
+            "changes": [[getattr(one, field.name) for one in again.changes] for field in fields(Change)],
         }
         store.write(key, content, again.tables.made)
     return again
@@ -136,25 +132,23 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     facts: dict[str, TaskFacts] = {}
     for name in manifest.tasks:
         spec = load_spec(name)
-        again[name], found = _scored_task(spec, samples[name], manifest.judge, problems)
-        changes += found
-        facts[name] = _facts(spec, manifest.tasks[name], again[name])
+        lines, outcomes = SampleLines(()), []
+        parts = [*in_parts(spec, sorted(samples[name], key=lambda sample: sample.sample_id))]
+        while parts:
+            part = parts.pop(0)  # to free the samples of each part as the next is scored
+            scored = with_learned_metrics(spec, scored_again(spec, part), problems)
+            made = with_judged_scores(spec, scored, manifest.judge)
+            changes += [change for pair in zip(part, made, strict=True) for change in _changes(name, *pair)]
+            outcomes += [sample.outcome for sample in made]
+            tables.add(name, made)
+            lines.lines += SampleLines(made).lines
         tables.of(name)
-        again[name] = SampleLines(again[name])
+        again[name] = lines
+        facts[name] = _facts(spec, manifest.tasks[name], outcomes)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
     return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
-
-
-def _scored_task(
-    spec: TaskSpec, samples: Sequence[Sample], judge: Mapping[str, RubricFacts], problems: list[str]
-) -> tuple[list[Sample], list[Change]]:
-    parts = (scored_again(spec, samples[begin : begin + PART]) for begin in range(0, len(samples), PART))
-    scored = with_learned_metrics(spec, list(chain.from_iterable(parts)), problems)
-    again = with_judged_scores(spec, scored, judge)
-    pairs = zip(samples, again, strict=True)
-    return again, [change for before, after in pairs for change in _changes(spec.name, before, after)]
 
 
 _SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
@@ -171,13 +165,13 @@ def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
     return [Change(task, before.sample_id, what, old, new) for what, old, new in pairs if old != new]
 
 
-def _facts(spec: TaskSpec, facts: TaskFacts, samples: Sequence[Sample]) -> TaskFacts:
+def _facts(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
     """The task's facts under the current rules, with the prompt that was actually used."""
     return facts.model_copy(
         update={
             "filters": {name: version_of(name) for name in spec.filters},
             "protocol_hash": protocol_today(spec, facts),
             "yaml_hash": spec.yaml_hash,
-            **outcome_counts(samples),
+            **outcome_counts(outcomes),
         }
     )

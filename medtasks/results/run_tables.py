@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from medtasks.benchmarks.base import sample_items
 from medtasks.registry import get_benchmark
+from medtasks.results.confidence import gives_confidence
+from medtasks.results.learned import has_models
 from medtasks.results.samples import Sample
-from medtasks.results.table import ItemTable, PooledColumns, item_table, pooled_table
-from medtasks.spec import leaf_tasks, load_spec, load_specs
+from medtasks.results.table import ItemTable, PooledColumns, item_table, joined_parts, pooled_table
+from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+
+PART = 4096
+"""Samples of a task that are scored together: few, to limit memory."""
 
 
 class RunTables:
@@ -27,6 +32,11 @@ class RunTables:
         self._samples = samples
         self._made_before = made
         self._tables: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
+        self._parts: dict[str, list[ItemTable]] = {}
+
+    def add(self, task: str, samples: Sequence[Sample]) -> None:
+        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples."""
+        self._parts.setdefault(task, []).append(self._part(task, samples))
 
     @property
     def made(self) -> dict[str, ItemTable]:
@@ -66,15 +76,33 @@ class RunTables:
         benchmark = get_benchmark(facts.benchmark)
         if benchmark.join is sample_items and members != (name,):
             return pooled_table([self.of(member) for member in members], facts.pooled)
-        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
         if members == (name,):
-            for group in groups_of(name):
-                breakdowns += load_spec(group).metadata.breakdowns
-                pooled += load_spec(group).metadata.pooled if benchmark.join is sample_items else ()
+            if name not in self._parts:
+                for part in in_parts(load_spec(name), self._samples[name]):
+                    self.add(name, part)
+            return joined_parts(self._parts.pop(name))
         samples = [sample for member in members for sample in self._samples[member]]
+        return item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+
+    def _part(self, task: str, samples: Sequence[Sample]) -> ItemTable:
+        facts = load_spec(task).metadata
+        benchmark = get_benchmark(facts.benchmark)
+        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
+        for group in groups_of(task):
+            breakdowns += load_spec(group).metadata.breakdowns
+            pooled += load_spec(group).metadata.pooled if benchmark.join is sample_items else ()
         table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
-        own = {*facts.pooled, *(metric for sample in samples[:1] for metric in sample.scores)}
+        own = {*facts.pooled, *samples[0].scores}
         return replace(table, metrics=tuple(name for name in table.metrics if name not in pooled or name in own))
+
+
+def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
+    facts = spec.metadata
+    joined = facts.varied or get_benchmark(facts.benchmark).join is not sample_items
+    whole = joined or has_models(spec) or (facts.confidence and any(map(gives_confidence, samples)))
+    size = max(len(samples), 1) if whole else PART
+    return (samples[begin : begin + size] for begin in range(0, max(len(samples), 1), size))
 
 
 def groups_of(task: str) -> list[str]:

@@ -6,7 +6,6 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, overload
 
@@ -14,13 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError
-from medtasks.files import canonical_json, check_regular
+from medtasks.files import canonical_json, read_lines
 from medtasks.metrics.confidence import REASONS
 from medtasks.results.replies import Probabilities, Share
 from medtasks.schema import first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
+
+Outcome: TypeAlias = "tuple[str, str | None]"
+"""The status of a sample, and why its response is missing."""
 
 Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 """Why an answer has no confidence."""
@@ -159,12 +161,17 @@ class Sample(_Part):
         """Why the first failed response is missing; None if none failed."""
         return next((reason for reason in self.failed if reason is not None), None)
 
+    @property
+    def outcome(self) -> Outcome:
+        """Status and failure."""
+        return self.status, self.failure
+
     def _value(self, name: str) -> Value:
         if self.status == FAILED:
             value = self.judged[name].value() if name in self.judged else Value()
             low, high = self.limits.get(name, (value.low, value.high))
-            open_parts = {key: replace(part, failed=part.statistics is None) for key, part in value.parts.items()}
-            return replace(value, low=low, high=high, parts=open_parts, failed=value.statistics is None)
+            open_parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
+            return value._replace(low=low, high=high, parts=open_parts, failed=value.statistics is None)
         if name in self.judged:
             return self.judged[name].value()
         if name in self.statistics:
@@ -215,18 +222,19 @@ def read_samples(path: Path) -> list[Sample]:
     """
     samples = []
     try:
-        check_regular(path)
-        lines = path.read_bytes().split(b"\n")  # splitlines() would also split at separators within a response
+        for number, line in enumerate(read_lines(path), start=1):
+            if line != b"\n":
+                samples.append(_parsed(line, f"{path}, line {number}"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        try:
-            samples.append(Sample.model_validate_json(line))
-        except ValidationError as error:
-            raise DataError(f"{path}, line {number}: {first_problem(error)}; restore it.") from error
     return samples
+
+
+def _parsed(line: bytes, where: str) -> Sample:
+    try:
+        return Sample.model_validate_json(line)
+    except ValidationError as error:
+        raise DataError(f"{where}: {first_problem(error)}; restore it.") from error
 
 
 @contextmanager

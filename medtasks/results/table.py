@@ -7,7 +7,7 @@ its samples once; a group's table pools those of its tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -209,11 +209,15 @@ def _check_metrics(samples: Sequence[Sample]) -> None:
     of_task: dict[str, Sample] = {}
     for sample in samples:
         first = of_task.setdefault(sample.task, sample)
-        if list(sample.scores) != list(first.scores):
-            raise MedtasksError(
-                f"sample {sample.sample_id} of {sample.task} has the metrics {list(sample.scores)}, "
-                f"expected {list(first.scores)} as in the others; score the directory again."
-            )
+        _check_names(sample.sample_id, sample.task, sample.scores, first.scores)
+
+
+def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iterable[str]) -> None:
+    if list(found) != list(expected):
+        raise MedtasksError(
+            f"sample {sample_id} of {task} has the metrics {list(found)}, expected {list(expected)} as in the others; "
+            "score the directory again."
+        )
 
 
 def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> ItemTable:
@@ -241,6 +245,22 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
         groups={name: shared(tuple(rows[row] for row in order.tolist())) for name, rows in keys.items()},
         columns=PooledColumns(tables, order, metrics),
     )
+
+
+def joined_parts(parts: Sequence[ItemTable]) -> ItemTable:
+    """The table of a task, from those of parts of its samples.
+
+    Raises:
+        MedtasksError: the samples have different metrics.
+    """
+    first = parts[0]
+    for part in parts:
+        _check_names(part.samples[0][0], part.tasks[0], part.metrics, first.metrics)
+    if len(parts) == 1:
+        return first
+    names = tuple(first.columns)
+    table = pooled_table(parts, names)
+    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in names})
 
 
 class PooledColumns(Mapping[str, Column]):

@@ -37,7 +37,9 @@ def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
 
 def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
     facts = {
-        task: one.model_copy(update={"asked": len(samples[task]), **outcome_counts(samples[task])})
+        task: one.model_copy(
+            update={"asked": len(samples[task]), **outcome_counts([sample.outcome for sample in samples[task]])}
+        )
         for task, one in manifest.tasks.items()
     }
     return manifest.model_copy(update={"tasks": facts})

@@ -7,6 +7,7 @@ import shutil
 
 import nltk
 import pytest
+from tiny_wordnet import LEXNAMES
 
 from medtasks.metrics import wordnet
 
@@ -19,7 +20,7 @@ def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
         if wordnet._nltk_corpus() is None:
             data = tmp_path_factory.mktemp("nltk_data")
             copy = shutil.copytree(wordnet.corpus(), data / "corpora" / "wordnet")
-            (copy / "lexnames").write_text(wordnet.lexnames())
+            (copy / "lexnames").write_text(LEXNAMES)
             nltk.data.path.append(str(data))
         return
     if os.environ.get("MEDTASKS_REQUIRE_WORDNET") == "1":

@@ -36,3 +36,12 @@ odd = st.one_of(
     ),
 )
 texts = st.one_of(answers, odd)
+
+_fragments = st.sampled_from(
+    ["polyp", "IIa", "5", "3.5", "5-mm", "lower-left", "cannot", "re-gonna-x", "e.g.", "don't", "A"]
+)
+_marks = st.sampled_from(["", "", "", ",", ";", ":", ".", "..", ",.", "-", "--", "%", "'"])
+_gaps = st.sampled_from([" ", " ", " ", " ", " ", "", "  ", "\n"])
+_parts = st.lists(st.tuples(_fragments, _marks, _gaps), max_size=6)
+almost_plain = _parts.map(lambda parts: "".join(map("".join, parts)).removesuffix(" "))
+"""Texts on both sides of what a tokenizer may treat as plain."""

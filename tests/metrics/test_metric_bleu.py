@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_texts import texts
+from metric_texts import almost_plain, texts
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from medtasks.metrics import Bleu
 from medtasks.metrics.bleu import tokenize_13a
@@ -41,6 +42,12 @@ def corpus(rows: list[tuple[str, str]]) -> float:
 @given(pairs)
 def test_is_the_formula(rows: list[tuple[str, str]]) -> None:
     assert corpus(rows) == pytest.approx(formula(rows), abs=1e-12)
+
+
+@settings(max_examples=500)
+@given(almost_plain)
+def test_tokens_are_sacrebleus_for_plain_and_other_text(text: str) -> None:
+    assert tokenize_13a(text) == Tokenizer13a()(text).split()
 
 
 @given(pairs)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from metric_texts import texts
+from metric_texts import almost_plain, texts
 from nltk.corpus import wordnet as nltk_wordnet
 from nltk.tokenize import word_tokenize
 from nltk.translate.meteor_score import single_meteor_score
@@ -36,13 +35,8 @@ def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:
     assert lexical_statistics([prediction], [reference], ["meteor"])[0]["meteor"].tolist() == [expected]
 
 
-fragments = st.sampled_from(["polyp", "IIa", "5", "3.5", "lower-left", "cannot", "re-gonna-x", "e.g.", "don't", "A"])
-marks = st.sampled_from(["", "", "", ",", ";", ":", ".", "..", ",.", "-", "--", "%", "'"])
-gaps = st.sampled_from([" ", " ", " ", "", "  ", "\n"])
-
-
 @settings(max_examples=500)
-@given(st.lists(st.tuples(fragments, marks, gaps), max_size=8).map(lambda parts: "".join(map("".join, parts))))
+@given(almost_plain)
 def test_tokens_are_nltks_for_plain_and_other_text(text: str) -> None:
     assert word_tokens(text) == word_tokenize(text, preserve_line=sentence_splitter() == "none")
 

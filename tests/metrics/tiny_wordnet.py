@@ -10,6 +10,8 @@ SYNSETS = {
     "adj": [["red", "crimson"]],
     "adv": [["here"]],
 }
+LEXNAMES = "".join(f"{number:02d}\tany\t1\n" for number in range(45))
+"""NLTK's table of the lexicographer files, with other names than theirs."""
 CODES = {"noun": ("n", 3), "verb": ("v", 39), "adj": ("a", 0), "adv": ("r", 2)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,13 @@ from medtasks.errors import DataError, MedtasksError
 from medtasks.registry import get_benchmark
 from medtasks.results.column import Column, column_of, empty_column, stacked, statistics_alone
 from medtasks.results.paired import compare_tables
-from medtasks.results.run_tables import RunTables
+from medtasks.results.replies import Probabilities
+from medtasks.results.run_tables import RunTables, in_parts
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import ItemTable, item_table, pooled_table
 from medtasks.results.table_file import TableStore, code_hash
+from medtasks.spec import load_spec
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
@@ -146,6 +148,47 @@ def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sampl
         item_table([*samples[TASKS[0]][:3], odd], MI_CXR)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_table_made_in_parts_is_that_of_all_samples(samples: dict[str, list[Sample]], order: int) -> None:
+    task = TASKS[1]
+    lost = {"status": "failed", "failed": ("gone",), "statistics": {}, "limits": {"accuracy": ((0.0, 1.0), (1.0, 1.0))}}
+    members = [*samples[task][:-1], samples[task][-1].model_copy(update=lost)]
+    tables = RunTables({task: ()})
+    for begin in range(0, len(members), 7)[::order]:
+        tables.add(task, members[begin : begin + 7])
+    made, expected = _fields(tables.of(task)), _fields(RunTables({task: members}).of(task))
+    columns, others = made.pop("columns"), expected.pop("columns")
+    assert isinstance(columns, dict)
+    assert isinstance(others, dict)
+    assert list(columns) == list(others)
+    assert all(_same(columns[name], others[name]) for name in columns)
+    np.testing.assert_array_equal(made.pop("complete"), expected.pop("complete"))  # type: ignore[arg-type]
+    assert made == expected
+    assert tables.of(task) is tables.made[task]
+
+
+def test_all_parts_of_a_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
+    tables = RunTables({})
+    tables.add(TASKS[0], samples[TASKS[0]][:3])
+    tables.add(TASKS[0], [samples[TASKS[0]][3].model_copy(update={"scores": {}})])
+    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[.*expected \['acc"):
+        tables.of(TASKS[0])
+
+
+def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(samples: dict[str, list[Sample]]) -> None:
+    plain = samples[TASKS[0]][0]
+    sure = plain.model_copy(update={"probabilities": (Probabilities(0.9),)})
+
+    def sizes(task: str, members: list[Sample]) -> list[int]:
+        return [len(part) for part in in_parts(load_spec(task), members)]
+
+    assert sizes(TASKS[0], [plain] * 5000) == [4096, 904]
+    assert sizes(TASKS[0], [*[plain] * 4999, sure]) == [5000]
+    assert sizes("med_cmr_mcq_cr_circular", [plain] * 5000) == [5000]
+    assert sizes("medstreambench_future", [plain] * 5000) == [5000]
+    assert sizes(TASKS[0], []) == [0]
+
+
 def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str, list[Sample]]) -> None:
     table = item_table(samples[TASKS[1]], MI_CXR, ["family"])
     small = table.compact()
@@ -160,7 +203,7 @@ def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str
 def test_a_compact_column_keeps_the_statistics_of_parts_that_differ_from_the_whole() -> None:
     one = Value(statistics=(0.1, 1.0))
     whole = Value(statistics=(1.5, 2.0), parts={"x": Value(statistics=(0.5, 1.0)), "y": Value(statistics=(1.0, 1.0))})
-    rows = [replace(one, parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
+    rows = [one._replace(parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
     column = column_of("accuracy", rows)
     small = statistics_alone(column, empty_column(5, 1))
     assert {key: part.rows.tolist() for key, part in small.parts.items()} == {"x": [1], "y": [1]}

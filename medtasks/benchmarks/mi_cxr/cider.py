@@ -120,9 +120,9 @@ def _clipped_cosine(ours: dict[_Gram, float], theirs: dict[_Gram, float]) -> flo
 
 @cache
 def _treebank() -> Any:
-    from nltk.tokenize import NLTKWordTokenizer
+    import nltk
 
-    return NLTKWordTokenizer()
+    return nltk.NLTKWordTokenizer()
 
 
 class Cider(MeanMetric):
