@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks.data.records.base import Record
 from medtasks.errors import MedtasksError
@@ -26,8 +26,7 @@ Document = dict[str, Any]
 _NO_PARTS: Mapping[str, Value] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
 
     All three are None if the metric could not be computed here. An item to which a metric does not apply has statistics
@@ -41,7 +40,7 @@ class Value:
     repeats: tuple[tuple[float, ...], ...] = ()
     """The statistics of each repeat of the question; they sum to ``statistics``."""
     judge: str | None = None
-    parts: Mapping[str, Value] = field(default_factory=lambda: _NO_PARTS)
+    parts: Mapping[str, Value] = _NO_PARTS
     """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
     failed: bool = False
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from medtasks.benchmarks.base import FAILED, Benchmark, Item, Value
 from medtasks.errors import DataError
 from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One chance for an error: the rate it counts for, and whether the error occurred.
 
     ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
@@ -59,20 +60,23 @@ class Errors:
         failed = any(view.status == FAILED for view in item.samples)
         in_parts = benchmark.parts is not None and any(case.part for cases in found.values() for case in cases)
         parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None and in_parts else ()
-        return {name: _value(cases, parts, failed) for name, cases in found.items()}
-
-
-_NO_CASES = Value(statistics=(0.0, 0.0))
+        nothing = _counted(0, 0, False)._replace(parts=dict.fromkeys(parts, _counted(0, 0, False)))
+        return {name: _value(cases, parts, failed) if cases else nothing for name, cases in found.items()}
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    if not cases:  # most rates do not apply to most items
-        return Value(statistics=(0.0, 0.0), parts=dict.fromkeys(parts, _NO_CASES))
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
-    count = float(len(cases))
-    if failed:
-        return Value(low=(0.0, count), high=(count, count), failed=True, parts=by_part)
-    return Value(statistics=(float(sum(case.occurred for case in cases)), count), parts=by_part)
+    whole = _counted(sum(case.occurred for case in cases), len(cases), failed)
+    return whole._replace(parts=by_part) if by_part else whole
+
+
+@lru_cache(maxsize=1024)
+def _counted(occurred: int, cases: int, failed: bool) -> Value:
+    """The value of so many cases; shared, because items have few different ones."""
+    count = float(cases)
+    if failed and cases:
+        return Value(low=(0.0, count), high=(count, count), failed=True)
+    return Value(statistics=(float(occurred), count))
 
 
 def pooled_values(benchmark: Benchmark, item: Item, names: Sequence[str]) -> dict[str, Value]:

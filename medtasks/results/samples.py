@@ -6,7 +6,6 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, overload
 
@@ -163,8 +162,8 @@ class Sample(_Part):
         if self.status == FAILED:
             value = self.judged[name].value() if name in self.judged else Value()
             low, high = self.limits.get(name, (value.low, value.high))
-            open_parts = {key: replace(part, failed=part.statistics is None) for key, part in value.parts.items()}
-            return replace(value, low=low, high=high, parts=open_parts, failed=value.statistics is None)
+            open_parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
+            return value._replace(low=low, high=high, parts=open_parts, failed=value.statistics is None)
         if name in self.judged:
             return self.judged[name].value()
         if name in self.statistics:

@@ -67,6 +67,11 @@ class ItemTable:
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
     @cached_property
+    def answers(self) -> list[tuple[str, str, str]]:
+        """Each item's target, selected option and first status."""
+        return [*zip(self.target, self.chosen, (statuses[0] for statuses in self.statuses), strict=True)]
+
+    @cached_property
     def unique(self) -> tuple[str, ...]:
         """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
         seen: Counter[str] = Counter()

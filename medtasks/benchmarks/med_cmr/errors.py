@@ -66,11 +66,17 @@ def ranks_of(question: str, choices: Mapping[str, str]) -> dict[str, int] | None
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
     lowest = [letter for letter, text in choices.items() if _NONE.fullmatch(text)]
     rest = {letter: re.findall(r"[\w.]+", text.casefold()) for letter, text in choices.items() if letter not in lowest}
+    if len(lowest) > 1 or len(rest) < 2:
+        return None
     for scale, context in _SCALES:
-        terms = {letter: [word for word in words if word in scale] for letter, words in rest.items()}
-        if len(lowest) > 1 or len(rest) < 2 or any(len(found) != 1 for found in terms.values()):
+        ranks: dict[str, int] = {}
+        for letter, words in rest.items():
+            found = [scale[word] for word in words if word in scale]
+            if len(found) != 1:  # the common case: no scale
+                break
+            ranks[letter] = found[0]
+        if len(ranks) < len(rest):
             continue
-        ranks = {letter: scale[found[0]] for letter, found in terms.items()}
         others = {" ".join(word.removesuffix("s") for word in words if word not in scale) for words in rest.values()}
         if len({*ranks.values()}) < len(rest) or len(others) > 1 or (lowest and 0 in ranks.values()):
             continue
