@@ -93,7 +93,7 @@ def once(what: str, document: Document, make: Callable[[Document], bytes]) -> by
         document: from JSON.
         make: depends on nothing else.
     """
-    key = hashlib.sha256(marshal.dumps((what, document), 2)).digest()  # version 2: equal values give equal bytes
+    key = hashlib.blake2b(marshal.dumps((what, document), 2), digest_size=24).digest()  # version 2 has no references
     if key not in _MADE:
         if len(_MADE) >= _MOST:
             _MADE.clear()

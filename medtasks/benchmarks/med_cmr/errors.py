@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
@@ -59,7 +60,12 @@ def ranks_of(question: str, choices: Mapping[str, str]) -> dict[str, int] | None
     >>> ranks_of("How narrow is it?", {"A": "Mild stenosis", "B": "Severe stenosis", "C": "Normal"})
     {'C': 0, 'A': 2, 'B': 4}
     """
-    plain = {letter: text.strip().rstrip(".") for letter, text in choices.items()}
+    return _ranks(question, tuple(choices.items()))
+
+
+@lru_cache(maxsize=2**15)  # all runs of a leaderboard have the same questions
+def _ranks(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, int] | None:
+    plain = {letter: text.strip().rstrip(".") for letter, text in choices}
     return _graded(question, plain) or _normal_or_not(plain)
 
 
