@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.results.find import SUFFIX, run_folders
@@ -21,7 +22,7 @@ from medtasks.spec import load_spec
 
 from .board import Refused
 from .digest import Digest
-from .digest_cache import DigestCache, state_of
+from .digest_cache import DigestCache
 from .doubts import UNSCORED
 from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
@@ -47,40 +48,21 @@ class Unread:
     link: bool
 
 
-@dataclass(frozen=True)
-class _Found:
+class Found(NamedTuple):
+    """Result directories, runs of our tasks that have only lmms-eval's logs, and what was not searched; each sorted."""
+
     folders: list[Path]
     plain: list[PlainRun]
     unread: list[Unread]
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result directories in ``paths``, which may be such directories or trees that contain some; sorted, each once.
-
-    Hidden directories are skipped, except for a run that a crash left there while it was being replaced.
+    """The result directories in ``paths``, as in :func:`find_everything`.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _find_everything(paths).folders
-
-
-def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
-    """The runs of our tasks in ``paths`` that have only lmms-eval's logs and no result directory of ours; sorted.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-    """
-    return _find_everything(paths).plain
-
-
-def find_unread(paths: Sequence[Path]) -> list[Unread]:
-    """Links in ``paths`` to result directories (``…_medtasks``), which are not followed, and unreadable directories.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-    """
-    return _find_everything(paths).unread
+    return find_everything(paths).folders
 
 
 def collect(
@@ -88,12 +70,12 @@ def collect(
 ) -> tuple[list[Digest], list[Refused]]:
     """Digest all runs in ``paths``; return the digests, sorted by content hash, and what was refused, with reasons.
 
-    Runs with the same content count once. With a ``cache``, unchanged directories are not read again.
+    Runs with the same content count once. With a ``cache``, unchanged directories are not scored again.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    found = _find_everything(paths)
+    found = find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
@@ -123,7 +105,6 @@ def collect(
                 known = digests.setdefault(digest.facts.digest, digest)
                 if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
                     digests[digest.facts.digest] = digest
-    kept.close()
     if progress is not None:
         progress(len(runs), len(runs))
     return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
@@ -151,7 +132,7 @@ def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache) -> Iterator
 def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
     """Size of the run's files; 0 if its digest is cached, or if they cannot be read."""
     with contextlib.suppress(MedtasksError, OSError):
-        return 0 if cache.knows(_state(run)) else sum(path.stat().st_size for path in _files(run))
+        return 0 if cache.knows(_key(run, _content(run))) else sum(path.stat().st_size for path in _files(run))
     return 0
 
 
@@ -172,26 +153,25 @@ def _into_cache(run: Path | PlainRun, cache: DigestCache) -> None:
         _digest(run, cache)
 
 
-def _state(run: Path | PlainRun) -> str:
-    """Everything that shows, without reading, whether a run has changed."""
-    prepared = _beside(run) if isinstance(run, PlainRun) else ""
-    return f"{_name(run)}\0{state_of(_files(run))}\0{prepared}"
+def _content(run: Path | PlainRun) -> str:
+    if isinstance(run, PlainRun):
+        return plain_digest(run)
+    recover(run)
+    return folder_digest(run)
+
+
+def _key(run: Path | PlainRun, content: str) -> str:
+    return f"{_name(run)}\0{content}\0{_beside(run)}"
 
 
 def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
-    if isinstance(run, Path):
-        recover(run)
-    state = _state(run)
-    found = cache.by_state(state)
-    if found is not None:
-        return found
-    content = folder_digest(run) if isinstance(run, Path) else plain_digest(run)
-    key = f"{_name(run)}\0{content}\0{_beside(run)}"
-    digest = cache.by_content(key, state)
+    content = _content(run)
+    key = _key(run, content)
+    digest = cache.read(key)
     if digest is None or digest.facts.digest != content:
         digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
         if not any(UNSCORED in note for note in digest.facts.notes):  # what is lacking may be there next time
-            cache.keep(digest, key, state)
+            cache.keep(digest, key)
     return digest
 
 
@@ -212,7 +192,15 @@ def _beside(run: Path | PlainRun) -> str:
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 
 
-def _find_everything(paths: Sequence[Path]) -> _Found:
+def find_everything(paths: Sequence[Path]) -> Found:
+    """All runs in ``paths``, which are result directories or trees that contain some, each once.
+
+    Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
+    result directories (``…_medtasks``) are not followed.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
     folders: dict[Path, Path] = {}
     plain: dict[tuple[Path, str], PlainRun] = {}
     unread: dict[Path, Unread] = {}
@@ -233,7 +221,7 @@ def _find_everything(paths: Sequence[Path]) -> _Found:
             raise UsageError(f"{path}: no such directory; give result directories.")
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    return _Found(
+    return Found(
         [folders[key] for key in sorted(folders)],
         [plain[key] for key in sorted(plain)],
         [unread[key] for key in sorted(unread)],

@@ -17,7 +17,7 @@ from medtasks.results.samples import Sample, read_samples, without_garbage_colle
 from medtasks.spec import leaf_tasks, load_specs
 
 from ..board import BenchmarkBoard, Board
-from ..collect import find_plain_runs, find_runs
+from ..collect import find_everything
 from ..plain import converted, plain_digest
 
 Run = TypeVar("Run")
@@ -69,10 +69,11 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     ranked = {(model, run) for benchmark in board.benchmarks for model, run in _ranked(benchmark)}
     runs = {board.runs[key].digest: key for _, key in ranked}
     found: dict[str, Mapping[str, tuple[str, Path | Sequence[Sample]]]] = {}
-    for folder in find_runs(paths):
+    runs_found = find_everything(paths)
+    for folder in runs_found.folders:
         if key := runs.get(_content(folder_digest, folder)):
             found[key] = _of_folder(folder)
-    for plain in find_plain_runs(paths):
+    for plain in runs_found.plain:
         if key := runs.get(_content(plain_digest, plain)):
             record = converted(plain)
             found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
