@@ -7,8 +7,8 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -90,43 +90,45 @@ def collect(
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
-    with _read_ahead(runs, kept) as reading:
-        for number, run in enumerate(runs):
-            if progress is not None:
-                progress(number, len(runs))
-            wait(reading[number : number + 1])
-            try:
-                digest = _digest(run, kept)
-            except MedtasksError as error:
-                refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
-            except Exception as error:  # untrusted input: one bad run must not hide the others
-                refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
-            else:
-                known = digests.setdefault(digest.facts.digest, digest)
-                if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                    digests[digest.facts.digest] = digest
-    if progress is not None:
-        progress(len(runs), len(runs))
+    told = progress or (lambda *_: None)
+    told(0, len(runs))
+    ahead = _read_ahead(runs, kept, told)
+    for number, run in enumerate(runs, start=1):
+        try:
+            digest = _digest(run, kept)
+        except MedtasksError as error:
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+        except Exception as error:  # untrusted input: one bad run must not hide the others
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+        else:
+            known = digests.setdefault(digest.facts.digest, digest)
+            if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
+                digests[digest.facts.digest] = digest
+        if not ahead:
+            told(number, len(runs))
     return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
-@contextlib.contextmanager
-def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache) -> Iterator[list[Future[None]]]:
-    """Digest runs into the cache in several processes, if there is much to read: one future for each run, or none.
+def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache, progress: Progress) -> bool:
+    """Digest runs into the cache in several processes, if there is much to read; return whether there was.
 
-    Whatever cannot be read there, or not cached, is read in this process, which reports the reason.
+    Whatever cannot be read there, or not cached, is read in this process, which reports the reason. It loads digests
+    only after the others have ended, because those of many runs need as much memory.
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
     if served or cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
-        yield []
-        return
+        return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
     try:
-        yield [pool.submit(_into_cache, run, cache) for run in runs]
+        reading = [pool.submit(_into_cache, run, cache) for run in runs]
+        for number, one in enumerate(reading, start=1):
+            wait([one])
+            progress(number, len(runs))
     finally:
         pool.shutdown(cancel_futures=True)
+    return True
 
 
 def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
