@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +160,7 @@ def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str
 def test_a_compact_column_keeps_the_statistics_of_parts_that_differ_from_the_whole() -> None:
     one = Value(statistics=(0.1, 1.0))
     whole = Value(statistics=(1.5, 2.0), parts={"x": Value(statistics=(0.5, 1.0)), "y": Value(statistics=(1.0, 1.0))})
-    rows = [replace(one, parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
+    rows = [one._replace(parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
     column = column_of("accuracy", rows)
     small = statistics_alone(column, empty_column(5, 1))
     assert {key: part.rows.tolist() for key, part in small.parts.items()} == {"x": [1], "y": [1]}
