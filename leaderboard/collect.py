@@ -133,7 +133,7 @@ def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache, progress: P
 
 def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
     """Size of the run's files; 0 if its digest is cached, or if they cannot be read."""
-    with contextlib.suppress(MedtasksError, OSError):
+    with contextlib.suppress(Exception):  # reported when the run is read
         return 0 if cache.knows(_key(run, _content(run))) else sum(path.stat().st_size for path in _files(run))
     return 0
 
