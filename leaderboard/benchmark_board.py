@@ -30,7 +30,7 @@ from .digest import Digest
 from .media_gain import MediaGain
 from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
-from .reference import Reference, load_reference, place_of, published_rows, reference_benchmarks
+from .reference import load_reference, place_of, published_rows
 from .standings import Standing, Standings
 from .tables import Tables, held_groups, is_incomplete
 from .usage import SECONDS, Prices, plotted, used_by
@@ -68,8 +68,8 @@ class _Filling:
         self._standings = standings
         self._prices = prices
         self._benchmark = get_benchmark(card.benchmark)
-        has_reference = published and card.benchmark in reference_benchmarks()
-        self._reference: Reference | None = load_reference(card.benchmark) if has_reference else None
+        has_reference = published and self._benchmark.figures is not None
+        self._reference = load_reference(card.benchmark) if has_reference else None
 
     def board(self, resamples: int) -> BenchmarkBoard:
         headline = self._columns(self._card.headline)

@@ -37,11 +37,11 @@ def build_board(
         digests: of the result directories (`medtasks.leaderboard.collect`); duplicates are ignored.
         refused: directories that could not be read, and why.
         title: the board's heading.
-        models: the organiser's facts about models (`medtasks.leaderboard.models.read_models`).
+        models: the organiser's facts about models (`medtasks.leaderboard.models.read_by_model`).
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
         releases: the releases to compare documents of runs with; by default they are not compared.
-        prices: of models (`medtasks.leaderboard.usage.read_prices`); without them there are no costs.
+        prices: of models, as ``models``; without them there are no costs.
         resamples: number of resamples for rank intervals.
 
     Raises:

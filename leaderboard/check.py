@@ -19,7 +19,7 @@ from .check_rules import Submission, problem
 from .check_run import Asked, check_run
 from .check_scores import check_samples, check_scores
 from .check_together import check_together
-from .collect import find_runs, find_unread
+from .collect import find_everything, find_runs
 from .digest import Digest
 from .reading import digest_run
 from .releases import Releases
@@ -121,6 +121,6 @@ def _around(
             fix = "submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"
             yield problem("LB101", path.name, "it contains no result directory", "at least one", fix, file=path)
         yield from check_beside(path, inside, secrets, asked)
-    for one in find_unread(paths):
+    for one in find_everything(paths).unread:
         code = "LB104" if one.link else "LB102"
         yield problem(code, one.path.name, one.found, "a directory that can be read", one.fix, file=one.path)

@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.results.find import SUFFIX, run_folders
@@ -21,7 +22,7 @@ from medtasks.spec import load_spec
 
 from .board import Refused
 from .digest import Digest
-from .digest_cache import DigestCache, state_of
+from .digest_cache import DigestCache
 from .doubts import UNSCORED
 from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
@@ -49,40 +50,21 @@ class Unread:
     link: bool
 
 
-@dataclass(frozen=True)
-class _Found:
+class Found(NamedTuple):
+    """Result directories, runs of our tasks that have only lmms-eval's logs, and what was not searched; each sorted."""
+
     folders: list[Path]
     plain: list[PlainRun]
     unread: list[Unread]
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result directories in ``paths``, which may be such directories or trees that contain some; sorted, each once.
-
-    Hidden directories are skipped, except for a run that a crash left there while it was being replaced.
+    """The result directories in ``paths``, as in :func:`find_everything`.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    return _find_everything(paths).folders
-
-
-def find_plain_runs(paths: Sequence[Path]) -> list[PlainRun]:
-    """The runs of our tasks in ``paths`` that have only lmms-eval's logs and no result directory of ours; sorted.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-    """
-    return _find_everything(paths).plain
-
-
-def find_unread(paths: Sequence[Path]) -> list[Unread]:
-    """Links in ``paths`` to result directories (``…_medtasks``), which are not followed, and unreadable directories.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-    """
-    return _find_everything(paths).unread
+    return find_everything(paths).folders
 
 
 def collect(
@@ -90,12 +72,12 @@ def collect(
 ) -> tuple[list[Digest], list[Refused]]:
     """Digest all runs in ``paths``; return the digests, sorted by content hash, and what was refused, with reasons.
 
-    Runs with the same content count once. With a ``cache``, unchanged directories are not read again.
+    Runs with the same content count once. With a ``cache``, unchanged directories are not scored again.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    found = _find_everything(paths)
+    found = find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     kept = DigestCache(cache)
     digests: dict[str, Digest] = {}
@@ -110,50 +92,51 @@ def collect(
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
-    with _read_ahead(runs, kept) as reading:
-        for number, run in enumerate(runs):
-            if progress is not None:
-                progress(number, len(runs))
-            wait(reading[number : number + 1])
-            try:
-                digest = _digest(run, kept)
-            except MedtasksError as error:
-                refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
-            except Exception as error:  # untrusted input: one bad run must not hide the others
-                refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
-            else:
-                known = digests.setdefault(digest.facts.digest, digest)
-                if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                    digests[digest.facts.digest] = digest
-    kept.close()
-    if progress is not None:
-        progress(len(runs), len(runs))
+    told = progress or (lambda *_: None)
+    told(0, len(runs))
+    ahead = _read_ahead(runs, kept, told)
+    for number, run in enumerate(runs, start=1):
+        try:
+            digest = _digest(run, kept)
+        except MedtasksError as error:
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+        except Exception as error:  # untrusted input: one bad run must not hide the others
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+        else:
+            known = digests.setdefault(digest.facts.digest, digest)
+            if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
+                digests[digest.facts.digest] = digest
+        if not ahead:
+            told(number, len(runs))
     return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
-@contextlib.contextmanager
-def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache) -> Iterator[list[Future[None]]]:
-    """Digest runs into the cache in several processes, if there is much to read: one future for each run, or none.
+def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache, progress: Progress) -> bool:
+    """Digest runs into the cache in several processes, if there is much to read; return whether there was.
 
-    Whatever cannot be read there, or not cached, is read in this process, which reports the reason.
+    Whatever cannot be read there, or not cached, is read in this process, which reports the reason. It loads digests
+    only after the others have ended, because those of many runs need as much memory.
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
     if served or cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
-        yield []
-        return
+        return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
     try:
-        yield [pool.submit(_into_cache, run, cache) for run in runs]
+        reading = [pool.submit(_into_cache, run, cache) for run in runs]
+        for number, one in enumerate(reading, start=1):
+            wait([one])
+            progress(number, len(runs))
     finally:
         pool.shutdown(cancel_futures=True)
+    return True
 
 
 def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
     """Size of the run's files; 0 if its digest is cached, or if they cannot be read."""
-    with contextlib.suppress(MedtasksError, OSError):
-        return 0 if cache.knows(_state(run)) else sum(path.stat().st_size for path in _files(run))
+    with contextlib.suppress(Exception):  # reported when the run is read
+        return 0 if cache.knows(_key(run, _content(run))) else sum(path.stat().st_size for path in _files(run))
     return 0
 
 
@@ -174,26 +157,25 @@ def _into_cache(run: Path | PlainRun, cache: DigestCache) -> None:
         _digest(run, cache)
 
 
-def _state(run: Path | PlainRun) -> str:
-    """Everything that shows, without reading, whether a run has changed."""
-    prepared = _beside(run) if isinstance(run, PlainRun) else ""
-    return f"{_name(run)}\0{state_of(_files(run))}\0{prepared}"
+def _content(run: Path | PlainRun) -> str:
+    if isinstance(run, PlainRun):
+        return plain_digest(run)
+    recover(run)
+    return folder_digest(run)
+
+
+def _key(run: Path | PlainRun, content: str) -> str:
+    return f"{_name(run)}\0{content}\0{_beside(run)}"
 
 
 def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
-    if isinstance(run, Path):
-        recover(run)
-    state = _state(run)
-    found = cache.by_state(state)
-    if found is not None:
-        return found
-    content = folder_digest(run) if isinstance(run, Path) else plain_digest(run)
-    key = f"{_name(run)}\0{content}\0{_beside(run)}"
-    digest = cache.by_content(key, state)
+    content = _content(run)
+    key = _key(run, content)
+    digest = cache.read(key)
     if digest is None or digest.facts.digest != content:
         digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
         if not any(UNSCORED in note for note in digest.facts.notes):  # what is lacking may be there next time
-            cache.keep(digest, key, state)
+            cache.keep(digest, key)
     return digest
 
 
@@ -214,7 +196,15 @@ def _beside(run: Path | PlainRun) -> str:
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 
 
-def _find_everything(paths: Sequence[Path]) -> _Found:
+def find_everything(paths: Sequence[Path]) -> Found:
+    """All runs in ``paths``, which are result directories or trees that contain some, each once.
+
+    Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
+    result directories (``…_medtasks``) are not followed.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
     folders: dict[Path, Path] = {}
     plain: dict[tuple[Path, str], PlainRun] = {}
     unread: dict[Path, Unread] = {}
@@ -235,7 +225,7 @@ def _find_everything(paths: Sequence[Path]) -> _Found:
             raise UsageError(f"{path}: no such directory; give result directories.")
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    return _Found(
+    return Found(
         [folders[key] for key in sorted(folders)],
         [plain[key] for key in sorted(plain)],
         [unread[key] for key in sorted(unread)],

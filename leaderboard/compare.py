@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -191,14 +191,10 @@ def _item_rows(entry: Entry, shared: Sequence[str]) -> list[int]:
 
 def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:
     """Why no item has a value from both runs."""
-    return next(_reasons(first, second, metric, shared))
-
-
-def _reasons(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> Iterator[str]:
     if not shared:
-        yield "the runs have no item in common"
+        return "the runs have no item in common"
     for name, entry in (("first", first), ("second", second)):
         score = entry.scores.metrics[metric]
         if score.value is None:
-            yield f"{name} run: {score.reason or 'no value'}"
-    yield "no item has a value from both runs"
+            return f"{name} run: {score.reason or 'no value'}"
+    return "no item has a value from both runs"

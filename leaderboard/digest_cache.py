@@ -1,16 +1,14 @@
-"""Digests cached on disk: tables by content, and an index by file size and modification time."""
+"""Digests cached on disk by content."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.files import canonical_json, replaced
+from medtasks.files import canonical_json
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scoring import Scores
 from medtasks.results.table import ItemTable
@@ -24,50 +22,29 @@ from .documents import TaskDocuments, View
 class DigestCache:
     """A directory of cached digests; None caches nothing. Damaged entries count as missing.
 
-    A digest is looked up by the state of its files (name, size, modification time) without reading them, then by their
-    content. Both keys include the versions of everything that scores (task packages too), task files and rubrics.
+    Keys include the versions of everything that scores (task packages too), task files and rubrics.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self._store = TableStore(folder)
-        self._index: dict[str, str] = {}
         self._rules = "" if folder is None else code_hash(Path(__file__).parent)
-        if folder is not None:
-            with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-                found = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-                self._index = {key: value for key, value in found.items() if isinstance(value, str)}
 
-    def knows(self, state: str) -> bool:
-        """Whether there is a digest of files in this state, if it is not damaged."""
-        return self._key(state) in self._index
+    def knows(self, content: str) -> bool:
+        """Whether there is a digest of this content, if it is not damaged."""
+        return self.folder is not None and (self.folder / self._key(content)).is_dir()
 
-    def by_state(self, state: str) -> Digest | None:
-        """The digest of files in this state, if cached."""
-        content = self._index.get(self._key(state))
-        return None if content is None else self._read(content)
+    def read(self, content: str) -> Digest | None:
+        """The digest of this content, if cached."""
+        found = self._store.read(self._key(content))
+        return None if found is None else unpack(*found)
 
-    def by_content(self, content: str, state: str) -> Digest | None:
-        """The digest of this content, if cached; from now on ``state`` finds it too."""
-        self._index[self._key(state)] = self._key(content)
-        return self._read(self._key(content))
-
-    def keep(self, digest: Digest, content: str, state: str) -> None:
+    def keep(self, digest: Digest, content: str) -> None:
         """Write the digest, if the directory is writable."""
-        self._index[self._key(state)] = self._key(content)
         self._store.write(self._key(content), pack(digest), digest.tables.made)
-
-    def close(self) -> None:
-        """Write the index."""
-        if self.folder is not None and self._index:
-            _write(self.folder / "index.json", (canonical_json(self._index, indent=0) + "\n").encode())
 
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"{self._rules}\0{text}".encode()).hexdigest()
-
-    def _read(self, key: str) -> Digest | None:
-        found = self._store.read(key)
-        return None if found is None else unpack(*found)
 
 
 def state_of(paths: Iterable[Path]) -> str:
@@ -134,11 +111,3 @@ def unpack(content: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
         doubts={task: tuple(one) for task, one in content["doubts"].items()},
         tables=tables,
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the file atomically; errors are ignored."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as partial:
-            partial.write_bytes(content)

@@ -5,9 +5,10 @@ Every response is scored again, but no model is loaded: learned metrics are left
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from medtasks.benchmarks.base import FAILED
+from medtasks.benchmarks.base import FAILED, Document
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.errors import MedtasksError, first_line
 from medtasks.prompts import render
@@ -17,7 +18,7 @@ from medtasks.results.signature import changed_options
 from medtasks.spec import TaskSpec, load_spec
 
 from .check_scores import rescored, scored_otherwise
-from .documents import document_of
+from .documents import document_of, once
 from .strip import is_stripped, is_withheld
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
@@ -84,18 +85,24 @@ def other_prompts(
     spec = load_spec(task)
     if changed_options(manifest.settings) or facts.prompt_hash != spec.prompt_hash or is_stripped(samples):
         return
+    what = f"prompt of {task} {facts.prompt_hash}"
     for line, sample in enumerate(samples, start=1):
         if sample.status == FAILED and not sample.prompt:  # never asked: the run was not finished
             continue
-        if sample.prompt != _prompt(spec, sample):
+        expected = once(what, document_of(sample), lambda one: _prompt(spec, one))
+        if _hash(sample.prompt) != expected:
             yield line, sample
 
 
-def _prompt(spec: TaskSpec, sample: Sample) -> str | None:
-    """The prompt; None if the document does not give one."""
+def _prompt(spec: TaskSpec, document: Document) -> bytes:
+    """The hash of the prompt; empty if the document does not give one."""
     try:
         if spec.stage1_template is not None:
-            return render(spec.stage1_template)
-        return prompt_text(document_of(sample), spec.template or "")
+            return _hash(render(spec.stage1_template))
+        return _hash(prompt_text(document, spec.template or ""))
     except (MedtasksError, KeyError):
-        return None
+        return b""
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -105,25 +105,14 @@ def require_statistics(metric: str, rows: Array) -> None:
         )
 
 
-def require_scores(name: str, scores: Scores) -> None:
-    """Refuse scores and intervals that are not a number or beyond `LARGEST`, including breakdowns.
+def require_numbers(name: str, value: Scores | Timeline, of: str = "") -> None:
+    """Refuse scores, intervals and times that are not a number or beyond `LARGEST`, including breakdowns.
 
     Raises:
-        DataError: names the task or group, and the place in its scores.
+        DataError: names the task or group, and the field ``of`` an item.
     """
-    for field, number in _beyond(scores):
-        raise DataError(_message(f"{name}: {field}", number))
-
-
-def require_timelines(shown: Sequence[Timeline]) -> None:
-    """Refuse streaming items with a time beyond `LARGEST`.
-
-    Raises:
-        DataError: names the item.
-    """
-    for one in shown:
-        for field, number in _beyond(one):
-            raise DataError(_message(f"{one.task}: {field} of {one.item}", number))
+    for field, number in _beyond(value):
+        raise DataError(_message(f"{name}: {field}{of}", number))
 
 
 def _beyond(value: Any, field: str = "") -> Iterator[tuple[str, float]]:

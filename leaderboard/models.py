@@ -155,20 +155,11 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
     return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
 
 
-def read_models(path: Path) -> dict[str, Described]:
-    """The models in the YAML file ``path``.
-
-    Raises:
-        DataError: the file cannot be read or breaks the format (names file, model and field).
-    """
-    return read_by_model(path, Described)
-
-
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
 
     Raises:
-        DataError: as :func:`read_models`.
+        DataError: the file cannot be read or breaks the format (names file, model and field).
     """
     loaded = load_texts(path)
     if not isinstance(loaded, dict) or not loaded:

@@ -10,17 +10,11 @@ from .board import Board, BoardColumn, Cell, Unit
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
-UNITS: dict[Unit, str] = {
-    "fraction": "%",
-    "points": "points, 0 to 100",
-    "seconds": "s",
-    "score": "score",
-    "rank": "rank",
-}
-"""The unit of a number as printed by `shown`."""
-
 UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 """Units, short enough for a heading."""
+
+UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
+"""The unit of a number as printed by `shown`."""
 MINUS = "−"
 
 

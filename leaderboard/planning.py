@@ -14,6 +14,7 @@ from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import Subset
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric
+from medtasks.registry import get_benchmark
 from medtasks.results.column import without_value
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import clustered_score, detectable_difference
@@ -21,7 +22,7 @@ from medtasks.stats import clustered_score, detectable_difference
 from .columns import unit_of
 from .compare import compare_runs
 from .digest import Digest
-from .reference import load_reference, reference_benchmarks
+from .reference import load_reference, place_of
 
 MOST_CLUSTERS = 10**6
 ICC = 0.1
@@ -131,15 +132,10 @@ def assumed_spread(
 
 
 def _published(task: str, metric: str) -> list[float]:
-    benchmark = load_spec(task).metadata.benchmark
-    if benchmark not in reference_benchmarks():
-        return []
-    cells = [cell for row in load_reference(benchmark).rows for cell in row.cells]
-    return [
-        cell.value
-        for cell in cells
-        if (cell.task, cell.metric, cell.breakdown, cell.group) == (task, metric, None, None) and cell.value is not None
-    ]
+    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
+    rows = () if benchmark.figures is None else load_reference(benchmark.name).rows
+    cells = [cell for row in rows for cell in row.cells]
+    return [cell.value for cell in cells if place_of(cell) == (task, metric, None, None) and cell.value is not None]
 
 
 @dataclass(frozen=True)

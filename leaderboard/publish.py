@@ -13,10 +13,10 @@ from .build import build_board
 from .collect import collect
 from .exports import write_exports
 from .figures import FORMATS, draw_all
-from .models import read_models
+from .models import Described, read_by_model
 from .releases import Releases
 from .site import samples_of, write_site
-from .usage import read_prices
+from .usage import Price
 
 
 def publish(
@@ -53,7 +53,7 @@ def publish(
         DataError: the file of models or prices, or one of document hashes, cannot be read.
     """
     releases = Releases(documents)
-    described = read_models(models) if models is not None else None
+    described = read_by_model(models, Described) if models is not None else None
     digests, refused = collect(results, cache, progress)
     if not digests:
         found = "; ".join(f"{one.folder}: {one.reason}" for one in refused) or "no result directory (…_medtasks)"
@@ -66,7 +66,7 @@ def publish(
         demonstration=demonstration,
         published=published,
         releases=releases,
-        prices=read_prices(prices) if prices is not None else None,
+        prices=read_by_model(prices, Price) if prices is not None else None,
     )
     write_site(
         board,

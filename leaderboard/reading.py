@@ -28,7 +28,7 @@ from .digest import Digest, Entry
 from .documents import run_documents
 from .doubts import doubts_of
 from .facts import created, run_facts, run_notes
-from .limits import require_samples, require_scores, require_statistics, require_timelines
+from .limits import require_numbers, require_samples, require_statistics
 from .models import model_key
 from .redaction import shown
 from .releases import is_miniature
@@ -51,24 +51,22 @@ def digest_run(folder: Path) -> Digest:
     manifest, samples = read_run(folder)
     path = folder / "scores.json"
     scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    digest = _digest(manifest, samples, folder.resolve().name, folder_digest(folder), scores_text)
+    record = RunRecord(manifest, samples, {}, {})
+    digest = digest_record(record, folder.resolve().name, folder_digest(folder), scores_text)
     doubts, notes = doubts_of(_installed_part(manifest)[0], samples)
     facts = digest.facts.model_copy(update={"notes": (*digest.facts.notes, *map(shown, notes))})
     return replace(digest, facts=facts, doubts=doubts)
 
 
-def digest_record(record: RunRecord, folder: str, digest: str) -> Digest:
-    """The digest of a run without a result directory: ``folder`` is its name, ``digest`` the hash of its content.
+def digest_record(record: RunRecord, folder: str, digest: str, scores_text: str | None = None) -> Digest:
+    """The digest of a run in the directory called ``folder``, if any; ``digest`` is the hash of its content.
 
     Raises:
         MedtasksError: as :func:`digest_run`.
     """
-    return _digest(record.manifest, record.samples, folder, digest, None)
-
-
-def _digest(manifest: RunManifest, samples: Samples, folder: str, digest: str, scores_text: str | None) -> Digest:
-    _check(manifest, samples)
-    manifest, unknown_tasks = _installed_part(manifest)
+    samples = record.samples
+    _check(record.manifest, samples)
+    manifest, unknown_tasks = _installed_part(record.manifest)
     for task, one in manifest.tasks.items():
         if one.benchmark != (benchmark := load_spec(task).metadata.benchmark):
             raise DataError(
@@ -189,8 +187,9 @@ def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples
     entry: Entry = Entry.of(name, benchmark.name, table, scores, signatures, shown)
     for metric, found in entry.statistics.items():
         require_statistics(metric, found)
-    require_scores(name, scores)
-    require_timelines(shown)
+    require_numbers(name, scores)
+    for one in shown:
+        require_numbers(one.task, one, f" of {one.item}")
     return entry
 
 

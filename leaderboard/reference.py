@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtasks.errors import DataError, UsageError
-from medtasks.registry import all_benchmarks
+from medtasks.registry import get_benchmark
 from medtasks.schema import first_problem
 
 from .board import BoardColumn, Published, PublishedCell, Trained
@@ -279,28 +279,18 @@ def read_reference(path: Path, benchmark: str) -> Reference:
     return Reference(notes=content.notes, rows=rows, gaps=content.gaps)
 
 
-def reference_benchmarks() -> tuple[str, ...]:
-    """The benchmarks with published figures, sorted."""
-    return tuple(sorted(_files()))
-
-
 @functools.cache
 def load_reference(benchmark: str) -> Reference:
     """The published figures of ``benchmark``.
 
     Raises:
-        UsageError: there are none for that benchmark.
+        UsageError: there is no such benchmark, or nothing is published for it.
         DataError: as :func:`read_reference`.
     """
-    files = _files()
-    if benchmark not in files:
-        known = ", ".join(sorted(files))
-        raise UsageError(f"benchmark {benchmark!r} has no published figures here; choose from {known}.")
-    return read_reference(files[benchmark], benchmark)
-
-
-def _files() -> dict[str, Path]:
-    return {name: one.figures for name, one in all_benchmarks().items() if one.figures is not None}
+    path = get_benchmark(benchmark).figures
+    if path is None:
+        raise UsageError(f"benchmark {benchmark!r} has no published figures here.")
+    return read_reference(path, benchmark)
 
 
 def place_of(column: BoardColumn | ReferenceCell) -> Place:

@@ -269,9 +269,6 @@ def _unasked(digest: Digest, task: str) -> str:
     """Why the run of a task or group is incomplete."""
     counts = digest.facts.counts
     leaves = leaf_tasks(task)
-    answered, asked = (
-        sum(counts[leaf].get(what, 0) for leaf in leaves if leaf in counts) for what in ("answered", "asked")
-    )
     if lacking := [leaf for leaf in leaves if leaf not in counts]:
         return f"run without {', '.join(lacking)}"
     answered, asked = (sum(counts[leaf].get(what, 0) for leaf in leaves) for what in ("answered", "asked"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -14,7 +13,7 @@ from medtasks.spec import leaf_tasks
 
 from .board import RunFacts
 from .digest import Digest
-from .models import find, read_by_model
+from .models import find
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -55,15 +54,6 @@ class Price(BaseModel):
 
 Prices = Mapping[str, Price]
 """A file of prices: by slug, name or glob of names, as in a file of models."""
-
-
-def read_prices(path: Path) -> Prices:
-    """The prices in the YAML or JSON file ``path``.
-
-    Raises:
-        DataError: the file cannot be read or breaks the format (names file, model and field).
-    """
-    return read_by_model(path, Price)
 
 
 def cost_of(prices: Prices, run: RunFacts, usage: Usage) -> float | None:

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
 from contextvars import ContextVar
@@ -47,9 +47,15 @@ _BETWEEN_LOOKS = 4096
 _LEFT: ContextVar[list[int]] = ContextVar("left")
 
 
+class _Environment(ImmutableSandboxedEnvironment):
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """One dict instead of a ``ChainMap``, because Jinja copies it for every prompt."""
+        return {**self.globals, **(d or {})}
+
+
 def environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
     """An environment for templates of ``loader``."""
-    made = ImmutableSandboxedEnvironment(
+    made = _Environment(
         loader=loader,
         undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,

@@ -15,7 +15,7 @@ from medtasks.results.samples import Sample, read_samples, without_garbage_colle
 from medtasks.spec import leaf_tasks, load_specs
 
 from ..board import BenchmarkBoard, Board
-from ..collect import find_plain_runs, find_runs
+from ..collect import find_everything
 from ..plain import converted, plain_digest
 
 Run = TypeVar("Run")
@@ -66,9 +66,10 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """
     ranked = {run for benchmark in board.benchmarks for _, run in _ranked(benchmark)}
     found: dict[str, Mapping[str, tuple[str, Path | Sequence[Sample]]]] = {}
-    for key, folder in runs_on_board(board, ranked, find_runs(paths), folder_digest).items():
+    runs_found = find_everything(paths)
+    for key, folder in runs_on_board(board, ranked, runs_found.folders, folder_digest).items():
         found[key] = _of_folder(folder)
-    for key, plain in runs_on_board(board, ranked, find_plain_runs(paths), plain_digest).items():
+    for key, plain in runs_on_board(board, ranked, runs_found.plain, plain_digest).items():
         record = converted(plain)
         found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}

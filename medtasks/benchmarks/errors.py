@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from medtasks.benchmarks.base import FAILED, Benchmark, Item, Value
@@ -62,17 +63,21 @@ class Errors:
         return {name: _value(cases, parts, failed) for name, cases in found.items()}
 
 
-_NO_CASES = Value(statistics=(0.0, 0.0))
-
-
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
     if not cases:  # most rates do not apply to most items
-        return _NO_CASES
+        return _counted(0, 0, False)
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
-    count = float(len(cases))
+    whole = _counted(sum(case.occurred for case in cases), len(cases), failed)
+    return whole._replace(parts=by_part) if by_part else whole
+
+
+@lru_cache(maxsize=1024)
+def _counted(occurred: int, cases: int, failed: bool) -> Value:
+    """The value of so many cases; shared, because items have few different ones."""
+    count = float(cases)
     if failed:
-        return Value(low=(0.0, count), high=(count, count), failed=True, parts=by_part)
-    return Value(statistics=(float(sum(case.occurred for case in cases)), count), parts=by_part)
+        return Value(low=(0.0, count), high=(count, count), failed=True)
+    return Value(statistics=(float(occurred), count))
 
 
 def pooled_values(benchmark: Benchmark, item: Item, names: Sequence[str]) -> dict[str, Value]:

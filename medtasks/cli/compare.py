@@ -33,9 +33,10 @@ def compare(
 ) -> None:
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
     from medtasks.leaderboard.compare import compare_runs, read_one
-    from medtasks.leaderboard.usage import read_prices, used_by
+    from medtasks.leaderboard.models import read_by_model
+    from medtasks.leaderboard.usage import Price, used_by
 
-    known = {} if prices is None else read_prices(prices)
+    known = {} if prices is None else read_by_model(prices, Price)
 
     with progress("reading results"):
         runs = [read_one(folder, task, cache_root() / "leaderboard") for folder in (first, second)]

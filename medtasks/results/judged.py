@@ -73,6 +73,8 @@ def with_judged_scores(
     known = facts or {}
     awaiting: _Awaiting = {}
     rubrics = rubrics_of(spec, known)
+    if not rubrics and not any(sample.verdicts or sample.judged or sample.pending for sample in samples):
+        return list(samples)
     return [_with_scores(spec, sample, rubrics, known, awaiting) for sample in samples]
 
 

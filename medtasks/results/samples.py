@@ -134,11 +134,11 @@ class Sample(_Part):
     status: str
     scores: dict[str, float | None]
     statistics: dict[str, tuple[float, ...]]
-    limits: dict[str, Limits] = {}
+    limits: dict[str, Limits] = Field(default_factory=dict)  # faster than {}, which pydantic copies
     pending: tuple[str, ...] = ()
     repeats: tuple[Repeat, ...] = ()
-    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
-    judged: dict[str, JudgedScore] = {}
+    verdicts: dict[str, tuple[JudgedResponse, ...]] = Field(default_factory=dict)
+    judged: dict[str, JudgedScore] = Field(default_factory=dict)
     document: dict[str, Any]
 
     def view(self) -> SampleView:

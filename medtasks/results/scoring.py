@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
@@ -261,7 +261,7 @@ class _Plan:
             samples=sum(len(table.samples[row]) for row in listed),
             items=len(whole),
             clusters=len(np.unique(table.codes[rows])),
-            status=dict(sorted(Counter(status for row in listed for status in table.statuses[row]).items())),
+            status=_status_counts(map(table.statuses.__getitem__, listed)),
             metrics={
                 name: self._score(name, column, table.codes, whole, one.benchmark) for name, column in columns.items()
             },
@@ -387,6 +387,14 @@ class _Plan:
         return {name: filled(scores) for name, scores in made.items()}
 
 
+def _status_counts(statuses: Iterable[tuple[str, ...]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for kinds, items in Counter(statuses).items():  # few items differ in this
+        for status in kinds:
+            counts[status] += items
+    return dict(sorted(counts.items()))
+
+
 def _of_part(columns: Mapping[str, Column], key: str) -> dict[str, Column]:
     return {name: column.part(key) for name, column in columns.items()}
 
@@ -448,15 +456,19 @@ def _letters(table: ItemTable, rows: Rows, benchmark: Benchmark, accuracy: Colum
     """Letter counts of the multiple-choice items; None if there are none."""
     if not benchmark.options or accuracy is None:
         return None
-    chosen_rows = [row for row in rows[accuracy.present[rows]].tolist() if table.statuses[row][0] != FAILED]
-    if not chosen_rows:
-        return None
+    gold: Counter[str] = Counter()
+    chosen: Counter[str] = Counter()
+    wrong = missed = 0
     null = benchmark.null_option
-    answers = [(table.target[row], table.chosen[row], table.statuses[row][0]) for row in chosen_rows]
-    gold = Counter(target for target, _, _ in answers)
-    chosen = Counter(letter if status == "ok" else f"[{status}]" for _, letter, status in answers)
-    wrong = sum(letter == null and target != null for target, letter, _ in answers)
-    missed = sum(status == "ok" and letter != null and target == null for target, letter, status in answers)
+    found = Counter(map(table.answers.__getitem__, rows[accuracy.present[rows]].tolist()))
+    for (target, letter, status), count in found.items():
+        if status != FAILED:
+            gold[target] += count
+            chosen[letter if status == "ok" else f"[{status}]"] += count
+            wrong += count * (letter == null and target != null)
+            missed += count * (status == "ok" and letter != null and target == null)
+    if not gold:
+        return None
     return Letters(
         gold={letter: gold[letter] for letter in benchmark.options},
         chosen={

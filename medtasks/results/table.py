@@ -21,6 +21,7 @@ from medtasks.benchmarks.errors import pooled_values
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.metrics import get_metric
+from medtasks.metrics.base import Array
 from medtasks.results.column import Column, Mask, Rows, blank, column_of, empty_column, stacked, statistics_alone
 from medtasks.results.confidence import with_confidences
 from medtasks.results.samples import Sample
@@ -65,6 +66,11 @@ class ItemTable:
         """Each item's cluster, as its index among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
+
+    @cached_property
+    def answers(self) -> list[tuple[str, str, str]]:
+        """Each item's target, selected option and first status."""
+        return [*zip(self.target, self.chosen, (statuses[0] for statuses in self.statuses), strict=True)]
 
     @cached_property
     def unique(self) -> tuple[str, ...]:
@@ -113,17 +119,14 @@ class ItemTable:
         return column.part(key) if breakdown == benchmark.parts else column
 
 
-WIDE = 16
-"""Columns with more statistics per item are packed: those of a histogram are almost all 0."""
-
-
 class PackedColumns(Mapping[str, Column]):
-    """``columns`` with the statistics of wide ones kept without zeros, and unpacked on each access."""
+    """``columns`` with the statistics of those that are mostly 0, such as histograms, kept without zeros, and unpacked
+    on each access."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         from scipy.sparse import csr_array  # slow to import
 
-        wide = {name: one for name, one in columns.items() if one.statistics.shape[1] > WIDE}
+        wide = {name: one for name, one in columns.items() if _mostly_zero(one.statistics)}
         self._packed = {name: csr_array(one.statistics) for name, one in wide.items()}
         self._columns = {
             name: replace(one, statistics=blank(*one.statistics.shape)) if name in wide else one
@@ -139,6 +142,14 @@ class PackedColumns(Mapping[str, Column]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+WIDE = 16
+"""Columns with fewer statistics per item are not worth packing."""
+
+
+def _mostly_zero(statistics: Array) -> bool:
+    return bool(statistics.shape[1] > WIDE and 2 * np.count_nonzero(statistics) < statistics.size)
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from medtasks.leaderboard.reference import load_reference, reference_benchmarks
+from medtasks.leaderboard.reference import load_reference
 
 from medtasks import api, registry
 from medtasks.benchmarks import all_cards as boards
@@ -39,7 +39,9 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
     assert "kvasir_vqa_x1_transformed" in on_kvasir
 
 
-@pytest.mark.parametrize("benchmark", reference_benchmarks())
+@pytest.mark.parametrize(
+    "benchmark", [name for name, one in registry.all_benchmarks().items() if one.figures is not None]
+)
 def test_every_published_figure_has_a_column(benchmark: str) -> None:
     columns = list(card_columns(all_cards()[benchmark]))
     whole = {(one.task, one.metric, one.breakdown, one.group) for one in columns}

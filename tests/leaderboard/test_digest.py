@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
 from medtasks.leaderboard.digest import Digest
+from medtasks.leaderboard.documents import once
 from medtasks.leaderboard.reading import digest_run
 
 from medtasks.errors import MedtasksError
@@ -228,6 +229,21 @@ def test_scores_that_cannot_be_read_are_noted(copy: Path, text: str | None) -> N
     if text is not None:
         (copy / "scores.json").write_text(text, encoding="utf-8")
     assert any("all scores are computed from the samples" in note for note in digest_run(copy).facts.notes)
+
+
+def test_what_depends_on_a_document_alone_is_made_once() -> None:
+    made: list[Any] = []
+
+    def make(document: dict[str, Any]) -> bytes:
+        made.append(document)
+        return document["question"].encode()
+
+    one, other = {"question": "Polyp?", "rank": 1}, {"question": "Ulcer?", "rank": 1}
+    assert [once("a", document, make) for document in (one, dict(one), other)] == [b"Polyp?", b"Polyp?", b"Ulcer?"]
+    assert made == [one, other]
+    once("a", {"question": "Polyp?", "rank": True}, make)
+    once("b", one, make)
+    assert made == [one, other, {"question": "Polyp?", "rank": True}, one]
 
 
 # --------------------------------------------------------------------------------------------------------- facts

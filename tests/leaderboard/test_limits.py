@@ -13,7 +13,7 @@ from medtasks.leaderboard.board import Round, Timeline
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.exports import write_exports
-from medtasks.leaderboard.limits import require_scores, require_timelines
+from medtasks.leaderboard.limits import require_numbers
 
 from medtasks.errors import DataError
 
@@ -97,7 +97,7 @@ def test_numbers_that_no_score_can_be_refuse_their_folder_alone(
 @pytest.mark.parametrize("update", [{"value": float("nan")}, {"interval": (0.0, 1e300)}, {"bounds": (-1e300, 1.0)}])
 def test_scores_that_are_none_are_named_in_breakdowns_too(update: dict[str, Any], results: Path) -> None:
     scores = collect([results])[0][0].entries[TASK].scores
-    require_scores(TASK, scores)
+    require_numbers(TASK, scores)
     (breakdown, groups), *_ = scores.breakdowns.items()
     (group, inner), *_ = groups.items()
     wrong = inner.model_copy(
@@ -106,14 +106,14 @@ def test_scores_that_are_none_are_named_in_breakdowns_too(update: dict[str, Any]
     with pytest.raises(
         DataError, match=rf"^{TASK}: breakdowns.{breakdown}.{group}.metrics.rougeL.* is .*, expected 1e\+12 or less; "
     ):
-        require_scores(TASK, scores.model_copy(update={"breakdowns": {breakdown: {group: wrong}}}))
+        require_numbers(TASK, scores.model_copy(update={"breakdowns": {breakdown: {group: wrong}}}))
 
 
 def test_times_beyond_all_times_are_named() -> None:
     turn = Round(time=1e300, answerable=True, positive=True, valid=True, content=None, said="yes")
     one = Timeline(model="m", task="t", item="i", query_time=0.0, expected_time=None, tolerance=1.0, rounds=(turn,))
     with pytest.raises(DataError, match=r"^t: rounds.0.time of i is 1e\+300"):
-        require_timelines([one])
+        require_numbers("t", one, " of i")
 
 
 def test_large_and_small_numbers_of_their_own_are_taken(spoiled: Callable[[Spoil], Path]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_digests import board, cxr
 from made_digests import run as made_run
 from medtasks.leaderboard.facts import run_facts
-from medtasks.leaderboard.models import distinct_names, model_facts, model_key, model_name, read_models
+from medtasks.leaderboard.models import Described, distinct_names, model_facts, model_key, model_name, read_by_model
 
 from medtasks.errors import DataError
 from medtasks.results.manifest import RunManifest
@@ -135,7 +135,7 @@ def test_a_slug_goes_before_a_name_and_a_name_before_a_glob(tmp_path: Path) -> N
     facts = run_facts(manifest, "f", "0" * 64, ())
     lines = ["'*qwen*': {name: by glob}", f"{name}: {{name: by name}}", f"{slug}: {{name: by slug}}"]
     for number, expected in ((3, "by slug"), (2, "by name"), (1, "by glob")):
-        assert model_facts(facts, read_models(said(tmp_path, "\n".join(lines[:number])))).name == expected
+        assert model_facts(facts, read_by_model(said(tmp_path, "\n".join(lines[:number])), Described)).name == expected
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
       trained: {mi_cxr: no, med_cmr: yes}
       notes: [quantised]
     """
-    found = model_facts(run_facts(run(VLM), "f", "0" * 64, ()), read_models(said(tmp_path, text)))
+    found = model_facts(run_facts(run(VLM), "f", "0" * 64, ()), read_by_model(said(tmp_path, text), Described))
     assert found.name == "<b>Qwen</b>"
     assert found.trained == {"mi_cxr": "no", "med_cmr": "yes"}
     assert (found.size, found.type, found.link, found.notes) == (
@@ -182,13 +182,13 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
 )
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=f"models.yaml: .*({message})") as caught:
-        read_models(said(tmp_path, text))
+        read_by_model(said(tmp_path, text), Described)
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"models\.yaml: not a readable YAML file"):
-        read_models(tmp_path / "models.yaml")
+        read_by_model(tmp_path / "models.yaml", Described)
 
 
 # --------------------------------------------------------------------------------------------- models with one name

@@ -9,7 +9,8 @@ import pytest
 from made_digests import KEY, board, cxr, page
 from made_digests import run as made_run
 from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.usage import Price, amount, read_prices
+from medtasks.leaderboard.models import read_by_model
+from medtasks.leaderboard.usage import Price, amount
 
 from medtasks.errors import DataError
 from medtasks.results.usage import RunUsage, Usage
@@ -36,7 +37,7 @@ def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
     yaml, json = tmp_path / "prices.yaml", tmp_path / "prices.json"
     yaml.write_text("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n")
     json.write_text('{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}')
-    assert read_prices(yaml) == read_prices(json) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
+    assert read_by_model(yaml, Price) == read_by_model(json, Price) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_wrong_file_of_prices_is_one_sentence(text: str, said: str, tmp_path: 
     path = tmp_path / "prices.yaml"
     path.write_text(text)
     with pytest.raises(DataError, match=said) as caught:
-        read_prices(path)
+        read_by_model(path, Price)
     assert str(path) in str(caught.value)
 
 

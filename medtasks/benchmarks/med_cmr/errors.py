@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
@@ -59,18 +60,29 @@ def ranks_of(question: str, choices: Mapping[str, str]) -> dict[str, int] | None
     >>> ranks_of("How narrow is it?", {"A": "Mild stenosis", "B": "Severe stenosis", "C": "Normal"})
     {'C': 0, 'A': 2, 'B': 4}
     """
-    plain = {letter: text.strip().rstrip(".") for letter, text in choices.items()}
+    return _ranks(question, tuple(choices.items()))
+
+
+@lru_cache(maxsize=2**15)  # all runs of a leaderboard have the same questions
+def _ranks(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, int] | None:
+    plain = {letter: text.strip().rstrip(".") for letter, text in choices}
     return _graded(question, plain) or _normal_or_not(plain)
 
 
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
     lowest = [letter for letter, text in choices.items() if _NONE.fullmatch(text)]
     rest = {letter: re.findall(r"[\w.]+", text.casefold()) for letter, text in choices.items() if letter not in lowest}
+    if len(lowest) > 1 or len(rest) < 2:
+        return None
     for scale, context in _SCALES:
-        terms = {letter: [word for word in words if word in scale] for letter, words in rest.items()}
-        if len(lowest) > 1 or len(rest) < 2 or any(len(found) != 1 for found in terms.values()):
+        ranks: dict[str, int] = {}
+        for letter, words in rest.items():
+            found = [scale[word] for word in words if word in scale]
+            if len(found) != 1:  # the common case: no scale
+                break
+            ranks[letter] = found[0]
+        if len(ranks) < len(rest):
             continue
-        ranks = {letter: scale[found[0]] for letter, found in terms.items()}
         others = {" ".join(word.removesuffix("s") for word in words if word not in scale) for words in rest.values()}
         if len({*ranks.values()}) < len(rest) or len(others) > 1 or (lowest and 0 in ranks.values()):
             continue

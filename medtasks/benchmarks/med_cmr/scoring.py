@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from medtasks.benchmarks.aggregations import pending_value, sample_value
@@ -32,7 +33,12 @@ def dimension_mean(item: Item) -> Value | None:
     if accuracy is None:
         return None
     dimension = item.view.document["dimension"]
-    return accuracy.mapped(lambda row: tuple(ACCURACY_DIMENSION_MEAN.item_statistics(dimension, row[0]).tolist()))
+    return accuracy.mapped(lambda row: _of_dimension(dimension, row[0]))
+
+
+@lru_cache(maxsize=1024)
+def _of_dimension(dimension: str, accuracy: float) -> tuple[float, ...]:
+    return tuple(ACCURACY_DIMENSION_MEAN.item_statistics(dimension, accuracy).tolist())
 
 
 def process_mcq(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
