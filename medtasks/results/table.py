@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.base import Benchmark, SampleView, Value
+from medtasks.benchmarks.base import Benchmark, Item, SampleView
 from medtasks.benchmarks.declared_errors import declared_errors, with_declared_errors
 from medtasks.benchmarks.errors import pooled_values
 from medtasks.benchmarks.variants import joined_items
@@ -113,6 +113,9 @@ class ItemTable:
         return column.part(key) if breakdown == benchmark.parts else column
 
 
+PART = 1024
+"""Items whose values are in memory together while a table is built."""
+
 WIDE = 16
 """Columns with more statistics per item are packed: those of a histogram are almost all 0."""
 
@@ -182,12 +185,19 @@ def item_table(
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    values = [{**item.values, **pooled_values(benchmark, item, pooled)} for item in items]
-    filler: list[Value | None] = [None] * (len(rows) - len(items))
     named = [name for sample in ordered for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics, *pooled]))
     firsts = [views[0] for _, _, views in rows]
     options = bool(benchmark.options)
+
+    def columns_of(part: Sequence[Item]) -> dict[str, Column]:
+        values = [{**item.values, **pooled_values(benchmark, item, pooled)} for item in part]
+        return {name: column_of(name, [row.get(name) for row in values]) for name in metrics}
+
+    # in parts: the values of an item take ten times as much memory as its row
+    parts = [columns_of(items[begin : begin + PART]) for begin in range(0, len(items), PART)]
+    if joined.incomplete:
+        parts.append({name: empty_column(len(joined.incomplete), get_metric(name).width) for name in metrics})
     return ItemTable(
         metrics=metrics,
         items=tuple(name for name, _, _ in rows),
@@ -201,7 +211,7 @@ def item_table(
         chosen=tuple(first.filtered if options else "" for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns={name: column_of(name, [*(row.get(name) for row in values), *filler]) for name in metrics},
+        columns={name: stacked([part[name] for part in parts]) for name in metrics},
     )
 
 
