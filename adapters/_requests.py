@@ -14,7 +14,7 @@ from medtasks.harness.requests import REPEAT, is_padding
 from ._decoding import GenerationSettings, read_settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One ``generate_until`` request of a chat task.
 

@@ -77,7 +77,8 @@ class Case:
         answers = [one for folder in output.rglob("*_unfinished") for one in read_answers(folder)]
         if self.model == "async_openai":
             return {one.reply.text.split()[-1] for one in answers}
-        return {_key(*one.slot.key[:4]) for one in answers if one.reply.failed is None}
+        slots = [one.slot for one in answers if one.reply.failed is None]
+        return {_key(one.task, one.doc_id, one.repeat, one.prompt) for one in slots}
 
     def asked(self) -> list[str]:
         """The keys of all requests that reached the model or the server."""
@@ -90,24 +91,22 @@ class Case:
 
 
 def _key(task: str, doc_id: int, repeat: int, prompt: str) -> str:
-    return f"{task}/{doc_id}/{repeat}/{prompt}"
+    from medtasks.files import short_hash
+
+    return f"{task}/{doc_id}/{repeat}/{short_hash(prompt)}"
 
 
 def _log_requests(model: str, log: Path) -> None:
     """Make the back-end log each request before it answers."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
-    from medtasks.files import short_hash
     from medtasks.harness.requests import REPEAT
 
     kind = MODEL_REGISTRY_V2.get_model_class(model)
     original = kind.generate_until
 
     def generate_until(self: Any, requests: list[Any]) -> Any:
-        keys = [
-            _key(one.task_name, one.doc_id, (one.metadata or {}).get(REPEAT, 0), short_hash(one.args[0]))
-            for one in requests
-        ]
+        keys = [_key(one.task_name, one.doc_id, (one.metadata or {}).get(REPEAT, 0), one.args[0]) for one in requests]
         _append(log, keys)
         return original(self, requests)
 

@@ -1,7 +1,7 @@
 """S7: peak memory of a run by number of documents, Kvasir-shaped, with pictures.
 
-The back-end decodes the pictures of each batch and answers with a fixed sentence, so that no model's memory hides the
-growth. For each size a process of its own prints the peak when the first batch arrives, after the last one, before
+The back-end decodes the pictures of each batch and answers with sentences of its own, so that no model's memory hides
+the growth. For each size a process of its own prints the peak when the first batch arrives, after the last one, before
 scoring, and at the end. 24 questions share one of the 720 × 576 pictures, as in the release.
 """
 
@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def run(output: Path) -> dict[str, int]:
     from medtasks.task_files import task_directory
 
     peaks: dict[str, int] = {}
+    number = count()
 
     class Looking(MedtasksAdapter):
         def __init__(self) -> None:
@@ -58,7 +60,7 @@ def run(output: Path) -> dict[str, int]:
                 assert any(part["type"] == "image" for part in turn["content"])
             peaks.setdefault(STAGES[0], peak())
             peaks[STAGES[1]] = peak()
-            return [Response("One polyp is seen.") for _ in requests]
+            return [Response(f"One polyp is seen, with answer {next(number)} of the run.") for _ in requests]
 
     def collected(*arguments: Any) -> Any:
         peaks[STAGES[2]] = peak()

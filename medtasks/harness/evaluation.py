@@ -27,7 +27,7 @@ from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
 from medtasks.registry import get_benchmark
-from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key, read_answers
+from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key
 from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
 from medtasks.results.judging import judge_all, model_names
@@ -46,9 +46,9 @@ from .backends import presentation, take_no_media
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .peers import watched_peers
-from .requests import Requests
+from .requests import Requests, taken_from
 from .response_cache import fit_to_data
-from .usage import OwnPart, earlier_work, gathered_usage, measured_energy, memory_of
+from .usage import OwnPart, gathered_usage, measured_energy, memory_of, work_so_far
 
 LONGEST_WAIT = 600.0
 """Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
@@ -88,11 +88,12 @@ class Evaluation:
         store = AnswerStore(self._checkpoint(), self._rank)
         live = self._live_judging()
         memory = memory_of(self._lm)
-        asker = Asker(store, read_answers(store.folder), None if live is None else self._passing_to(live), memory)
-        earlier = {} if memory is None else earlier_work(store.folder, self._rank)
+        asker = Asker(store, None if live is None else self._passing_to(live), memory)
+        resumed = memory is not None and bool(work_so_far(store.folder, self._rank))
         arguments = self._call.arguments
         states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
-        requests = Requests(asker, self._ours, fit_to_data(arguments["response_cache"], states))
+        cache = fit_to_data(arguments["response_cache"], states)
+        requests = Requests(asker, self._ours, cache, logged=self._log_samples)
         arguments["response_cache"] = requests
         try:
             if self._rank == 0:
@@ -106,17 +107,17 @@ class Evaluation:
                 default_cache().clear()
                 default_frames().close()
             model = model_facts(self._lm, self._settings["model_args"])
-            work = {**earlier, self._rank: [*earlier.get(self._rank, ()), *asker.spent]}
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
-            part = OwnPart({} if memory is None else work, energy(), resumed=bool(earlier))
-            usage = gathered_usage(part, devices=devices, counters=counters)
-            answered = _gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
+            work = {} if memory is None else work_so_far(store.folder, self._rank)
+            usage = gathered_usage(OwnPart(work, energy(), resumed), devices=devices, counters=counters)
+            del work
+            answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
             if results is None:
                 return None
-            run = self._collect(answered, model, live)
+            run = self._collect(answers, model, live, store.folder)
             folder = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
@@ -225,21 +226,39 @@ class Evaluation:
 
         return take
 
-    def _collect(self, answered: Mapping[str, list[Any]], model: dict[str, Any], live: Any) -> CollectedRun:
-        tasks = []
-        for name, (spec, task) in self._ours.items():
-            entries = sorted(answered[name], key=lambda entry: entry[0])
-            documents = task.eval_docs.select([number for number, _, _ in entries]).to_list()
-            asked = [
-                Answered(document, replies, prompt, spec.prompt_hash or "")
-                for document, (_, prompt, replies) in zip(documents, entries, strict=True)
-            ]
-            tasks.append(AskedTask(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), asked))
+    def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
+        """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
+        processes gathered here."""
+        import torch
+
+        asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        if processes < 2 or not torch.distributed.is_initialized():
+            return lambda name: requests.answers(asked.pop(name))
+        gathered: list[Any] = [None] * processes
+        own = {name: requests.answers(one) for name, one in asked.items()}
+        torch.distributed.gather_object(own, gathered if torch.distributed.get_rank() == 0 else None, dst=0)
+        return lambda name: [entry for one in gathered for entry in one.pop(name)]
+
+    def _collect(
+        self, answers: Callable[[str], list[Any]], model: dict[str, Any], live: Any, folder: Path
+    ) -> CollectedRun:
         judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked, live)
-        run = collect_run(tasks, self._members(), model, judging)
+        tasks = (self._asked_task(name, answers(name)) for name in self._ours)
+        run = collect_run(tasks, self._members(), model, judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.problems) or "no task of the run has an answer")
         return run
+
+    def _asked_task(self, name: str, answers: list[Any]) -> AskedTask:
+        spec, task = self._ours[name]
+        answers.sort(key=lambda entry: entry[0])
+        documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
+        answered = [
+            Answered(document, replies, prompt, spec.prompt_hash or "")
+            for document, (_, prompt, replies) in zip(documents, answers, strict=True)
+        ]
+        return AskedTask(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), answered)
 
     def _write(self, run: CollectedRun, usage: RunUsage) -> Path | None:
         """Write the result directory and print the scores."""
@@ -329,20 +348,6 @@ def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
     limit = get_sample_size(task, asked.get("limit"))
     numbers = range(len(task.eval_docs))
     return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
-
-
-def _gathered(own: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The answers of all processes, on the first one."""
-    import torch
-
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if processes < 2 or not torch.distributed.is_initialized():
-        return own
-    gathered: list[Any] = [None] * processes
-    torch.distributed.gather_object(own, gathered if torch.distributed.get_rank() == 0 else None, dst=0)
-    if torch.distributed.get_rank() != 0:
-        return {}
-    return {name: [entry for one in gathered for entry in one[name]] for name in own}
 
 
 def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:

@@ -7,9 +7,9 @@ import dataclasses
 import functools
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.errors import MedtasksError
 from medtasks.results.answers import Slot
@@ -30,6 +30,26 @@ ends, too."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
+_AGENTIC = "generate_until_agentic"
+
+
+class Asked(NamedTuple):
+    """The requests for a document; ``outcomes`` has its responses if the evaluator ran the rounds itself."""
+
+    slot: Slot
+    repeats: int
+    outcomes: tuple[str, ...]
+
+
+def taken_from(task: Any) -> list[Asked]:
+    """What was asked about each document of ``task`` in this process; the harness's requests are dropped."""
+    instances, task._instances = task.instances, []
+    own = task.OUTPUT_TYPE == _AGENTIC
+    return [
+        Asked(_slot(one), one.repeats, tuple(map(str, one.resps)) if own else ())
+        for one in instances
+        if not is_padding(one)
+    ]
 
 
 class Requests:
@@ -37,15 +57,19 @@ class Requests:
 
     Args:
         asker: stores the replies.
-        ours: names of our tasks; requests for others pass through.
+        ours: our tasks; requests for others pass through.
         cache: the harness's own cache (``--use_cache``), or None.
+        logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
+            keeps them all in memory; an agentic task always gets its responses, which its next prompts depend on.
     """
 
-    def __init__(self, asker: Asker, ours: Collection[str], cache: Any) -> None:
+    def __init__(self, asker: Asker, ours: Mapping[str, Any], cache: Any, *, logged: bool) -> None:
         self._asker = asker
+        self._store = asker.store
         self._ours = ours
         self._cache = cache
-        self._replies: dict[tuple[str, int], dict[int, Reply]] = defaultdict(dict)
+        self._logged = logged
+        self._failed: dict[tuple[str, int], Reply] = {}  # in agentic tasks: the last request for a document
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
@@ -58,27 +82,40 @@ class Requests:
         if ours:
             chosen = _numbered([requests[number] for number in ours])
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
-            replies = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
-            for number, request, reply in zip(ours, chosen, replies, strict=True):
-                self._replies[request.task_name, request.doc_id][_repeat(request)] = reply
-                responses[number] = _response(reply)
+            slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
+            responses.update(zip(ours, map(self._response, slots), strict=True))
         if padding and not _plans(lm) and reqtype != _ROUNDS:  # model shards may have to step together
             with contextlib.suppress(Exception):
                 getattr(lm, reqtype)([requests[number] for number in padding])
         return [responses[number] for number in range(len(requests))]
 
-    def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Number, prompt and replies of each document of ``task`` in this process."""
-        instances = [one for one in task.instances if not is_padding(one)]
-        return [(int(one.doc_id), _slot(one).prompt, self._replies_to(task, one)) for one in instances]
+    def answers(self, asked: Iterable[Asked]) -> list[tuple[int, str, tuple[Reply, ...]]]:
+        """Number, prompt and replies of each document."""
+        return [(one.slot.doc_id, one.slot.prompt, self._replies_to(*one)) for one in asked]
 
-    def _replies_to(self, task: Any, instance: Any) -> tuple[Reply, ...]:
-        """One reply per repeat; if the evaluator runs the rounds itself, its outcome."""
-        replies = self._replies.get((instance.task_name, instance.doc_id), {})
-        if task.OUTPUT_TYPE == "generate_until_agentic" and instance.resps:
-            failed = next((reply for reply in replies.values() if reply.failed is not None), None)
-            return tuple(failed or Reply(str(text)) for text in instance.resps)
-        return tuple(replies.get(repeat) or Reply.failure(NOT_ASKED) for repeat in range(instance.repeats))
+    def _replies_to(self, slot: Slot, repeats: int, outcomes: tuple[str, ...]) -> tuple[Reply, ...]:
+        if outcomes:
+            failed = self._failed.get((slot.task, slot.doc_id))
+            return tuple(failed or Reply(text) for text in outcomes)
+        return tuple(self._reply(dataclasses.replace(slot, repeat=repeat)) for repeat in range(repeats))
+
+    def _reply(self, slot: Slot) -> Reply:
+        return self._store.reply(slot) or Reply.failure(NOT_ASKED)
+
+    def _response(self, slot: Slot) -> Any:
+        """What the harness gets."""
+        from lmms_eval.api.instance import GenerationResult, TokenCounts
+
+        _, task = self._ours[slot.task]
+        if not self._logged and task.OUTPUT_TYPE != _AGENTIC:
+            return ""
+        reply = self._reply(slot)
+        if reply.failed is None:
+            self._failed.pop((slot.task, slot.doc_id), None)
+        elif task.OUTPUT_TYPE == _AGENTIC:
+            self._failed[slot.task, slot.doc_id] = reply
+        text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
+        return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
 
     def _pass_on(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         if self._cache is not None:
@@ -87,12 +124,11 @@ class Requests:
 
     def _ask(
         self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
-    ) -> list[Reply]:
+    ) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
+        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        by_identity = {id(request): slot for request, slot in zip(requests, slots, strict=True)}
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, by_identity, self._asker):
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._asker):
 
             def call(batch: list[int]) -> list[Reply]:
                 why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
@@ -100,22 +136,19 @@ class Requests:
                 advance(len(batch))
                 return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
 
-            return self._asker.ask(slots, planned, call)
+            self._asker.ask(slots, planned, call)
+        return slots
 
-    def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Reply]:
+    def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         slots = [_slot(request) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if self._asker.known(slot) is None]
-        fresh = in_rounds(
+        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        in_rounds(
             lm,
             [requests[number] for number in missing],
-            functools.partial(self._ask, lm, outcome=False),
+            lambda round_: [self._reply(slot) for slot in self._ask(lm, round_, outcome=False)],
             lambda position, reply: self._asker.conclude(slots[missing[position]], reply),
         )
-        found = dict(zip(missing, fresh, strict=True))
-        return [
-            found.get(number) or self._asker.known(slot) or Reply.failure(NOT_ASKED)
-            for number, slot in enumerate(slots)
-        ]
+        return slots
 
 
 def in_rounds(
@@ -199,13 +232,6 @@ def is_padding(request: Any) -> bool:
     return bool((request.metadata or {}).get("__padding_only__", False))
 
 
-def _response(reply: Reply) -> Any:
-    from lmms_eval.api.instance import GenerationResult, TokenCounts
-
-    text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
-    return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
-
-
 def _numbered(requests: Sequence[Any]) -> list[Any]:
     """The requests, numbered if they repeat an earlier one."""
     seen: Counter[tuple[str, int]] = Counter()
@@ -260,7 +286,7 @@ class _Ended(BaseException):
 
 
 @contextlib.contextmanager
-def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iterator[None]:
+def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], asker: Asker) -> Iterator[None]:
     """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the run
     if no request reaches the server any more, or if it refuses every one."""
     if not hasattr(lm, _FORWARD):
@@ -270,6 +296,7 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iter
     from openai import APIConnectionError, APIStatusError
 
     forward = getattr(lm, _FORWARD)
+    slot_of = {id(request): slot for request, slot in zip(requests, slots, strict=True)}
     attempts: Counter[int] = Counter()  # by request, since the last response
     refused: set[int] = set()
     accepted = False
@@ -295,9 +322,9 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iter
         attempts.clear()
         accepted = True
         reply = reply_of(GenerationResult(text, counts))
-        if reply.failed is None and id(request) in slots:
+        if reply.failed is None and id(request) in slot_of:
             try:
-                asker.keep(slots[id(request)], reply)
+                asker.keep(slot_of[id(request)], reply)
             except OSError as error:
                 raise _Ended(error) from error
         return text, place, counts
@@ -314,8 +341,8 @@ def _kept_as_they_come(lm: Any, slots: Mapping[int, Slot], asker: Asker) -> Iter
 def _unreachable(lm: Any, asker: Asker, error: Exception) -> MedtasksError:
     return MedtasksError(
         f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.answered:,} have a response; start the "
-        "server again."
+        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.store.answered:,} have a response; "
+        "start the server again."
     )
 
 
@@ -324,7 +351,7 @@ def _refusing(lm: Any, asker: Asker, error: Any) -> MedtasksError:
     text = " ".join(str(message or error.message).split())[:200].rstrip(".")
     return MedtasksError(
         f"{backend_name(lm)}: the server at {lm.base_url} refused the first {_UNREACHED} requests (status "
-        f"{error.status_code}: {text}), {asker.answered:,} have a response; correct the model name or the key."
+        f"{error.status_code}: {text}), {asker.store.answered:,} have a response; correct the model name or the key."
     )
 
 

@@ -75,8 +75,8 @@ def _started() -> Any:
     return tracker
 
 
-def earlier_work(folder: Path, rank: int) -> dict[int, list[Spent]]:
-    """What the replies of earlier, unfinished runs of the command took, by process.
+def work_so_far(folder: Path, rank: int) -> dict[int, list[Spent]]:
+    """What the replies to the command took, with those of earlier, unfinished runs, by process.
 
     Each process reads its own file, which no other is writing to; the first one also those of processes that no longer
     exist.

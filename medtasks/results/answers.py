@@ -20,7 +20,7 @@ from typing import IO, Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.files import canonical_json, replaced, short_hash, temporary_beside
+from medtasks.files import canonical_json, replaced, temporary_beside
 from medtasks.results.manifest import RunManifest
 from medtasks.results.replies import Probabilities, Reply, Work
 from medtasks.results.usage import Spent
@@ -31,7 +31,7 @@ SUFFIX = "_unfinished"
 PLAN = "run.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """One request: a document of a task (by its number), the repeat, and the prompt.
 
@@ -45,12 +45,13 @@ class Slot:
     outcome: bool = True
 
     @property
-    def key(self) -> tuple[str, int, int, str, bool]:
-        """Identifies the request; the prompt is hashed."""
-        return (self.task, self.doc_id, self.repeat, short_hash(self.prompt), self.outcome)
+    def key(self) -> bytes:
+        """Identifies the request: a hash, since a store keeps the key of every request in memory."""
+        fields = repr((self.task, self.doc_id, self.repeat, self.prompt, self.outcome))
+        return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A request and its reply."""
 
@@ -80,19 +81,23 @@ def is_unfinished(folder: Path) -> bool:
 class AnswerStore:
     """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
 
+    Replies are read from disk when they are needed. Those of earlier, unfinished runs of the command are found as well,
+    of whatever process.
+
     Args:
         folder: the command's directory; created if missing.
         rank: of this process among those that run the command.
 
     Raises:
         UsageError: another process with that rank is using the directory.
+        DataError: as :func:`read_answers`.
         OSError: the directory cannot be written.
     """
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._files: dict[str, IO[bytes]] = {}
+        self._files: dict[str, tuple[Path, IO[bytes]]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = self._lock_of(rank).open("ab")
         try:
@@ -106,6 +111,40 @@ class AnswerStore:
         except OSError:  # a file system without locks
             pass
         self._lock.truncate(0)
+        self._readers: dict[Path, IO[bytes]] = {}
+        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._failed: set[bytes] = set()
+        for path, begin, answer in _read_lines(folder):
+            self._note(answer, path, begin)
+
+    def _note(self, answer: Answer, path: Path, begin: int) -> None:
+        """Remember where a reply is: the last one to its request, but a failed one never replaces a response."""
+        key, failed = answer.slot.key, answer.reply.failed is not None
+        if failed and key in self._places and key not in self._failed:
+            return
+        self._places[key] = (path, begin)
+        (self._failed.add if failed else self._failed.discard)(key)
+
+    def is_answered(self, slot: Slot) -> bool:
+        """Whether the request has a response."""
+        key = slot.key
+        return key in self._places and key not in self._failed
+
+    @property
+    def answered(self) -> int:
+        """Number of requests with a response."""
+        return len(self._places) - len(self._failed)
+
+    def reply(self, slot: Slot) -> Reply | None:
+        """The reply to a request, read from disk; None if there is none."""
+        if slot.key not in self._places:
+            return None
+        path, begin = self._places[slot.key]
+        if path not in self._readers:
+            self._readers[path] = path.open("rb")
+        self._readers[path].seek(begin)
+        answer = _read_line(path, self._readers[path].readline())
+        return None if answer is None else answer.reply
 
     def is_used_by(self, rank: int) -> bool | None:
         """Whether process ``rank`` is using the directory or has withdrawn; None if that cannot be seen from here."""
@@ -135,7 +174,7 @@ class AnswerStore:
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
-        touched = set()
+        touched, added = set(), []
         for answer in answers:
             slot = asdict(answer.slot)
             reply = {
@@ -144,20 +183,23 @@ class AnswerStore:
                 if value is not None and value is not False  # 0 is a number of tokens
             }
             line = json.dumps({**slot, **reply}, ensure_ascii=True, sort_keys=True)
-            file = self._file(answer.slot.task)
+            path, file = self._file(answer.slot.task)
+            added.append((answer, path, file.tell()))
             file.write(line.encode() + b"\n")
             touched.add(file)
         for file in touched:
             file.flush()
             os.fsync(file.fileno())
+        for one in added:
+            self._note(*one)
 
-    def _file(self, task: str) -> IO[bytes]:
+    def _file(self, task: str) -> tuple[Path, IO[bytes]]:
         if task not in self._files:
             path = self.folder / f"{task}.rank{self.rank}.jsonl"
             torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-            self._files[task] = path.open("ab")
+            self._files[task] = (path, path.open("ab"))
             if torn:  # the process was killed while writing a line
-                self._files[task].write(b"\n")
+                self._files[task][1].write(b"\n")
         return self._files[task]
 
     @property
@@ -167,10 +209,10 @@ class AnswerStore:
 
     def close(self) -> None:
         """Close the files and release the lock."""
-        for file in (*self._files.values(), self._lock):
+        for file in (*(file for _, file in self._files.values()), *self._readers.values(), self._lock):
             with contextlib.suppress(OSError):  # a full disk, which `add` has reported
                 file.close()
-        self._files = {}
+        self._files, self._readers = {}, {}
 
     def remove(self) -> None:
         """Close the store and delete its directory at once, when the replies are in the result directory."""
@@ -179,16 +221,17 @@ class AnswerStore:
             self.folder.rename(removed / self.folder.name)
 
 
-def read_answers(folder: Path) -> list[Answer]:
-    """The replies in ``folder`` from all processes, one per request: the last that did not fail, else the last one.
+def read_answers(folder: Path, task: str = "*") -> list[Answer]:
+    """The replies in ``folder`` from all processes, of one task or of all; one per request: the last that did not fail,
+    else the last one.
 
     A line cut off by a crash is skipped, so its request counts as unanswered.
 
     Raises:
         DataError: a complete line is not a reply; names file and line.
     """
-    found: dict[tuple[str, int, int, str, bool], Answer] = {}
-    for _, answer in _read_lines(folder):
+    found: dict[bytes, Answer] = {}
+    for _, _, answer in _read_lines(folder, task):
         earlier = found.get(answer.slot.key)
         if earlier is None or earlier.reply.failed is not None or answer.reply.failed is None:
             found[answer.slot.key] = answer
@@ -202,28 +245,27 @@ def read_spent(folder: Path) -> dict[int, list[Spent]]:
         DataError: as :func:`read_answers`.
     """
     found: dict[int, list[Spent]] = {}
-    for rank, answer in _read_lines(folder):
-        found.setdefault(rank, []).append(spent(answer))
+    for path, _, answer in _read_lines(folder):
+        rank = path.stem.rpartition(".rank")[2]
+        slot, light = answer.slot, replace(answer.reply, text="", probabilities=None)
+        spent = Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, light)
+        found.setdefault(int(rank) if rank.isdecimal() else 0, []).append(spent)
     return found
 
 
-def spent(answer: Answer) -> Spent:
-    """What a reply took."""
-    slot = answer.slot
-    light = replace(answer.reply, text="", probabilities=None)
-    return Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, light)
+def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answer]]:
+    """Each reply, with its file and where it begins there."""
+    for path in sorted(folder.glob(f"{task}.rank*.jsonl")):
+        begin = 0
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                answer = _read_line(path, line, number)
+                if answer is not None:
+                    yield path, begin, answer
+                begin += len(line)
 
 
-def _read_lines(folder: Path) -> Iterator[tuple[int, Answer]]:
-    for path in sorted(folder.glob("*.rank*.jsonl")):
-        rank = path.stem.rpartition(".rank")[2]
-        for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-            answer = _read_line(path, number, line)
-            if answer is not None:
-                yield int(rank) if rank.isdecimal() else 0, answer
-
-
-def _read_line(path: Path, number: int, line: bytes) -> Answer | None:
+def _read_line(path: Path, line: bytes, number: int = 0) -> Answer | None:
     if not line.strip():
         return None
     try:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from medtasks.errors import UsageError, first_line
-from medtasks.results.answers import Answer, AnswerStore, Slot, spent
+from medtasks.results.answers import Answer, AnswerStore, Slot
 from medtasks.results.replies import Reply, Work
-from medtasks.results.usage import Spent
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""
@@ -27,42 +26,27 @@ class Asker:
     """Sends requests in batches, saves each reply at once, and does not repeat requests that were answered before.
 
     Args:
-        store: saves the replies.
-        answers: replies from an earlier, unfinished run of the same command.
+        store: saves the replies, and has those of earlier, unfinished runs of the same command.
         on_answer: called with each reply that did not fail, once it is saved.
         memory: measures memory; None if no model answers, so that work is not measured.
-
-    ``spent`` is what the replies to this process took.
     """
 
     def __init__(
         self,
         store: AnswerStore,
-        answers: Iterable[Answer],
         on_answer: Callable[[Slot, Reply], None] | None = None,
         memory: Callable[[], Memory] | None = None,
     ) -> None:
-        self._store = store
-        self._known = {one.slot.key: one.reply for one in answers if one.reply.failed is None}
+        self.store = store
         self._on_answer = on_answer
         self._memory = memory
         self._began: float | None = None
         self._since = 0.0
-        self.spent: list[Spent] = []
         self._in_a_row: Counter[str] = Counter()
         self._reported: set[str] = set()
 
-    def known(self, slot: Slot) -> Reply | None:
-        """The reply received earlier; None if there is none."""
-        return self._known.get(slot.key)
-
-    @property
-    def answered(self) -> int:
-        """Number of requests with a response, with those of an earlier run."""
-        return len(self._known)
-
-    def ask(self, slots: Sequence[Slot], batches: Iterable[Sequence[int]], call: Call) -> list[Reply]:
-        """The replies to ``slots``, in the same order.
+    def ask(self, slots: Sequence[Slot], batches: Iterable[Sequence[int]], call: Call) -> None:
+        """Send the requests that have no response yet; the replies are in the store.
 
         Args:
             slots: the requests.
@@ -74,16 +58,10 @@ class Asker:
             UsageError: raised by ``call``, because the whole run is misconfigured.
             OSError: a reply cannot be written.
         """
-        replies: dict[int, Reply] = {}
-        for position, slot in enumerate(slots):
-            known = self.known(slot)
-            if known is not None:
-                replies[position] = known
         self._since = time.monotonic()
         self._began = self._since if self._began is None else self._began
         for batch in batches:
-            self._send([position for position in batch if position not in replies], slots, call, replies)
-        return [replies.get(position) or Reply.failure("the back-end was not asked") for position in range(len(slots))]
+            self._send([position for position in batch if not self.store.is_answered(slots[position])], slots, call)
 
     def keep(self, slot: Slot, reply: Reply) -> None:
         """Save a reply that the back-end just returned, before the others of its batch."""
@@ -93,8 +71,8 @@ class Asker:
         """Save the outcome of several rounds."""
         self._keep([(slot, reply)], asked=False)
 
-    def _send(self, batch: list[int], slots: Sequence[Slot], call: Call, replies: dict[int, Reply]) -> None:
-        batch = [position for position in batch if not self._given_up(position, slots, replies)]
+    def _send(self, batch: list[int], slots: Sequence[Slot], call: Call) -> None:
+        batch = [position for position in batch if not self._given_up(slots[position])]
         if not batch:
             return
         given: list[Reply] = []
@@ -110,30 +88,26 @@ class Asker:
         # retry outside the `except` block: the exception's frames would keep images and tensors alive
         if reason and len(batch) > 1:
             half = len(batch) // 2
-            self._send(batch[:half], slots, call, replies)
-            self._send(batch[half:], slots, call, replies)
+            self._send(batch[:half], slots, call)
+            self._send(batch[half:], slots, call)
             return
         if reason:
             given = [Reply.failure(reason)]
-        replies.update(zip(batch, given, strict=True))
         self._keep([(slots[position], reply) for position, reply in zip(batch, given, strict=True)])
 
-    def _given_up(self, position: int, slots: Sequence[Slot], replies: dict[int, Reply]) -> bool:
-        if self._in_a_row[slots[position].task] < GIVE_UP:
+    def _given_up(self, slot: Slot) -> bool:
+        if self._in_a_row[slot.task] < GIVE_UP:
             return False
-        replies[position] = Reply.failure(f"not asked: the {GIVE_UP} requests before it failed")
-        self._keep([(slots[position], replies[position])], asked=False)
+        self._keep([(slot, Reply.failure(f"not asked: the {GIVE_UP} requests before it failed"))], asked=False)
         return True
 
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
-        fresh = [(slot, reply) for slot, reply in answers if slot.key not in self._known]
+        fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self._memory is not None:
             fresh = self._timed(fresh, *self._memory())
-        self._store.add(Answer(slot, reply) for slot, reply in fresh)
-        self.spent += (spent(Answer(slot, reply)) for slot, reply in fresh)
+        self.store.add(Answer(slot, reply) for slot, reply in fresh)
         for slot, reply in fresh:
             if reply.failed is None:
-                self._known[slot.key] = reply
                 self._in_a_row[slot.task] = 0
                 if self._on_answer is not None:
                     self._on_answer(slot, reply)

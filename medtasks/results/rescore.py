@@ -141,7 +141,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
             changes += [change for pair in zip(part, made, strict=True) for change in _changes(name, *pair)]
             outcomes += [sample.outcome for sample in made]
             tables.add(name, made)
-            lines.lines += SampleLines(made).lines
+            lines.add(made)
         tables.of(name)
         again[name] = lines
         facts[name] = _facts(spec, manifest.tasks[name], outcomes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -66,42 +66,44 @@ class CollectedRun:
 
 
 def collect_run(
-    tasks: Sequence[AskedTask],
+    tasks: Iterable[AskedTask],
     groups: Mapping[str, Sequence[str]],
     model: dict[str, Any],
     judging: Callable[[Mapping[str, Sequence[Sample]]], JudgedSamples] | None = None,
+    directory: Path | None = None,
 ) -> CollectedRun:
     """Samples and scores of one run; ``groups`` maps each group to those of its tasks that were run.
 
-    ``judging`` adds verdicts to the samples before they are scored. A task, metric or judge that fails is reported in
-    ``problems``; everything else is scored.
+    Each task is taken from ``tasks`` when the one before it has been scored, so that only its documents and samples
+    are in memory; finished samples are in a file in ``directory`` (see `SampleLines`). ``judging`` adds verdicts to the
+    samples before they are scored, which needs those of all tasks in memory. A task, metric or judge that fails is
+    reported in ``problems``; everything else is scored.
+
+    Raises:
+        OSError: ``directory`` cannot be written.
     """
     problems: list[str] = []
     samples: dict[str, Sequence[Sample]] = {}
     tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
-    model = {**model, **_finish(tasks)}
-    tasks = _without_blank_run(tasks)
-    for task in tasks:
+    names: list[str] = []
+    finish: Counter[str | None] = Counter()
+    for task in _without_blank_run(tasks, finish):
         name = task.spec.name
+        names.append(name)
         try:
-            made = scored_samples(task.spec, task.documents)
-            _refuse_duplicates(made)
-            samples[name] = with_judged_scores(task.spec, with_learned_metrics(task.spec, made, problems))
-            facts[name] = task_facts(
-                task.spec,
-                task.generation,
-                task.total,
-                made,
-                blind=is_blind() or bool(model.get("blind")),
-                presentation=model.get("presentation"),
-            )
+            samples[name], facts[name] = _scored_task(task, model, problems)
+            del task
             if judging is None:
                 tables.of(name)
-                samples[name] = SampleLines(samples[name])
         except Exception as error:  # filters and metrics of other packages may raise anything
             samples.pop(name, None)
             problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
+            continue
+        if judging is None:
+            samples[name] = SampleLines(samples[name], directory)
+    counts = {kind: finish[kind] for kind in ("stop", "length")}
+    model = {**model, **({"finish": counts} if any(counts.values()) else {})}
     judge: dict[str, RubricFacts] = {}
     if judging is not None:
         try:
@@ -125,33 +127,47 @@ def collect_run(
         standard_errors=standard_errors(tables, members),
         judge=judge,
         problems=tuple(problems),
-        unscored=tuple(task.spec.name for task in tasks if task.spec.name not in samples),
+        unscored=tuple(name for name in names if name not in samples),
     )
 
 
-def _finish(tasks: Sequence[AskedTask]) -> dict[str, dict[str, int]]:
-    """How many responses ended by themselves and at the token limit; empty if the back-end does not report it."""
-    found = Counter(reply.finish for task in tasks for one in task.documents for reply in one.replies)
-    counts = {kind: found[kind] for kind in ("stop", "length")}
-    return {"finish": counts} if any(counts.values()) else {}
+def _scored_task(task: AskedTask, model: Mapping[str, Any], problems: list[str]) -> tuple[Sequence[Sample], TaskFacts]:
+    made = scored_samples(task.spec, task.documents)
+    _refuse_duplicates(made)
+    samples = with_judged_scores(task.spec, with_learned_metrics(task.spec, made, problems))
+    facts = task_facts(
+        task.spec,
+        task.generation,
+        task.total,
+        made,
+        blind=is_blind() or bool(model.get("blind")),
+        presentation=model.get("presentation"),
+    )
+    return samples, facts
 
 
-def _without_blank_run(tasks: Sequence[AskedTask]) -> Sequence[AskedTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad."""
-    replies = [reply for task in tasks for one in task.documents for reply in one.replies]
-    if not replies or not all(is_blank(reply.text) for reply in replies):
-        return tasks
+def _without_blank_run(tasks: Iterable[AskedTask], finish: Counter[str | None]) -> Iterator[AskedTask]:
+    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad.
 
-    def marked(reply: Reply) -> Reply:
-        return reply if reply.failed is not None else Reply.failure(ALL_BLANK)
+    Tasks are held back until a response is not blank. ``finish`` counts how responses ended: by themselves, or at the
+    token limit.
+    """
+    held: list[AskedTask] = []
+    blank = True
+    for task in tasks:
+        finish.update(reply.finish for one in task.documents for reply in one.replies)
+        blank = blank and all(is_blank(reply.text) for one in task.documents for reply in one.replies)
+        held.append(task)
+        del task  # only the caller needs its documents
+        while held and not blank:
+            yield held.pop(0)
+    for task in held:
+        marked = [replace(one, replies=tuple(map(_blank_as_failed, one.replies))) for one in task.documents]
+        yield replace(task, documents=marked)
 
-    return [
-        replace(
-            task,
-            documents=[replace(one, replies=tuple(marked(reply) for reply in one.replies)) for one in task.documents],
-        )
-        for task in tasks
-    ]
+
+def _blank_as_failed(reply: Reply) -> Reply:
+    return reply if reply.failed is not None else Reply.failure(ALL_BLANK)
 
 
 def _refuse_duplicates(samples: Sequence[Sample]) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, overload
+from tempfile import TemporaryFile
+from typing import IO, Annotated, Any, TypeAlias, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -181,16 +185,29 @@ class Sample(_Part):
 
 
 class SampleLines(Sequence[Sample]):
-    """Samples as the lines of their file, sorted by sample id: a fifth of the memory; each is parsed when it is read.
+    """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
 
     Keys are sorted: equal samples give equal lines.
+
+    Args:
+        samples: in any order.
+        directory: where the lines are stored, in a file without a name; by default the system's for temporary files.
+
+    Raises:
+        OSError: the directory cannot be written.
     """
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
-        self.lines = [
-            canonical_json(sample.model_dump(mode="json")).encode()
-            for sample in sorted(samples, key=lambda sample: sample.sample_id)
-        ]
+    def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
+        self._file: IO[bytes] = TemporaryFile(dir=directory)  # noqa: SIM115 - kept
+        self._begins = array("q")
+        self.add(samples)
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Append samples that come after all others."""
+        self._file.seek(0, os.SEEK_END)
+        for sample in sorted(samples, key=lambda sample: sample.sample_id):
+            self._begins.append(self._file.tell())
+            self._file.write(canonical_json(sample.model_dump(mode="json")).encode() + b"\n")
 
     @overload
     def __getitem__(self, place: int) -> Sample: ...
@@ -200,18 +217,23 @@ class SampleLines(Sequence[Sample]):
 
     def __getitem__(self, place: int | slice) -> Sample | list[Sample]:
         if isinstance(place, slice):
-            return [Sample.model_validate_json(line) for line in self.lines[place]]
-        return Sample.model_validate_json(self.lines[place])
+            return [self[one] for one in range(*place.indices(len(self)))]
+        self._file.seek(self._begins[place])
+        return Sample.model_validate_json(self._file.readline())
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self._begins)
+
+    def write(self, path: Path) -> None:
+        """Write the lines to a file."""
+        self._file.seek(0)
+        with path.open("wb") as stream:
+            shutil.copyfileobj(self._file, stream)
 
 
 def write_samples(path: Path, samples: Sequence[Sample]) -> None:
     """Write one line per sample, as in `SampleLines`."""
-    lines = (samples if isinstance(samples, SampleLines) else SampleLines(samples)).lines
-    with path.open("wb") as stream:
-        stream.writelines(line + b"\n" for line in lines)
+    (samples if isinstance(samples, SampleLines) else SampleLines(samples)).write(path)
 
 
 def read_samples(path: Path) -> list[Sample]:

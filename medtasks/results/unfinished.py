@@ -7,7 +7,7 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_rows
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError
-from medtasks.results.answers import Answer, by_document, read_answers, read_plan, read_spent
+from medtasks.results.answers import by_document, read_answers, read_plan, read_spent
 from medtasks.results.folder import RunRecord
 from medtasks.results.replies import NOT_ASKED, Reply
 from medtasks.results.run import AskedTask, collect_run, finish_run
@@ -31,9 +31,8 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                 f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data prepared "
                 f"here have {prepared[:16]}; prepare the same data."
             )
-    answers = read_answers(folder)
     manifest = plan.manifest
-    tasks = [_asked(name, answers, plan.documents[name], manifest.tasks[name].generation) for name in plan.documents]
+    tasks = (_asked(folder, name, numbers, manifest.tasks[name].generation) for name, numbers in plan.documents.items())
     run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.problems)}")
@@ -43,10 +42,10 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     return finish_run(run, manifest.settings, None, created=created, usage=usage)
 
 
-def _asked(name: str, answers: list[Answer], numbers: tuple[int, ...], generation: dict[str, object]) -> AskedTask:
+def _asked(folder: Path, name: str, numbers: tuple[int, ...], generation: dict[str, object]) -> AskedTask:
     spec = load_spec(name)
     rows = task_rows(name).dataset()
-    found = by_document(answers, name)
+    found = by_document(read_answers(folder, name), name)
     repeats = int(spec.resolved.get("repeats") or 1)
     documents = []
     for number, document in zip(numbers, rows.select(numbers).to_list(), strict=True):

@@ -19,7 +19,7 @@ from medtasks.results.answers import Answer, AnswerStore, Slot, read_answers
 from medtasks.results.confidence import deciding_letter
 from medtasks.results.paired import compare_tables
 from medtasks.results.replies import Letter, Probabilities, Reply
-from medtasks.results.samples import Sample, SampleLines
+from medtasks.results.samples import Sample, SampleLines, write_samples
 from medtasks.results.scored import Answered, scored_again, scored_samples
 from medtasks.results.scoring import Scores, score_samples
 from medtasks.results.table import item_table
@@ -103,13 +103,13 @@ def test_thoughts_do_not_name_the_option() -> None:
     assert found.at == len(response) - 1
 
 
-def test_without_probabilities_there_are_no_columns() -> None:
+def test_without_probabilities_there_are_no_columns(tmp_path: Path) -> None:
     scores = scores_of(samples_of(lambda document: Reply(document["target"])))
     assert not set(CONFIDENCE_NAMES) & scores.metrics.keys()
     assert scores.reliability is None
     assert "reliability" not in scores.model_dump(mode="json")
-    line = SampleLines(samples_of(lambda document: Reply(document["target"]))).lines[0]
-    assert b"probabilities" not in line
+    write_samples(tmp_path / "samples.jsonl", samples_of(lambda document: Reply(document["target"])))
+    assert "probabilities" not in (tmp_path / "samples.jsonl").read_text()
 
 
 def test_an_overconfident_model_is_off_by_confidence_minus_accuracy() -> None:
