@@ -81,7 +81,7 @@ def _computed(metric: Metric, table: Array) -> list[_Computed]:
     """The value of each row of statistics."""
     if metric.width != 2:
         return [{"statistics": row} for row in table.tolist()]
-    scores = metric.score(table).tolist()
+    scores = np.ravel(metric.score(table)).tolist()
     return [{"statistics": row, "score": score} for row, score in zip(table.tolist(), scores, strict=True)]
 
 
