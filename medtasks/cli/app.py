@@ -78,6 +78,8 @@ app.command("demo")(demo.demo)
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
+    # read as numpy is imported: its threads would spin between small products, for up to a quarter of the CPU time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(gc.freeze)  # searching what the process leaves for cycles would take up to two seconds
     try:
         with interrupts_arrive():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -58,8 +57,6 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model."""
-    # read as numpy is imported: its threads spin between the small products of resamples, for a tenth of the CPU time
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from medtasks.results.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
