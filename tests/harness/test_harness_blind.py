@@ -12,6 +12,8 @@ from medtasks.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.spec import load_spec
 
+pytestmark = pytest.mark.slow
+
 TASKS = ["mi_cxr_icr", "mi_cxr_stagewise_icr", "medstreambench_present"]
 VLM = "pretrained=tiny,device=cpu,max_new_tokens=8"
 

@@ -37,6 +37,7 @@ def test_a_back_end_without_probabilities_has_no_columns(tmp_path: Path) -> None
     assert not any("probabilities" in one for one in run.samples(TASK))
 
 
+@pytest.mark.slow
 def test_a_model_s_probabilities_do_not_depend_on_batches(tmp_path: Path) -> None:
     """The trained tiny model names letters, so each sample has the options' probabilities."""
     made = {}
@@ -57,6 +58,7 @@ def test_a_model_s_probabilities_do_not_depend_on_batches(tmp_path: Path) -> Non
     assert json.loads(json.dumps(scores["reliability"]))["bins"]
 
 
+@pytest.mark.slow
 def test_open_answers_have_the_likelihood_of_their_tokens(tmp_path: Path) -> None:
     task = "kvasir_vqa_x1_level1"
     run = Run(harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=4), [task], tmp_path, batch_size=4))

@@ -15,6 +15,8 @@ from medtasks.benchmarks.kvasir_vqa_x1 import medico_subset
 from medtasks.errors import DataError
 from medtasks.harness import run_tasks
 
+pytestmark = pytest.mark.slow
+
 VLM = "pretrained=tiny,device=cpu,max_new_tokens=8"
 
 

@@ -119,6 +119,7 @@ def test_a_chat_back_end_is_given_just_that() -> None:
     assert all(f"notes {number}\n" in text and "Options:" in text for number, (_, text) in enumerate(seconds))
 
 
+@pytest.mark.slow
 def test_baselines_and_simple_back_ends_run_it(tmp_path: Path) -> None:
     oracle = baseline("oracle", ["mi_cxr_stagewise"], tmp_path / "oracle")
     assert oracle.scores["mi_cxr_stagewise"]["metrics"]["accuracy"]["value"] == 1.0

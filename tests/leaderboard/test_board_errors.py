@@ -18,6 +18,8 @@ from medtasks.benchmarks.columns import HARMS
 from medtasks.registry import all_benchmarks, get_benchmark
 from medtasks.spec import load_specs
 
+pytestmark = pytest.mark.slow
+
 GROUPS = {
     "kvasir_vqa_x1": "kvasir_vqa_x1",
     "mi_cxr": "mi_cxr",

@@ -50,6 +50,7 @@ def test_scoring_again_changes_nothing_but_the_manifest(folder: Path, tmp_path: 
     assert after == before
 
 
+@pytest.mark.slow
 def test_scored_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     once = scored(folder, tmp_path / "once")
     assert files(scored(once, tmp_path / "twice")) == files(once)
@@ -80,6 +81,7 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
 
 
+@pytest.mark.slow
 def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
     store = TableStore(tmp_path / "kept")
     cold = rescore_folder(folder, store)
