@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
 from contextvars import ContextVar
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ SECONDS_IN_ALL, SECONDS_A_PROMPT = 20.0, 0.1
 MEMORY = 2**30
 """Bytes that the rendering process may allocate beyond those it starts with."""
 
-_BETWEEN_LOOKS = 4096
+_BETWEEN_LOOKS = 64  # parts of a prompt: expressions, and the texts between them
 _LEFT: ContextVar[list[int]] = ContextVar("left")
 
 
@@ -139,15 +140,15 @@ def _template_label(template: str | None) -> str:
 def _within_limits(parts: Iterator[str]) -> str:
     kept: list[str] = []
     size, start = 0, None
-    for number, part in enumerate(parts):
-        kept.append(part)
-        size += len(part)
+    while block := list(islice(parts, _BETWEEN_LOOKS)):
+        kept += block
+        size += sum(map(len, block))
         if size > MOST_TEXT:
             raise _LimitError(f"it is longer than {MOST_TEXT:,} characters")
-        if number % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
-            start = time.thread_time() if start is None else start  # CPU time, so that a busy machine does not matter
-            if time.thread_time() - start > SECONDS:
-                raise _TooSlowError(f"it takes more than {SECONDS:g} s")
+        now = time.thread_time()  # CPU time, so that a busy machine does not matter
+        start = now if start is None else start
+        if now - start > SECONDS:
+            raise _TooSlowError(f"it takes more than {SECONDS:g} s")
     return "".join(kept)
 
 

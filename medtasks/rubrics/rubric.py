@@ -194,24 +194,36 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
     Raises:
         DataError: as :func:`aspects_of`.
     """
-    return _strict({aspect.name: _score_schema(rubric, aspect) for aspect in aspects_of(rubric, document)})
+    return _schema(aspects_of(rubric, document), rubric.reasons)
 
 
-def _score_schema(rubric: Rubric, aspect: Aspect) -> dict[str, Any]:
+@functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
+def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    return _strict({aspect.name: _score_schema(aspect, reasons) for aspect in aspects})
+
+
+def _score_schema(aspect: Aspect, reasons: bool) -> dict[str, Any]:
     score = {"type": "integer", "enum": [*aspect.scale]}
-    return _strict({"reason": {"type": "string"}, "score": score}) if rubric.reasons else score
+    return _strict({"reason": {"type": "string"}, "score": score}) if reasons else score
 
 
 def _strict(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _form(rubric: Rubric, aspects: tuple[Aspect, ...]) -> str:
+@functools.lru_cache(maxsize=1024)
+def _shown(aspects: tuple[Aspect, ...]) -> list[dict[str, Any]]:
+    """The aspects as the template sees them."""
+    return [neutral_fields(aspect.model_dump()) for aspect in aspects]
+
+
+@functools.lru_cache(maxsize=1024)
+def _form(aspects: tuple[Aspect, ...], reasons: bool) -> str:
     """The form of the verdict as text, for servers without structured output."""
     lines = []
     for aspect in aspects:
         score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
-        value = f'{{"reason": "<one sentence>", "score": {score}}}' if rubric.reasons else score
+        value = f'{{"reason": "<one sentence>", "score": {score}}}' if reasons else score
         lines.append(f"  {json.dumps(aspect.name, ensure_ascii=False)}: {value}")
     return "{\n" + ",\n".join(lines) + "\n}"
 
@@ -228,9 +240,8 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     """
     aspects = aspects_of(rubric, sample_fields)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
-    shown = [neutral_fields(aspect.model_dump()) for aspect in aspects]
-    block = delimited(response)
-    prompt = render(rubric.template, **seen, response=block, aspects=shown, form=_form(rubric, aspects))
+    block, form = delimited(response), _form(aspects, rubric.reasons)
+    prompt = render(rubric.template, **seen, response=block, aspects=_shown(aspects), form=form)
     if prompt.count(block) != 1:
         raise MedtasksError(
             f"template {rubric.template} must show the response once and unchanged; write {{{{ response }}}} once, "

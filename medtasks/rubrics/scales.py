@@ -26,6 +26,9 @@ class Aspect(_Frozen):
     guidance: str = ""
     anchors: dict[int, str] = {}
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.minimum, self.maximum, self.guidance))  # a dict of anchors has no hash
+
     @model_validator(mode="after")
     def _whole_scale(self) -> Aspect:
         if not 0 <= self.minimum < self.maximum <= 100:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +18,7 @@ from medtasks.metrics.aggregate import check_finite, whole_columns
 from medtasks.metrics.base import Array
 
 BLOCK = 2**20  # drawn counts in memory at a time
+THREADS = min(4, os.cpu_count() or 1)
 STACK = 512  # columns of statistics multiplied at a time
 
 Score: TypeAlias = Callable[[Array], Array]
@@ -104,11 +107,15 @@ def joint_intervals(
     by_size: dict[int, list[int]] = {}
     for number, (sums, _) in enumerate(entries):
         by_size.setdefault(len(sums), []).append(number)
-    for count, numbers in by_size.items():
+
+    def resampled(numbers: list[int]) -> Array:
         chosen = [entries[number] for number in numbers]
-        drawn = _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
-        for number, scores in zip(numbers, drawn, strict=True):
-            found[number] = percentile_interval(scores, count, confidence)
+        return _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
+
+    with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
+        for (count, numbers), drawn in zip(by_size.items(), pool.map(resampled, by_size.values()), strict=True):
+            for number, scores in zip(numbers, drawn, strict=True):
+                found[number] = percentile_interval(scores, count, confidence)
     return [found[number] for number in range(len(entries))]
 
 
