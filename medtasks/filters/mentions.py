@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from medtasks.filters.species import SPECIES
+
 MARK = "\ue000"
 """Replaces letters in the text (a private-use character, which texts do not contain)."""
 
@@ -57,14 +59,6 @@ _GLUED = re.compile(
 )
 
 _ABBREVIATED = re.compile(r"(?<![A-Za-z])e\.\s?g\.,?\s?", re.IGNORECASE)
-_SPECIES = (
-    "coli|pylori|diff(?:icile)?|aureus|pneumoniae|aeruginosa|albicans|glabrata|tuberculosis|avium|leprae|fragilis|cereus"
-    "|faecalis|faecium|fumigatus|niger|meningitidis|gonorrhoeae|influenzae|botulinum|perfringens|tetani|gondii"
-    "|burgdorferi|pallidum|histolytica|granulosus|multilocularis|neoformans|jirovecii|vivax|falciparum|trachomatis"
-    "|psittaci|burnetii|henselae|catarrhalis|agalactiae|pyogenes|epidermidis|baumannii|cloacae|mirabilis|typhi|cholerae"
-    "|jejuni|monocytogenes|anthracis|diphtheriae|acnes|pertussis|haemolyticum|solium|saginata|lumbricoides|haematobium"
-    "|mansoni|elegans|marcescens|israelii"
-)
 _BEHIND_LETTER = (
     "lines?|cells?|waves?|dimers?|sections?|symptoms?|fib(?:rillation|ers?|res?)?|mode|arm|spine|tubes?|wires?"
     r"|lymphocytes?|lactam\w*|reactive|peptides?|shaped|scans?|tach\w*|flutter|type|loop|streptococc\w*|natriuretic"
@@ -72,7 +66,7 @@ _BEHIND_LETTER = (
 )
 _NAMED_LETTER = re.compile(
     r"\b(?:N/A|A/P|P/A|L/R|R/L|B/L|I/O|R/O|S/P|H/O|Y/O|W/O|C/O|C/W|[a-z]/[a-z])\b"
-    rf"|\b[A-Z]\.?[ \t]?(?:{_SPECIES})\b|\b[A-Za-z](?:-(?i:{_BEHIND_LETTER})|[ \t](?:{_BEHIND_LETTER}))\b"
+    rf"|\b[A-Z]\.?[ \t]?(?:{SPECIES})\b|\b[A-Za-z](?:-(?i:{_BEHIND_LETTER})|[ \t](?:{_BEHIND_LETTER}))\b"
     r"|(?<![A-Za-z0-9_])[A-Z]\)?(?:[-–—~]|\s(?:to|through|thru)\s|\s?(?:\.{2,3}|至|到)\s?)\(?[A-Z](?![A-Za-z0-9_])"
     r"|(?:图像?|图片|圖|维生素|肝炎|[类亚]型)\s?[A-Z](?![A-Za-z])|[A-Z](?:型|族|组|线|期|级|超|细胞|淋巴|链球菌)",
 )

@@ -57,6 +57,12 @@ def test_an_option_that_only_begins_like_a_letter_stays() -> None:
     assert parsed(A="A small nodule", B="B-cell lymphoma", C="C.difficile").prefixed == 0
 
 
+@pytest.mark.parametrize("name", ["C. difficile colitis", "C. Difficile Colitis", "C. albicans", "C. auris"])
+def test_the_abbreviated_genus_of_a_species_is_no_letter_of_the_option(name: str) -> None:
+    record = parsed(C=name, E="E. E. coli abscess")
+    assert (record.choices["C"], record.choices["E"], record.prefixed) == (name, "E. coli abscess", 1)
+
+
 @pytest.mark.parametrize("name", [*DIMENSIONS.values(), *DIMENSIONS, "Subtle Object Detection"])
 def test_dimensions_are_known_by_release_name_paper_name_and_abbreviation(name: str) -> None:
     assert dimension_of(name) in DIMENSIONS

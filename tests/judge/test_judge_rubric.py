@@ -190,9 +190,9 @@ def test_a_missing_field_is_named() -> None:
         ("      5: every step", "      6: every step", "anchors are given for"),
         ("name: coherence", "name: consistency", "must differ"),
         ("visual_description, target]", "target]", "'visual_description'"),
-        ("version: 1", "version: 1\ncolour: red", "field `colour`"),
+        ("version: 2", "version: 2\ncolour: red", "field `colour`"),
         ("judge/med_cmr_open.j2", "judge/nowhere.j2", "nowhere.j2"),
-        ("version: 1", "version: 1\naspects_from: target", "either `aspects` or"),
+        ("version: 2", "version: 2\naspects_from: target", "either `aspects` or"),
     ],
 )
 def test_a_wrong_rubric_is_refused_when_read(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -202,6 +202,16 @@ def test_a_wrong_rubric_is_refused_when_read(tmp_path: Path, old: str, new: str,
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(MedtasksError, match=message):
         read_rubric(path)
+
+
+def test_med_cmr_consistency_and_coherence_judge_what_the_paper_defines() -> None:
+    # clear expression and internal self-consistency; causal linking between reasoning steps
+    texts = {one.name: " ".join([one.guidance, *one.anchors.values()]) for one in load_rubric("med_cmr_open").aspects}
+    assert "clearly expressed" in texts["consistency"]
+    assert "contradict" in texts["consistency"]
+    assert "contradict" not in texts["coherence"]
+    assert "causal" in texts["coherence"]
+    assert "clear" not in texts["coherence"]
 
 
 def test_an_unknown_rubric_is_a_usage_error() -> None:

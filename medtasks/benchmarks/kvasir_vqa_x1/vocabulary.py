@@ -25,7 +25,7 @@ ATOMIC_QUESTIONS: Mapping[str, str] = {
     "Where in the image is the anatomical landmark?": "landmark_location",
     "What is the size of the polyp?": "polyp_size",
 }
-"""The 18 atomic questions of Kvasir-VQA and the class of each (Kvasir-VQA-x1, table 4)."""
+"""The 18 atomic questions of Kvasir-VQA (protocol card), and the class of each (Kvasir-VQA-x1, table 4)."""
 
 QUESTION_CLASSES = frozenset(ATOMIC_QUESTIONS.values())
 

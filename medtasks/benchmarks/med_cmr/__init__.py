@@ -1,4 +1,4 @@
-"""Med-CMR: multiple-choice and judged open-ended questions over seven reasoning dimensions (paper, section 3).
+"""Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four of reasoning.
 
 Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """

@@ -11,10 +11,14 @@ from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row
+from medtasks.filters.species import SPECIES
 from medtasks.schema import Text, expects
 
 OPTIONS = ("A", "B", "C", "D", "E")
-_OWN_LETTER = re.compile(r"\s*\(?(?P<letter>[A-E])[).:]\s+(?=\S)")
+# not in the shared list, which decides scores
+_MORE_SPECIES = "auris|parapsilosis|tropicalis|krusei|gattii|immitis|posadasii|dermatitidis|flavus|sinensis|quintana"
+_EPITHET = rf"\.\s+(?i:{SPECIES}|{_MORE_SPECIES})\b"
+_OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)")
 
 
 class MedCmrRecord(Record):

@@ -17,7 +17,7 @@ DIMENSIONS: Mapping[str, str] = {
 """Abbreviation and release spelling of Med-CMR's seven dimensions, in the paper's order."""
 
 VISION = ("sod", "fdd", "su")
-"""The visual dimensions; the other four are those of reasoning (Med-CMR, table 1)."""
+"""The visual dimensions; the other four are those of reasoning."""
 
 _PAPER_NAMES = {"Subtle Object Detection": "sod", "Fine-grained Detail Discrimination": "fdd"}
 

@@ -16,4 +16,4 @@ from medtasks.metrics.learned.pair_cache import PairCache
 __all__ = ["LEARNED", "BertScore", "Bleurt", "PairCache"]
 
 LEARNED: Mapping[str, LearnedMetric] = {metric.name: metric for metric in (BertScore(), Bleurt())}
-"""The learned metrics by name, with the models of arXiv 2506.09958, table 6."""
+"""The learned metrics by name, with the models of the scripts behind table 6 of arXiv 2506.09958."""
