@@ -23,7 +23,7 @@ _FIRST_LINE = re.compile(rf"\A{_DECORATION}(?:\d{{1,2}}[.)][ \t]{{0,2}})?{MARK}[
 _LAST_LINE = re.compile(rf"(?:\n|[.!?。！？][ \t])[(\[\"'→>]{{0,3}}{MARK}[^:?{_NO_LETTER}]{{0,8}}\Z")
 _LABEL = re.compile(
     rf"^(?P<lead>{_DECORATION}(?:\d{{1,2}}[.)][ \t]{{0,2}})?{_DECORATION})(?P<letter>{MARK})"
-    r"(?P<sign>[ \t]{0,3}(?:$|[.:,;)\]|、=>!?✓]|/[ \t]|[-–—→]|because|since|T\d"
+    r"(?P<sign>[ \t]{0,3}(?:$|[.:,;)\]|、。=>!?✓]|/[ \t]|[-–—→]|because|since|T\d"
     r"|\([^()\n]{0,80}\)[ \t]{0,3}(?:$|[.,:;!–—-])))?",
     re.MULTILINE,
 )
