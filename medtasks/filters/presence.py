@@ -168,8 +168,9 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
     joined = False
     for statement in _statements(text):
         counts = set(_counts(statement, terms))
-        found |= counts | ({None} if joined and counts else set())
-        joined = (_AND if counts else _BETWEEN).search(statement) is not None
+        some = any(counts)  # not "no findings and no abnormalities"
+        found |= counts | ({None} if joined and some else set())
+        joined = (_AND if some else _BETWEEN).search(statement) is not None
     if not found and any("no other" in _mentions(statement, terms) for statement in _statements(text)):
         return 0
     if not found and only:
