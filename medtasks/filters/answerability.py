@@ -43,7 +43,7 @@ _WORD = (
     r"(?:[^\w?|/]*$|[.,:;!(\n–—。，；]|->|→|-[ \t]|\b(?:because|since|as|due\s+to|for\s+now|at\s+(?:this|the)|given"
     r"|based|until|unless|without|with|(?:from|in|within|by|using)\s{1,3}(?:the|this|these))\b)"
 )
-_OPEN = r"[\"'(\[]{0,3}"
+_OPEN = r"[\"'(\[{]{0,3}"
 _ABSTAINS = re.compile(
     rf"[\W_]{{0,20}}(?:option\s{{1,3}})?(?:[A-Z\d]{{1,2}}[)\].:]{{1,2}}\s{{0,3}})?{_OPEN}{_WORD}", re.IGNORECASE
 )
@@ -89,7 +89,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "2"
+    version = "3"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 

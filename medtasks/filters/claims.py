@@ -14,7 +14,7 @@ _RETRACTION = re.compile(
     r"(?:wait|actually|hold\s+on|correction|scratch\s+that|on\s+second\s+thoughts?|sorry|my\s+mistake|no[,.:]"
     r"|(?:edit|update|revis(?:ed|ion))\s{0,2}:"
     r"|I\s+(?:made\s+(?:a\s+mistake|an\s+error)|was\s+wrong|misread|apologi[sz]e|(?:need|must|have)\s+(?:to\s+)?correct)"
-    r"|let\s+me\s+(?:correct|re|double)[\w-]*|更正|不对|等等|等一下|重新)",
+    r"|let\s+me\s+(?:correct|fix|re|double)[\w-]*|更正|不对|等等|等一下|重新)",
     re.IGNORECASE,
 )
 _REASONS_ON = re.compile(

@@ -94,6 +94,7 @@ _WORDS = {
     "right": "correct|right|true|best|answer|appropriate|accurate|choice|pick|choose|select|selected|chosen",
     "likely": "likely|probable|suitable|plausible|reasonable|consistent|fitting",
     "kind": "answer|option|choice|diagnosis|interval|one|explanation",
+    "tells": "supported|consistent|correct|right|true|left|remaining|fits|matches|matching",
     "thebest": "the (?:most )?(?:best|correct|right|only|appropriate|accurate|likely|suitable|probable)(?: correct)?",
     "fits": "fits?|match(?:es)?|aligns|remains|stands out|makes (?:the )?most sense",
     "bestfits": (
@@ -131,8 +132,8 @@ _PARTS = {
         r"|(?:{start}|正确的?|正確的?|最[佳优]|最(?:合适|符合|可能)的?|所|应)(?:选项|選項|选择|選擇))"
     ),
     "label": (
-        r"(?:{chinese}[^\n。,;!?¶]{0,8}?|(?:{qualifier}[\s_-]{1,3}){0,4}{answer}{further}"
-        r"|(?:(?:{start}|{qualifier}[\s_-]{1,3}){option}|{qualifier} one){further})"
+        r"(?:{chinese}[^\n。,;!?¶]{0,8}?|(?:{qualifier}(?:[^\S\n]|[_-]){1,3}){0,4}{answer}{further}"
+        r"|(?:(?:{start}|{qualifier}(?:[^\S\n]|[_-]){1,3}){option}|{qualifier} one){further})"
     ),
     "conclusion": "(?:{therefore}|因此|所以|故|因而|综上(?:所述)?)",
     "itis": "(?<![A-Za-z0-9])(?:it|that|this|which)~{be}",
@@ -174,6 +175,8 @@ _CUES: tuple[tuple[Rank, str], ...] = (
     (Rank.STATED, r"§{aside}[\"')\]]{0,2}~[:–—|-]~(?:this is )?(?:the )?(?:(?:correct|true)\b|right{stop})"),
     (Rank.STATED, r"{start}§[^\n¶¬]{0,200}[.;:–—|-]\s{0,2}(?:this (?:\w{1,12} )?is )?(?:correct|true)[^\w\n]{0,4}$"),
     (Rank.STATED, "§{aside}(?:的?(?:描述|说法))?[也都均]?(?:是|为|為)?最?(?:正[确確]|[对對]的|符合|合适|恰当|佳)"),
+    (Rank.STATED, "§{aside}{blank}(?:is|remains) the only (?:{option}|{kind})(?: (?:that|which))?(?: {be})? {tells}"),
+    (Rank.STATED, "(?:{option}|one) (?:that|which) {be} {right} {be}~:?~{lead}§"),
     (Rank.SUGGESTED, "§{aside}{seen}{supported}"),
     (Rank.SUGGESTED, "§{aside}{blank}(?:(?:clearly|correctly|perfectly|would) )?{fits}"),
     (Rank.TENTATIVE, "§{aside}{blank}(?:{may}|{possible})"),

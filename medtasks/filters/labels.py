@@ -23,7 +23,7 @@ _FIRST_LINE = re.compile(rf"\A{_DECORATION}(?:\d{{1,2}}[.)][ \t]{{0,2}})?{MARK}[
 _LAST_LINE = re.compile(rf"(?:\n|[.!?。！？][ \t])[(\[\"'→>]{{0,3}}{MARK}[^:?{_NO_LETTER}]{{0,8}}\Z")
 _LABEL = re.compile(
     rf"^(?P<lead>{_DECORATION}(?:\d{{1,2}}[.)][ \t]{{0,2}})?{_DECORATION})(?P<letter>{MARK})"
-    r"(?P<sign>[ \t]{0,3}(?:$|[.:,;)\]|、=>!?✓]|/[ \t]|[-–—→]|because|since|T\d"
+    r"(?P<sign>[ \t]{0,3}(?:$|[.:,;)\]|、。=>!?✓]|/[ \t]|[-–—→]|because|since|T\d"
     r"|\([^()\n]{0,80}\)[ \t]{0,3}(?:$|[.,:;!–—-])))?",
     re.MULTILINE,
 )
@@ -31,6 +31,7 @@ _INLINE = re.compile(
     rf"(?:[,;|/(]|T\d)[^\S\n]{{0,2}}(?P<letter>{MARK})(?=[:.)=]|\s?[(→])|;[^\S\n](?P<second>{MARK})(?=,)"
     rf"|[.;,][^\S\n](?P<bracketed>{MARK})"
 )
+_LISTED_ON = re.compile(rf"(?<=\S)[^\S\n]{{1,3}}(?P<letter>{MARK})(?P<sign>[.:])?")
 _AT_END = re.compile(
     rf"(?P<bracketed>{MARK})[ \t]{{0,2}}(?:$|[.!。](?:\s|$))"
     rf"|(?:(?<=\w[,:;])|(?<=\w [–—-]))[ \t]{{0,3}}(?P<apart>{MARK})[ \t]{{0,2}}(?P<stop>[.!。]?)[ \t]{{0,2}}$",
@@ -130,24 +131,50 @@ def _labels(marked: Marked, letters: str = "") -> Iterator[tuple[int, frozenset[
         if not mention.letters <= roman and not _HEADED.search(marked.text[max(0, at - 200) : at]):
             yield at, mention.letters
         line = marked.text[at + 1 : at + 300].partition("\n")[0]
-        for further in _INLINE.finditer(line):  # "A. T1 → T2, B. T2 → T3" is a list
-            beside = at + further.end()
-            if not further["bracketed"] or marked.mentions[beside].bracketed:
-                yield beside, marked.mentions[beside].letters
+        beside = {  # "A. T1 → T2, B. T2 → T3" is a list
+            at + further.end()
+            for further in _INLINE.finditer(line)
+            if not further["bracketed"] or marked.mentions[at + further.end()].bracketed
+        }
+        if mention.letters == {"A"}:
+            beside |= set(_listed_on(marked, at, line))
+        for place in sorted(beside):
+            yield place, marked.mentions[place].letters
+
+
+def _listed_on(marked: Marked, position: int, line: str) -> Iterator[int]:
+    """Positions of the labels B, C, … that follow the label A on its line with no sign between: ``A. none B. one``."""
+    expected = "B"
+    for match in _LISTED_ON.finditer(line):
+        at = position + 1 + match.start("letter")
+        mention = marked.mentions.get(at)
+        if mention is not None and mention.letters == {expected} and (match["sign"] or mention.closed):
+            yield at
+            expected = chr(ord(expected) + 1)
 
 
 def _at_ends(marked: Marked) -> Iterator[int]:
     """Positions of letters at the end of a sentence, in brackets or after a sign, with no other letter on the line."""
     text = marked.text
+    doubtful: list[int] = []
+    apart = False
     for match in _AT_END.finditer(text):
         at = match.start("bracketed" if match["bracketed"] else "apart")
         line = text[max(text.rfind("\n", 0, at) + 1, at - 300) : at]
         mention = marked.mentions[at]
         if MARK in line or DENIED in line:
             continue
-        apart = mention.upper and (match["stop"] or mention.closed or not follows_sentence(text, at))
-        if mention.bracketed if match["bracketed"] else apart and not is_discredited(text, match.start()):
-            yield at
+        if match["bracketed"]:
+            if mention.bracketed:
+                yield at
+        elif mention.upper and not is_discredited(text, match.start()):
+            if match["stop"] or mention.closed or not follows_sentence(text, at):
+                apart = True
+                yield at
+            else:
+                doubtful.append(at)
+    if apart:  # "T1 to T2: A", and on the next line "T2 to T3: B": if one counts, all do
+        yield from doubtful
 
 
 def _enumerating_labels(marked: Marked) -> frozenset[int]:

@@ -109,7 +109,7 @@ _DENIED_AFTER = re.compile(
     r"|[:–—→|-]?\s{0,4}(?:in\s?correct|wrong|false|not\s+(?:correct|right|true))\b"
     r"|\s{0,3}[:–—-]\s{0,3}not\b|[:–—|-]?[^\S\n]{0,4}✗|\s{0,3}[:–—|-]\s{0,3}no[.!]?[ \t]{0,3}(?:$|\n)"
     rf"|\s{{0,3}}[:–—|-]\s{{0,4}}(?:this|that|it)(?:\s+(?:option|choice|interval|one|answer))?\s+is\s+(?:[a-z]{{2,12}}\s+)?{_WRONG}"
-    r"|(?:cannot|(?:can|does|do|did|would)\s+not|fails?\s+to|(?:can|is|are|does|do|did|would|was)n['’]t|can['’]t)\b"
+    r"|(?:cannot|(?:can|does|do|did|would)\s+not|fails?\b|(?:can|is|are|does|do|did|would|was)n['’]t|can['’]t)\b"
     r"|(?:均|都|也|的?描述|的?说法)?(?:是|为)?(?:错误|錯誤|错|不正确|不正確|不对|不符|不成立|不合适|不可能|可以?排除|被排除|有误))",
     re.IGNORECASE,
 )

@@ -113,7 +113,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the documents' benchmark.
     """
 
-    version = "3"
+    version = "4"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

@@ -6,6 +6,9 @@ import re
 import unicodedata
 
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?(?:s|bos|eos|pad|unk|image)>", re.IGNORECASE)
+_TURN_ENDS = re.compile(
+    r"<\|(?:im_end|eot_id|endoftext|end_of_text|end|return)\|>|</s>|<end_of_turn>|<eos>", re.IGNORECASE
+)
 _ANSWER_OPENED = re.compile(r"<\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _ANSWER_CLOSED = re.compile(r"<\s{0,3}/\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\s{0,3}(?=\{)")
@@ -19,6 +22,17 @@ _EMPHASISED_LABEL = re.compile(r"(?:\*{2,3}|__|`)[ \t]?\(?(?P<letter>[A-Z])[.:)]
 _EMPHASIS = re.compile(r"[*`]|(?<![^\W_])_{1,20}|_{1,20}(?![^\W_])")
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]?", re.MULTILINE)
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
+
+
+def own_turn(text: str) -> str:
+    """``text`` up to the end of the model's own turn; tokens that end a turn before any word are skipped.
+
+    >>> own_turn("One polyp.<|im_end|>\\n<|im_start|>user")
+    'One polyp.'
+    """
+    if "<" not in text:
+        return text
+    return next((turn for turn in _TURN_ENDS.split(text) if plain_text(turn)), "")
 
 
 def plain_text(text: str) -> str:

@@ -9,7 +9,7 @@ from medtasks.filters.claims import Claim, claims, has_ended, is_cut_off, is_reo
 from medtasks.filters.cues import Rank
 from medtasks.filters.labels import label_letters, lone_claims
 from medtasks.filters.mentions import letters_alone, mark_letters
-from medtasks.filters.plain_text import plain_text
+from medtasks.filters.plain_text import own_turn, plain_text
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
@@ -27,9 +27,6 @@ _KEY = re.compile(
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 _Q = re.compile(r"\W{0,8}Q\d{0,2}[ \t]?[:.]")
 _A = re.compile(r"(?<![A-Za-z0-9])A\d{0,2}(?=[ \t]?:)")
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end_of_text|end|return)\|>|</s>|<end_of_turn>|<eos>", re.IGNORECASE
-)
 _NEXT_TURN = re.compile(r"^[^\w\n]{0,6}(?:user|human|question|q|instruction)\s{0,2}\d{0,3}[ \t]?:", re.I | re.M)
 _SECTION = re.compile(
     r"^[^\w\n]{0,6}(?:\d{1,2}[.)][ \t]?)?(?:(?:the|my)[ \t])?"
@@ -54,8 +51,7 @@ def selected_letters(reply: str, letters: str) -> frozenset[str] | None:
 
 def _normalised(reply: str) -> str:
     """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
-    text = next((turn for turn in _TURN_ENDS.split(reply) if plain_text(turn)), "")
-    text = _INVISIBLE.sub("", text).translate(_SIGNS)
+    text = _INVISIBLE.sub("", own_turn(reply)).translate(_SIGNS)
     text = _ANSWER_TAG.sub(lambda tag: "\n" if tag["close"] or tag["side"] == "end" else "\nfinal answer: ", text)
     text = _A.sub("Answer", _STRUCK.sub("", text), count=1) if _Q.match(text) else _STRUCK.sub("", text)
     text = _BOX.sub(lambda box: f"{box['lead']}{'✗' if box['tick'] == ' ' else '✓'}", text)

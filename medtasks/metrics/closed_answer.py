@@ -3,7 +3,8 @@
 The card's scoring: case, punctuation and articles are ignored, an option's letter is as good as its text, several
 answers are a set. Anything else is a mismatch (a judge may review mismatches, counted separately). The rules:
 
-1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole.
+1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole. If it is not, stated
+   confidences at the end of lines (``forceps, confidence: 90%``) are removed, too.
 2. Otherwise the text after a label is read: after *final* answers (including a LaTeX box and an answer tag) if there
    are any, else after ``Answer:``, else after ``the answer is``. The last one decides, and no other one of its rank,
    nor a later one, may select something else.
@@ -26,8 +27,9 @@ from collections.abc import Callable, Sequence
 
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
+from medtasks.filters.stated_confidence import without_confidence
 
-VERSION = "1"
+VERSION = "2"
 """Bumped when a rule changes; part of the signature of every metric based on matches."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
@@ -97,7 +99,7 @@ def closed_answer_matches(
     return bool(options.expected) and selected == options.expected
 
 
-_SEPARATOR = re.compile(r"[,;/&\n•·]|\band\b", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[,、;/&\n•·]|\band\b", re.IGNORECASE)
 _LETTER = re.compile(
     r"[\W_]{0,16}(?P<noun>(?i:options?|choices?|letters?)\b[\s:#]{0,4})?[(\[{\"']{0,3}(?P<letter>[A-Za-z])"
     r"(?P<sep>[\"']{0,2}\s{0,3}[)\]}.:,–—]{1,3}[\"']{0,2}\s{0,4}|[\"']{1,2}\s{0,4}|\s{1,4}-{1,2}\s{1,4}|-\s{1,4}|\s{1,4}|$)"
@@ -240,6 +242,7 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     whole = read(plain)
     if whole is not None:
         return whole
+    plain = without_confidence(plain)
     segments = [(rank, text) for rank, text in _segments(plain) if _counts(text)]
     if not segments:
         return _lines(plain, read, at_end=True)

@@ -14,7 +14,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.errors import FINDINGS, Reading, read_ans
 from medtasks.filters.presence import count_of, said_of
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("finding_answers.yaml").read_text("utf-8"))
-AGREEMENT = 131 / 133
+AGREEMENT = 163 / 165
 """What docs/metrics.md states."""
 
 

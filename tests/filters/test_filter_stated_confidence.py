@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.filters import StatedConfidenceFilter, status_of
-from medtasks.filters.stated_confidence import parse_confidence, stated_confidence
+from medtasks.filters.stated_confidence import parse_confidence, stated_confidence, without_confidence
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,8 @@ from medtasks.filters.stated_confidence import parse_confidence, stated_confiden
         ("Confidence (0-1): 0.85", "0.85"),
         ("My confidence in this answer is about 70%", "0.7"),
         ("I am 85% confident that it is B.", "0.85"),
+        ("Answer：B\nConfidence：85％", "0.85"),
+        ("Answer: \\boxed{B}\nConfidence: $\\boxed{85\\%}$", "0.85"),
         ("Confidence: 85 - three lesions are seen", "0.85"),
         ("Confidence: 85%. I am 85 % sure.", "0.85"),
         ("<think>Confidence: 20%</think>B\nConfidence: 60%", "0.6"),
@@ -84,6 +86,23 @@ def test_any_number_in_any_notation(percent: int, notation: str, frame: str, let
 def test_two_different_values_are_never_chosen_between(one: int, other: int) -> None:
     found = stated_confidence(f"Confidence: {one}%\nConfidence: {other}%")
     assert parse_confidence(found) == (pytest.approx(one / 100) if one == other else "several")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("polyp, Confidence: 90%", "polyp"),
+        ("polyp (confidence: 0.9).", "polyp"),
+        ("polyp. I'm 90 % sure.", "polyp"),
+        ("polyp\nConfidence: 90%", "polyp\n"),
+        ("polyp, confidence: 90%, not an ulcer", "polyp, confidence: 90%, not an ulcer"),
+        ("polyp: confidence 90%\nulcer: confidence 5%", "polyp: confidence 90%\nulcer: confidence 5%"),
+        ("polyp, confidence: high", "polyp, confidence: high"),
+        ("stenosis (90%)", "stenosis (90%)"),
+    ],
+)
+def test_only_one_confidence_at_the_end_of_a_line_is_removed(text: str, expected: str) -> None:
+    assert without_confidence(text) == expected
 
 
 @given(st.text(max_size=80))

@@ -57,9 +57,16 @@ FORCEPS = [
     "B. forceps\n\nIts jaws are visible, unlike a hand.", "Its jaws are visible.\nforceps", "B\nforceps", "B</s>",
     "B<|im_end|>",
     "Response: forceps", "forceps\nforceps", "Jaws close.\nAnswer: B\nAnswer: forceps",
+    "Answer: forceps, Confidence: 90%", "Answer: B, Confidence: 90%", "Answer: forceps; Confidence: 90 %",
+    "Answer: forceps. Confidence: 90%.", "Answer: forceps (Confidence: 90%)", "Answer: forceps | Confidence: 0.9",
+    "Answer: forceps Confidence: 90%", "Answer: **forceps** – **Confidence: 90%**", "forceps, 90% confident",
+    "Answer: forceps. I am 90% confident.", "Answer：forceps，Confidence：90％",
 ]  # fmt: skip
 
 NOT_FORCEPS = [
+    "Answer: hand, Confidence: 90%", "Answer: C, Confidence: 90%", "forceps or hand, Confidence: 90%",
+    "A. forceps, Confidence: 90%", "Confidence: 90%", "forceps, but I am not 90% confident",
+    "forceps: confidence 90%\nhand: confidence 5%", "forceps, hand, confidence: 50%",
     "", " ", "[empty]", "hand", "A", "C", "E", "(D)", "Z", "A. forceps", "A) forceps", "(A) forceps",
     "Option A: forceps",
     "B. hand", "B: bovie", "B) needledriver", "C forceps", "forceps (A)", "forceps and hand", "forceps, hand",
@@ -270,6 +277,8 @@ LONG = (
     "- ",
     "\n",
     "1. ",
+    "confidence: 9% ",
+    "9% sure ",
 )
 
 

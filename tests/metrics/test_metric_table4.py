@@ -198,7 +198,7 @@ def test_signatures_tell_what_moves_a_score() -> None:
         "law:linear|horizon:query-to-last-round|default-tolerance:half-smallest-gap|"
         "default-expected:first-answerable-round|never-answerable:silence"
     )
-    closed = "closed:exact-match-v1|early:no_alert-or-uncertain|alert-reason:matched"
+    closed = "closed:exact-match-v2|early:no_alert-or-uncertain|alert-reason:matched"
     assert signatures["responsiveness"] == f"responsiveness|mean:items|{timing}"
     assert signatures["overall"] == f"overall|mean:items|weights:0.7,0.3|single-turn:content|{closed}|{timing}"
     assert signatures["overall_table4"] == (

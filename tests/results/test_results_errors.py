@@ -214,6 +214,14 @@ def test_findings_by_hand() -> None:
     assert parts["instrument_presence"]["hallucination_rate"] == pytest.approx(2 / 6)
 
 
+def test_denying_a_finding_that_is_there_misses_it_and_says_nothing_of_the_others() -> None:
+    answers = ["No polyps are visible.", "The polyp is absent."]
+    found = rates(kvasir(*(({"abnormality_presence": "polyp"}, answer) for answer in answers)))
+    assert (found["missed_finding_rate"], found["sensitivity"]) == (1.0, 0.0)
+    assert (found["specificity"], found["hallucination_rate"]) == (0.0, 0.0)
+    assert found["unread_presence_rate"] == 0.5
+
+
 def test_counts_by_hand() -> None:
     said = ["Two polyps.", "One polyp.", "3", "Several polyps.", "No polyps.", "A sessile polyp."]
     found = rates(kvasir(*(({"polyp_count": "2"}, one) for one in said)))

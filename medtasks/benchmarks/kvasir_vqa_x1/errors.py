@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from medtasks.benchmarks.base import Item
 from medtasks.benchmarks.errors import Case, Errors
@@ -49,15 +49,20 @@ _LESIONS = (
     r"|(?<!polypoid )(?<!polypoidal )lesions?"
 )
 _TOOLS = r"instruments?|tools?|devices?|instrumentation"
+_NORMAL = r"normal|unremarkable|healthy"
+_FINDINGS = (
+    r"(?<!\bnormal )findings?(?!(?:\s*:|\s+(?:is|are|appears?))?\s+(?:(?:all|entirely|within)\s+)?"
+    rf"(?:{_NORMAL})\b)|{_LESIONS}"
+)
 _NAMES: Mapping[str, str] = {
     "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
     "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
-    "finding_presence": rf"findings?|{_LESIONS}",
+    "finding_presence": _FINDINGS,
     "landmark_presence": r"(?:anatomical\s+)?landmarks?",
     "instrument_presence": _TOOLS,
-    "abnormality_presence": rf"findings?|{_LESIONS}",
+    "abnormality_presence": _FINDINGS,
     "polyp_count": _ABNORMALITIES["polyp"],
-    "finding_count": rf"findings?|{_LESIONS}",
+    "finding_count": _FINDINGS,
     "instrument_count": _TOOLS,
 }
 """What each class is called as a whole."""
@@ -66,7 +71,13 @@ _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALIT
 """Classes that an answer may also name by what is present."""
 
 FINDINGS = tuple(_NAMES)
-_NORMAL = r"normal|unremarkable|healthy"
+_IN_PART = re.compile(
+    r"\b(?:surrounding|adjacent|background|remaining|rest\s+of|otherwise|elsewhere|apart\s+from|aside\s+from|except|besides"
+    r"|other\s+than)\b",
+    re.IGNORECASE,
+)
+"""What makes *normal* no statement about the whole image."""
+
 _NOTHING = frozenset({"", "no", "none", "nothing", "not relevant", "0"})
 _INVERTED = re.compile(
     r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b", re.IGNORECASE
@@ -75,11 +86,15 @@ _INVERTED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says about one class of findings: whether it is there, which of the known ones, how many."""
+    """What an answer says about one class of findings: whether it is there, which of the known ones, how many.
+
+    ``denied``: the known ones that it says are not there, if it names none that is.
+    """
 
     said: Said
     named: frozenset[str] = frozenset()
     count: int | None = None
+    denied: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
@@ -94,9 +109,13 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
     whole = said_of(text, _NAMES[name])
     if name.endswith("_count"):
         counted = count_of(text, _NAMES[name], only=only)
-        others = "|".join(_WITH_LABELS.get(name, {}).values())
+        others = _WITH_LABELS.get(name, {})
         if counted is None and whole == "silent" and others:
-            counted, whole = count_of(text, others), said_of(text, others)
+            present = [terms for terms in others.values() if said_of(text, terms) == "present"]
+            if len(present) > 1:  # a snare and a needle: neither number is that of all
+                return Reading("present")
+            terms = present[0] if present else "|".join(others.values())
+            counted, whole = count_of(text, terms), said_of(text, terms)
         if counted is not None:
             whole = "present" if counted else "absent"
         return Reading(whole, count=counted)
@@ -105,13 +124,15 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
     named = frozenset(label for label, said in states.items() if said == "present")
     if named:
         return Reading("present", named)
-    if whole == "silent" and "unclear" in states.values():
+    if whole != "present" and "unclear" in states.values():
         return Reading("unclear")
+    denied = frozenset(label for label, said in states.items() if said == "absent")
     if whole == "silent" and labels and name not in ("landmark_presence", "instrument_presence"):
-        whole = "absent" if said_of(text, _NORMAL) == "present" else "silent"
-    if whole == "silent" and only:
+        normal = said_of(text, _NORMAL) == "present" and _IN_PART.search(text) is None
+        whole = "absent" if normal else "silent"
+    if whole == "silent" and only and not denied:
         whole = bare_answer(text)
-    return Reading(whole)
+    return Reading(whole, denied=denied)
 
 
 def _named_in(answer: str) -> frozenset[str]:
@@ -154,6 +175,8 @@ def _about(label: str, found: Reading) -> Said:
     """What an answer says about one of the listed findings that are there: to name only others denies it."""
     if found.named:
         return "present" if label in found.named else "absent"
+    if label in found.denied:
+        return "absent"
     return "unclear" if found.said == "present" else found.said
 
 
