@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.instance import TokenCounts
-from pydantic import ConfigDict
+from pydantic import ConfigDict, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.identity import fingerprint_of
+from medtasks.schema import first_problem
 
 from ._base import Count, Response
 from ._decoding import GenerationSettings, cut_at_stop, sample_seed
@@ -207,7 +208,9 @@ class MedtasksVLLM(GeneratingAdapter):
                 **self._engine,
             )
         except Exception as error:  # vLLM, transformers and drivers raise many types
-            raise MedtasksError(f"{name}: vLLM cannot serve it: {first_line(error)}") from error
+            # the first line of a validation error is only a count
+            reason = first_problem(error) if isinstance(error, ValidationError) else first_line(error)
+            raise MedtasksError(f"{name}: vLLM cannot serve it: {reason}") from error
 
     def _lora_request(self) -> Any:
         if self._lora is None:

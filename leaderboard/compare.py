@@ -14,6 +14,7 @@ from medtasks.results.column import without_value
 from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
+from medtasks.results.summary import first_names
 from medtasks.stats import detectable_difference
 
 from .board import Pair, Unit
@@ -72,7 +73,8 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
         raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
     if digests:
         return digests[0]
-    raise DataError(f"{folder}: {refused[0].reason if refused else 'it contains no run'}.")
+    reason = refused[0].reason if refused else "it contains no run"
+    raise DataError(f"{folder}: {reason.rstrip('.')}.")
 
 
 def _read_task(folder: Path, task: str) -> Digest:
@@ -127,7 +129,10 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
     if not shared:
-        raise UsageError("the two runs have no task in common, so there is nothing to compare.")
+        raise UsageError(
+            f"the two runs have no task in common: A has {first_names(sorted(first.entries))}, B has "
+            f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
+        )
     if task is not None and task not in shared:
         raise UsageError(f"--task {task}: not in both runs, which share {_names_text(shared)}.")
     names = shared if task is None else [task]

@@ -45,10 +45,11 @@ def require_samples(place: str, samples: Sequence[Sample]) -> None:
 
 
 def _require_weights(place: str, sample: Sample) -> None:
-    """A sample counts once in a mean, or once per repeat; judged ones count by aspects, which their rubric gives."""
+    """A sample counts once in a mean of ours, or once per repeat. Judged ones count by aspects, which their rubric
+    gives, and a package's mean may count anything, such as words."""
     most = max(1, len(sample.repeats)) + ROUNDING
     for name, row in sample.statistics.items():
-        if len(row) == 2 and row[1] > most and name not in sample.judged and _is_mean(name):
+        if len(row) == 2 and row[1] > most and name not in sample.judged and _counts_samples(name):
             raise DataError(
                 f"{place}: sample {sample.sample_id}: field `statistics.{name}.1` is {row[1]:g}, expected {most:.0f} "
                 f"or less; {_FIX}."
@@ -56,8 +57,8 @@ def _require_weights(place: str, sample: Sample) -> None:
 
 
 @functools.cache
-def _is_mean(metric: str) -> bool:
-    return isinstance(get_metric(metric), MeanMetric)
+def _counts_samples(metric: str) -> bool:
+    return is_ours(metric) and isinstance(get_metric(metric), MeanMetric)
 
 
 @functools.cache

@@ -56,8 +56,8 @@ def publish(
     described = read_by_model(models, Described) if models is not None else None
     digests, refused = collect(results, cache, progress)
     if not digests:
-        found = "; ".join(f"{one.folder}: {one.reason}" for one in refused) or "no result directory (…_medtasks)"
-        raise UsageError(f"nothing to show: {found}")
+        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in refused)
+        raise UsageError(f"nothing to show: {reasons or 'no result directory (…_medtasks)'}.")
     board = build_board(
         digests,
         refused,

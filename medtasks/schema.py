@@ -78,25 +78,27 @@ def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
     return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
 
 
-def problems(error: ValidationError, model: type[BaseModel] | None = None) -> Iterator[Problem]:
+def problems(
+    error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
+) -> Iterator[Problem]:
     """All problems in a validation error; each message has the field, what was found and what was expected.
 
     A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
-    With ``model``, messages about unknown keys list the known ones.
+    With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.
     """
     for one in error.errors(include_url=False):
         context, keys = one.get("ctx", {}), one["loc"]
         if "at" in context:
             keys = (*keys, context["at"])
-        yield Problem(one["type"], keys, _message(one, keys, model))
+        yield Problem(one["type"], keys, _message(one, keys, model, secret=secret))
 
 
-def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """The message of the first problem."""
-    return next(problems(error, model)).message
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False) -> str:
+    """The message of the first problem; if values are ``secret``, without what was found."""
+    return next(problems(error, model, secret=secret)).message
 
 
-def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> str:
+def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, secret: bool) -> str:
     kind, text = error["type"], error["msg"].removeprefix("Value error, ")
     place = f"field `{field_name(keys)}`" if keys else "the content"
     if kind == "missing":
@@ -115,18 +117,18 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None) -> 
     elif text.startswith("Input should be "):
         expected = text.removeprefix("Input should be ")
     elif kind == "value_error" and keys:
-        return f"{place} is {shown(error['input'])}: {text}"
+        return f"{place}: {text}" if secret else f"{place} is {shown(error['input'])}: {text}"
     else:
         return f"{place}: {text}" if keys else text
     value = error.get("ctx", {}).get("found", error["input"])
-    found = "is missing" if value is None else f"is {shown(value)}"
+    found = "is missing" if value is None else "is wrong" if secret else f"is {shown(value)}"
     return f"{place} {found}, expected {expected}"
 
 
 def _fields_at(model: type[BaseModel] | None, keys: Keys) -> list[str]:
     """The fields of ``model``, or of the model that it nests at ``keys``."""
     for key in keys:
-        if isinstance(key, str) and model is not None:
+        if isinstance(key, str) and model is not None and key in model.model_fields:  # else a key of a mapping
             model = next(_models_in(model.model_fields[key].annotation), None)
     return list(model.model_fields) if model is not None else []
 

@@ -125,7 +125,8 @@ def judge(
                 if facts.agreement is not None:
                     # measures of raters without common units are only in the manifest
                     shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
-                    table(COLUMNS, shown, title=f"\n{name}: agreement")
+                    if shown:
+                        table(COLUMNS, shown, title=f"\n{name}: agreement")
     if judged.error is not None:
         raise judged.error
 

@@ -177,4 +177,4 @@ def strip(
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
     from medtasks.leaderboard.strip import strip_run
 
-    write(f"written: {strip_run(results, out)} (comparable with stripped runs of the same tasks)")
+    write(f"written: {strip_run(results, out)} (ranked beside whole runs where the data are prepared)")

@@ -61,6 +61,8 @@ def score(
 
     if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
+            if not results.exists():
+                raise UsageError(f"{results}: no such file; give a file of predictions.")
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
         with without_garbage_collection(afterwards=False):
             _rescore(results, against, out, as_json)

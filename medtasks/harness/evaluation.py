@@ -273,14 +273,16 @@ class Evaluation:
         """Report failed requests; beyond the limit the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
+        limit = _failure_limit(self._lm)
+        too_many = failed > limit * asked
         if failed:
+            exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
             print(
                 f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-                f"again to send only these ({kept}).",
+                f"again to send only these ({kept}).{exceeded * too_many}",
                 file=sys.stderr,
                 flush=True,
             )
-        too_many = failed > _failure_limit(self._lm) * asked
         if (run.problems or too_many) and self._asked.get("cli_args") is not None:
             atexit.register(_exit_with_failure)  # the harness has its own files to write first
 

@@ -14,6 +14,7 @@ from medtasks.cache import cache_root
 from medtasks.errors import UsageError
 from medtasks.judge.ensemble import Rule
 from medtasks.judge.settings import JudgeSettings
+from medtasks.schema import first_problem
 
 VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
@@ -89,9 +90,10 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     try:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "(judge)"
-        raise UsageError(f"{', '.join(map(_source, given))}: field `{field}`: {first['msg']}.") from None
+        field = error.errors()[0]["loc"][0]
+        source = f"--{field}" if more.get(str(field)) is not None else ", ".join(map(_source, given))
+        problem = first_problem(error, JudgeConfig, secret=True)  # a key may be in the wrong field
+        raise UsageError(f"{source}: {problem}; correct the judge's settings.") from None
 
 
 def _source(text: str) -> str:

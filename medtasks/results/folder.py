@@ -160,6 +160,8 @@ def read_manifest(directory: Path) -> RunManifest:
     """
     recover(directory)
     path = directory / "manifest.json"
+    if not directory.exists():
+        raise UsageError(f"{directory}: no such directory; give a result directory (…_medtasks).")
     if not path.is_file():
         raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
     try:

@@ -240,7 +240,7 @@ def _nothing_judged(outcome: Outcome) -> MedtasksError:
     sentences = [
         f"rubric {facts.rubric.name}: not one of {facts.asked:,} responses was judged ({reasons})",
         *outcome.problems,
-        "Nothing was changed, and the answers received are kept in the verdict store",
+        "Its scores were not changed, and the answers received are kept in the verdict store",
     ]
     return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
 

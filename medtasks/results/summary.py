@@ -167,7 +167,8 @@ def _all_notes(run: RunRecord) -> list[str]:
     incomplete = sum(scores.incomplete for scores in run.tasks.values())
     if incomplete:
         lines.append(
-            f"  {incomplete} items are not scored: not all of their rounds, rotations or prompts were asked (--limit)"
+            f"  {incomplete} {'item is' if incomplete == 1 else 'items are'} not scored: not all rounds, rotations or "
+            "prompts were asked (--limit)"
         )
     lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():

@@ -374,10 +374,11 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("score", "nowhere"), "contains no manifest.json"),
+        (("score", "nowhere"), "nowhere: no such directory; give a result directory"),
         (("score", "p", "--from", "xml", "--task", "mi_cxr"), "unknown layout; choose from"),
         (("score", "p", "--from", "csv"), "--task is missing; give the task or group"),
-        (("score", "p", "--task", "mi_cxr"), "are for prediction files; leave them out for a run"),
+        (("score", "p", "--task", "mi_cxr"), "p: no such file; give a file of predictions"),
+        (("score", ".", "--task", "mi_cxr"), "are for prediction files; leave them out for a run"),
         (("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"), "expected FIELD=COLUMN"),
     ],
 )

@@ -130,3 +130,12 @@ def test_a_lora_adapter_changes_answers_as_in_transformers(
     ours, theirs, without = found["medtasks_vllm"], found["medtasks_vlm"], by_transformers.responses()
     assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
     assert sum(ours[key] != without[key] for key in ours) > 0.5 * len(ours)
+
+
+def test_a_scheme_of_quantization_reaches_vllm_whose_refusal_is_one_sentence(checkpoint: Path, tmp_path: Path) -> None:
+    arguments = {"pretrained": checkpoint, "quantization": "int7", **ENGINE}
+    ended = run("medtasks_vllm", arguments, tmp_path, "kvasir_vqa_x1_level1")
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"medtasks: {checkpoint}: vLLM cannot serve it: Unknown quantization method: int7. ")

@@ -387,6 +387,7 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
     assert broken.returncode == 1, broken.stdout[-2000:]
     count = len(task_documents(TASK))
     assert f"{count} of {count} requests have no response" in broken.stderr
+    assert "More than 1 % failed (MEDTASKS_MAX_FAILED), so the run counts as failed." in broken.stderr
     (folder,) = (tmp_path / "out").rglob("*_medtasks")
     assert Run(folder).scores[TASK]["metrics"]["accuracy"]["value"] is None
     assert list((tmp_path / "out").rglob("*_results.json"))

@@ -134,6 +134,17 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+@pytest.mark.slow
+def test_a_rubric_without_a_response_to_judge_shows_no_agreement(python: Any, tmp_path: Path) -> None:
+    tasks = ["medstreambench_future_streaming"]
+    run = Run(run_tasks("medtasks_baseline", "policy=oracle", tasks, tmp_path / "run", limit=5))
+    with StubJudge() as stub:
+        panel = [f"--judge=model={name},base_url={stub.url}" for name in ("m", "n")]
+        done = python(*CLI, "judge", str(run.folder), *panel)
+    assert "medstream_rubric: 0 of 0 responses judged" in done.stdout
+    assert "agreement" not in done.stdout
+
+
 def test_a_rubric_that_nobody_knows_stops_the_run_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -285,7 +285,9 @@ def test_a_folder_without_a_run_and_one_that_is_broken(copy: Callable[[str], Pat
     (folder / "samples" / "med_cmr_mcq_su.jsonl").write_text("{\n")
     report = check(folder)
     assert codes(report) == ["LB102"]
-    assert "med_cmr_mcq_su.jsonl, line 1" in report.findings[0].message
+    (finding,) = report.findings
+    assert "med_cmr_mcq_su.jsonl, line 1" in finding.message
+    assert finding.message.endswith("; restore it.")  # and no second fix behind it
 
 
 def test_one_broken_folder_does_not_hide_the_others(written: dict[str, Path], copy: Callable[[str], Path]) -> None:

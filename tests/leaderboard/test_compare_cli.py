@@ -135,7 +135,7 @@ def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("careful", "other"), "no task in common"),
+        (("careful", "other"), "B has mi_cxr_tel_single; compare runs of the same tasks"),
         (("careful", "guess", "--task", "mi_cxr_gts"), "has no such task; it has mi_cxr_icr"),
         (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
         (("careful", "nowhere"), "no such directory"),

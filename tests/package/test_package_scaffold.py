@@ -117,6 +117,11 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
         own = [metric for metric in scores if metric.startswith(name)]
         assert all(f"{metric} 1.000" in done.stdout for metric in own)  # they are in the summary, too
 
+    build = ["leaderboard", "build", str(tmp_path / "out"), "--demonstration", "--out", str(tmp_path / "page")]
+    built = python("-m", "medtasks", *build, **site)
+    assert built.returncode == 0, built.stderr
+    assert all((tmp_path / "page" / f"benchmark-{name}.html").is_file() for name in TOP)
+
 
 HASHES = """
 import json

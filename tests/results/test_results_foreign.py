@@ -540,9 +540,9 @@ def test_a_file_without_verdicts_or_a_task_without_a_judge_is_wrong_usage(tmp_pa
 
 
 def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
-    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>"}.items():
+    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>", "d.csv": b"sample_id;response"}.items():
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UsageError, match="name its layout with --from"):
+        with pytest.raises(UsageError, match=r"separated by commas, .* name its layout with --from \(ms-swift, "):
             recognise(tmp_path / name)
     (tmp_path / "empty").write_bytes(b"\n\n")
     with pytest.raises(DataError, match="the file is empty"):

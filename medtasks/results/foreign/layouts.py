@@ -77,7 +77,10 @@ def recognise(path: Path) -> Layout:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     if layout is None:
-        raise UsageError(f"{path}: its layout is not recognised; name its layout with --from.")
+        raise UsageError(
+            f"{path}: its layout is not recognised, expected JSON, JSONL, columns separated by commas, or a file of "
+            f"VLMEvalKit or Inspect; convert it, or name its layout with --from ({', '.join(LAYOUTS)})."
+        )
     return layout
 
 
