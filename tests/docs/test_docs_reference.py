@@ -16,6 +16,17 @@ def test_the_api_page_has_every_public_name() -> None:
     assert sorted(shown) == sorted(medtasks.api.__all__)
 
 
+def test_every_path_of_ours_that_a_page_names_exists() -> None:
+    named = {
+        name.rstrip("/")
+        for page in (*DOCS.glob("*.md"), *REPOSITORY.glob("*.md"))
+        if page.name != "CHANGELOG.md"  # which may name what is gone
+        for name in re.findall(r"`(medtasks/[^`\s]+)`", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 3
+    assert not [name for name in named if not any(REPOSITORY.glob(re.sub(r"<\w+>", "*", name)))]
+
+
 def test_every_environment_variable_is_documented() -> None:
     code = [path for name in ("medtasks", "adapters", "leaderboard") for path in (REPOSITORY / name).rglob("*.py")]
     read = {name for path in code for name in re.findall(r'"(MEDTASKS_[A-Z_]+)"', path.read_text(encoding="utf-8"))}

@@ -45,6 +45,16 @@ def test_medstreambench_would_not_add_up_with_a_figure_misread(column: str) -> N
     assert error > rounding
 
 
+def test_medstreambench_says_which_choices_the_paper_leaves_open() -> None:
+    # no judge is named, section 5.5 makes the fallback optional, and it has no formula for early and late responses
+    for row in STREAM_ROWS:
+        assert row.judge == "not stated"
+        assert any("optional fallback" in note for note in row.notes)
+        timed = [cell for cell in row.cells if cell.metric in ("responsiveness", "overall_table4")]
+        assert len(timed) == 3
+        assert all(any("no formula" in note for note in cell.notes) for cell in timed)
+
+
 def test_medstreambench_leaders_are_those_of_the_table() -> None:
     # The text names Lingshu-7B for the medical models; the table has HuluMed-7B before it, and a note says so.
     best: dict[str, ReferenceRow] = {}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,6 +169,13 @@ def test_default_tolerance_is_half_the_smallest_gap() -> None:
     assert streaming.tolerance(stream("....", times, tolerance=None)) == 0.75
     assert streaming.tolerance(stream("....", times, tolerance=2)) == 2
     assert streaming.tolerance(stream("....", times, tolerance=0)) == 0
+
+
+def test_the_page_shows_how_little_an_early_answer_costs() -> None:
+    early = stream("++++", (1, 2, 3, 4), evidence=4, tolerance=None)  # 1 - (3 - 1/2) / 4
+    assert streaming.responsiveness(early) == 0.375
+    page = " ".join((Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8").split())
+    assert "an answer in the first of four evenly spaced rounds still has a responsiveness of 0.375" in page
 
 
 def test_horizon_runs_from_the_query_to_the_last_round() -> None:

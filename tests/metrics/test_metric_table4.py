@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -20,6 +21,7 @@ from medtasks.metrics import Metric, corpus_score, totals
 from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric
 
 # Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
+DOCS = Path(__file__).parents[2] / "docs"
 TABLE_4 = {row.label: [cell.value for cell in row.cells] for row in load_reference("medstreambench").rows}
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 """Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
@@ -44,6 +46,13 @@ def test_reproduces_the_published_table(model: str) -> None:
     means, overall = published(model)
     assert sum(FITTED.values()) == 5419
     assert table4_overall(means, FITTED) == pytest.approx(overall, abs=4e-5)
+
+
+def test_the_page_states_the_counts_that_were_fitted() -> None:
+    page = " ".join((DOCS / "metrics.md").read_text(encoding="utf-8").split())
+    retrospective, present, future, proactive = FITTED.values()
+    counts = f"{retrospective:,} retrospective, {present} present, {future} future and {proactive} proactive items"
+    assert f"{counts}, fitted to the table, `overall_table4` reproduces all nine published models to 4e-5" in page
 
 
 def test_the_cards_counts_agree_to_the_rounding_of_the_printed_numbers() -> None:

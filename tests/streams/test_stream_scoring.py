@@ -121,6 +121,17 @@ def test_a_single_turn_item_is_right_or_wrong() -> None:
     assert values(single_turn_row(), ["unanswerable"])["content"] == 0.0
 
 
+@pytest.mark.parametrize("mode", ["retrospective", "present", "future"])
+@pytest.mark.parametrize("written", ["unanswerable", "Unanswerable."])
+def test_an_open_question_that_cannot_be_answered_is_right_if_the_model_abstains(mode: str, written: str) -> None:
+    row = single_turn_row(temporal_mode=mode, question_type="open", reference_answer=written, answer=None, choices=None)
+
+    # section 5.3: without sufficient evidence the expected behaviour is "unanswerable", which needs no judge
+    abstained, answered = (values(row, [response]) for response in ("The answer is: unanswerable", "closure"))
+    assert (abstained["content"], abstained["overall"]) == (1.0, 1.0)
+    assert (answered["content"], answered["overall"]) == (0.0, 0.0)
+
+
 def test_an_item_of_which_a_round_is_missing_is_in_no_score_and_is_counted() -> None:
     whole = samples_of(streaming_row(), CLOSED[0][0])
     part = samples_of(streaming_row(sample_id="s2"), CLOSED[3][0])[:3]

@@ -280,7 +280,10 @@ def _single_turn(row: _SingleTurn, given: _Row, where: Where) -> MedStreamRound:
         begin = None if width is None else max(0.0, end - width)
         if begin is not None and abs(window[0] - begin) > SLACK:
             raise wrong(where, "input_range", list(window), f"a window that begins at {begin:g} (query time - window)")
-    return MedStreamRound(time=window[1], window=window, expected=given.answer or (given.reference,), answerable=True)
+    expected = given.answer or (given.reference,)
+    if given.question_type == "open" and _state(given.reference) in ABSTENTIONS["future"]:  # needs no judge
+        return MedStreamRound(time=window[1], window=window, expected=ABSTENTIONS["future"], answerable=False)
+    return MedStreamRound(time=window[1], window=window, expected=expected, answerable=True)
 
 
 def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> tuple[MedStreamRound, ...]:
