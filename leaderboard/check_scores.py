@@ -110,6 +110,7 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
 
 
 def _known(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Without those that were not computed, which are None or absent."""
     return {name: score for name, score in scores.items() if score is not None}
 
 
