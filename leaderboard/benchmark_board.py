@@ -9,7 +9,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.registry import benchmark_owner, get_benchmark
-from medtasks.results.scoring import MetricScore, coverage_text
+from medtasks.results.scores import MetricScore, coverage_text
 from medtasks.results.usage import Usage
 from medtasks.spec import load_spec
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from medtasks.filters import version_of
 from medtasks.registry import get_benchmark
-from medtasks.results.scoring import COVERAGE, coverage_text
+from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity

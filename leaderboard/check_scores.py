@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,7 +22,7 @@ from .facts import claimed_scores, differences
 
 _NOT_NUMBERS = {"reason", "signature"}
 """Fields of a metric that depend on the packages of the machine."""
-_SCORED = ("filtered", "status", "scores", "statistics", "judged", "pending", "repeats")
+_SCORED = ("filtered", "status", "statistics", "judged", "pending", "repeats")
 _ABSENT = "nothing"
 _AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
 
@@ -96,7 +96,9 @@ def rescored(task: str, manifest: RunManifest, samples: Sequence[Sample], *, lea
 
 def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, Any]]:
     """What was extracted or scored differently: field, old value, new value (None: not computed here)."""
-    if all(getattr(before, field) == getattr(after, field) for field in _SCORED):
+    if _known(before.scores) == _known(after.scores) and all(
+        getattr(before, field) == getattr(after, field) for field in _SCORED
+    ):
         return
     for field in ("filtered", "status"):
         if getattr(before, field) != getattr(after, field):
@@ -105,6 +107,11 @@ def scored_otherwise(before: Sample, after: Sample) -> Iterator[tuple[str, Any, 
         yield from _other_numbers(before, after)
     if sorted(before.pending) != sorted(after.pending):
         yield "pending", sorted(before.pending), sorted(after.pending)
+
+
+def _known(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Without those that were not computed, which are None or absent."""
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 _NUMBERS = frozenset({"scores", "statistics", "judged", "repeats"})

@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.panel import IMPORTED
-from medtasks.results.scoring import COVERAGE
+from medtasks.results.scores import COVERAGE
 
 from .redaction import HIDDEN, shown, shown_argument
 

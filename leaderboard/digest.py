@@ -12,7 +12,7 @@ from medtasks.metrics.base import Array
 from medtasks.registry import get_benchmark
 from medtasks.results.column import Rows
 from medtasks.results.run_tables import RunTables
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable, shared
 
 from .board import RunFacts, Timeline

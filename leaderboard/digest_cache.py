@@ -10,7 +10,7 @@ from typing import Any
 
 from medtasks.files import canonical_json
 from medtasks.results.run_tables import RunTables
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable
 from medtasks.results.table_file import TableStore, code_hash
 

@@ -13,7 +13,7 @@ from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.foreign.layouts import Layout
 from medtasks.results.manifest import RunManifest
-from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.scores import MetricScore, Scores
 from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
 

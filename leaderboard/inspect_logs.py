@@ -16,7 +16,7 @@ from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.spec import load_spec
 
 from .collect import find_runs

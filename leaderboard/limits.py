@@ -17,7 +17,7 @@ from medtasks.metrics.base import Array, MeanMetric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lookup import is_ours
 from medtasks.results.samples import Sample
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 
 from .board import Timeline
 from .columns import unit_of

@@ -19,7 +19,7 @@ from medtasks.results.panel import own_judge_hash
 from medtasks.results.run import scores_of
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, duplicate_ids, without_garbage_collection
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.results.signature import signature
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 

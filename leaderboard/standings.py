@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
-from medtasks.results.scoring import MetricScore
+from medtasks.results.scores import MetricScore
 from medtasks.results.signature import differences, format_signature, parse_signature
 from medtasks.spec import leaf_tasks, load_spec
 

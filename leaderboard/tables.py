@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from medtasks.results.scoring import COVERAGE, MetricScore, Scores
+from medtasks.results.scores import COVERAGE, MetricScore, Scores
 from medtasks.results.signature import format_signature, parse_signature
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell

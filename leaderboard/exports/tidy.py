@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from medtasks.results.scoring import coverage_text
+from medtasks.results.scores import coverage_text
 
 from ..board import BenchmarkBoard, Board, BoardColumn
 from ..numbers import shown_name

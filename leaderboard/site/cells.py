@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from medtasks.results.scoring import coverage_text
+from medtasks.results.scores import coverage_text
 
 from ..board import BoardColumn, BoardRow, Cell
 from ..numbers import exact, interval, number

@@ -20,7 +20,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import MetricScore, Scores
+from medtasks.results.scores import MetricScore, Scores
 from medtasks.spec import load_spec
 
 from ..columns import unit_of

@@ -131,7 +131,7 @@ def said_of(text: str, terms: str) -> Said:
 
 
 def _mentions(statement: str, terms: str) -> Iterator[Said | Literal["no other"]]:
-    mentions = list(_pattern(rf"\b(?<!non-)(?:{terms})\b(?!-like)").finditer(statement))
+    mentions = list(_names(terms).finditer(statement))
     hedged = bool(mentions) and _HEDGES.search(statement) is not None
     for mention in mentions:
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
@@ -214,6 +214,11 @@ def _counts(statement: str, terms: str) -> Iterator[int | None]:
 
 def _number(word: str) -> int:
     return int(word) if word.isdecimal() else _NUMBERS[word.casefold()]
+
+
+@lru_cache(maxsize=512)
+def _names(terms: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=512)

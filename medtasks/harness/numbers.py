@@ -14,7 +14,7 @@ from medtasks.files import replaced
 if TYPE_CHECKING:
     from medtasks.results.folder import RunRecord
     from medtasks.results.run import CollectedRun
-    from medtasks.results.scoring import MetricScore
+    from medtasks.results.scores import MetricScore
 
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

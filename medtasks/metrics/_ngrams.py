@@ -8,6 +8,7 @@ distinct integer, and the clipped matches of a pair are the integers common to b
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -80,9 +81,9 @@ def _symbols(sides: Sequence[Sequence[Sequence[Hashable]]]) -> tuple[Integers, i
         codes = np.frombuffer(characters, dtype=np.uint32)
         place = np.cumsum(np.bincount(codes) > 0) - 1
         return place[codes], int(place[-1]) + 1
-    numbers: dict[Hashable, int] = {}
-    row = [numbers.setdefault(symbol, len(numbers)) for side in sides for text in side for symbol in text]
-    return np.array(row, dtype=np.int64), len(numbers)
+    row = [*chain.from_iterable(chain.from_iterable(sides))]
+    numbers = {symbol: number for number, symbol in enumerate(dict.fromkeys(row))}
+    return np.fromiter(map(numbers.__getitem__, row), np.int64, len(row)), len(numbers)
 
 
 def _dense(codes: Integers) -> tuple[int, Integers]:

@@ -11,7 +11,7 @@ from medtasks.metrics.base import Array, BatchMetric
 from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.registry import LEXICAL
 
-CHUNK = 2048  # pairs at a time: enough for efficient sorts, few enough to limit memory
+CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
 
 
 def lexical_statistics(

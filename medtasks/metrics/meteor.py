@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
+from typing import Any
 
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
@@ -21,7 +21,7 @@ NO_SPLITTER = (
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
 PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
-CONTRACTION = re.compile("(?i)cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
+CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
 class Meteor(BatchMetric, MeanMetric):
@@ -72,14 +72,21 @@ class Meteor(BatchMetric, MeanMetric):
             MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
         wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
-        score = _nltk_scorer()
-        sides = zip(*tokens_of(pairs, word_tokens), strict=True)
-        return mean_table([score(reference, prediction) for prediction, reference in sides])
+        from nltk.translate.meteor_score import single_meteor_score
+
+        predictions, references = tokens_of(pairs, word_tokens)
+        stemmer = _stemmer()
+        words = {word.lower() for tokens in references for word in tokens}
+        synonyms = _Synonyms(frozenset(map(stemmer.stem, words)))
+        score = partial(
+            single_meteor_score, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA
+        )  # which lower-cases words
+        return mean_table([score(one, other) for one, other in zip(references, predictions, strict=True)])
 
 
 def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
-    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text)
+    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text.lower())
     if is_plain and (". " not in text or sentence_splitter() == "none"):
         return PLAIN_TOKEN.findall(text)
     import nltk
@@ -111,18 +118,24 @@ class _Synset(list[_Lemma]):
 
 
 class _Synonyms:
-    """The part of WordNet's reader that NLTK's matcher uses; a word is looked up once.
+    """The part of WordNet's reader that NLTK's matcher uses: synonyms among ``stems``, those of the references' words.
 
     Its synsets are given as one, because the matcher only forms the union of their lemma names.
     """
 
+    def __init__(self, stems: frozenset[str]) -> None:
+        self._stems = stems
+        self._found: dict[str, list[_Synset]] = {}
+
     def synsets(self, word: str) -> list[_Synset]:
-        return [_Synset(map(_Lemma, wordnet.synonyms(word)))]
+        if word not in self._found:
+            self._found[word] = [_Synset(map(_Lemma, self._stems & wordnet.synonyms(word)))]
+        return self._found[word]
 
 
 @cache
-def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
-    """METEOR (0..1) of reference and prediction, as tokens; NLTK lower-cases them."""
+def _stemmer() -> Any:
+    """NLTK's Porter stemmer; a word is stemmed once."""
     import nltk
 
     class CachingStemmer(nltk.PorterStemmer):  # type: ignore[misc]
@@ -130,5 +143,4 @@ def _nltk_scorer() -> Callable[[Sequence[str], Sequence[str]], float]:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)
 
-    score = nltk.translate.meteor_score.single_meteor_score
-    return partial(score, stemmer=CachingStemmer(), wordnet=_Synonyms(), alpha=ALPHA, beta=BETA, gamma=GAMMA)
+    return CachingStemmer()

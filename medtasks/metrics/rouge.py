@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
+
+WORD = re.compile("[a-z0-9]+")
 
 
 class Rouge(BatchMetric, MeanMetric):
@@ -54,9 +57,7 @@ def _subsequences(pairs: Pairs) -> Integers:
 
 @lru_cache(maxsize=1)
 def _tokens(pairs: Pairs) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
-    from rouge_score.tokenize import tokenize
-
-    return tokens_of(pairs, partial(tokenize, stemmer=None))
+    return tokens_of(pairs, lambda text: WORD.findall(text.lower()))
 
 
 def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:

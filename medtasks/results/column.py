@@ -61,7 +61,8 @@ class Column:
 
     def judges_of(self, rows: Rows) -> list[str]:
         """The judges that contributed to these items, sorted."""
-        return [self.judges[code] for code in np.unique(self.judge[rows]).tolist() if code >= 0]
+        codes = np.unique(self.judge[rows]).tolist() if self.judges else []
+        return [self.judges[code] for code in codes if code >= 0]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array] | None:
         """Statistics of these items, with open ones at ``low`` and at ``high``; None if one of them has no range."""
@@ -220,24 +221,24 @@ def _full_column(metric: str, values: Sequence[Value]) -> Column:
     width = get_metric(metric).width
     blank = (np.nan,) * width
     found = replace(empty_column(len(values), width), present=np.broadcast_to(True, len(values)))
-    judges = tuple(sorted({value.judge for value in values if value.judge is not None}))
+    statistics, lows, highs, repeats, asked, parts, failed = zip(*values, strict=True) if values else ((),) * 7
+    judges = tuple(sorted(judge for judge in set(asked) if judge is not None))
     members: dict[str, dict[int, Value]] = {}
-    for row, value in enumerate(values):
-        for key, part in value.parts.items():
+    for row in np.flatnonzero([*map(len, parts)]).tolist():
+        for key, part in parts[row].items():
             members.setdefault(key, {})[row] = part
-    if any(value.failed or value.statistics is None for value in values):
+    if any(failed) or None in statistics:
         found = replace(
             found,
-            failed=np.array([value.failed for value in values]),
+            failed=np.array(failed),
             pending=np.array([value.pending for value in values]),
             awaiting=np.array([value.awaiting for value in values]),
         )
     if judges:
         codes: dict[str | None, int] = {None: _NOBODY, **{judge: code for code, judge in enumerate(judges)}}
-        found = replace(found, judge=np.array([codes[value.judge] for value in values], dtype=np.int64))
-    known = [blank if value.statistics is None else value.statistics for value in values]
-    ends = [None if value.low is None or value.high is None else (value.low, value.high) for value in values]
-    repeats = [value.repeats for value in values]
+        found = replace(found, judge=np.array([codes[judge] for judge in asked], dtype=np.int64))
+    known = [blank if row is None else row for row in statistics]
+    ends = [None if None in pair else pair for pair in zip(lows, highs, strict=True)] if any(lows) else []
     lengths = set(map(len, repeats))
 
     def array(rows: list[tuple[float, ...]]) -> Array:  # several times as fast as np.array

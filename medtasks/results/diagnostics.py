@@ -11,7 +11,7 @@ from medtasks.benchmarks.base import ANSWERED, FAILED
 from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
 from medtasks.results.run_tables import RunTables
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.stats import few_clusters

@@ -23,7 +23,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, read_samples, write_samples
-from medtasks.results.scoring import Scores, intervals
+from medtasks.results.scores import Scores, intervals
 from medtasks.results.swap import recover, swap
 from medtasks.schema import first_problem
 

@@ -15,7 +15,7 @@ from medtasks.results.foreign.prediction import Prediction
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.panel import IMPORTED, cases_of, imported_hash, panel_responses, rubric_facts, with_verdicts
 from medtasks.results.samples import Sample
-from medtasks.results.scoring import COVERAGE
+from medtasks.results.scores import COVERAGE
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec

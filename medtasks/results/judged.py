@@ -16,7 +16,7 @@ from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
-from medtasks.results.scoring import COVERAGE
+from medtasks.results.scores import COVERAGE
 from medtasks.rubrics.rubric import aspects_of, load_rubric, total
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec

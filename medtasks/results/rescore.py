@@ -20,7 +20,7 @@ from medtasks.results.run import data_facts, scores_of
 from medtasks.results.run_tables import RunTables, in_parts
 from medtasks.results.samples import Outcome, Sample, SampleLines
 from medtasks.results.scored import scored_again
-from medtasks.results.scoring import Scores
+from medtasks.results.scores import Scores
 from medtasks.results.table_file import TableStore, code_hash
 from medtasks.spec import TaskSpec, load_spec
 

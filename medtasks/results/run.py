@@ -22,7 +22,8 @@ from medtasks.results.replies import ALL_BLANK, Reply, is_blank
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, SampleLines, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import COVERAGE, Scored, Scores, intervals, score_tables
+from medtasks.results.scores import COVERAGE, Scores, intervals
+from medtasks.results.scoring import Scored, score_tables
 from medtasks.results.table import ItemTable
 from medtasks.results.usage import RunUsage
 from medtasks.spec import TaskSpec, load_spec

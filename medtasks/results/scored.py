@@ -87,7 +87,8 @@ def _probabilities(answered: Answered) -> tuple[Probabilities | None, ...]:
 def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
     process, document = _process(spec), answered.document
     limits: dict[str, Limits] = {}
-    if answered.failed:
+    failed = answered.failed
+    if failed:
         count = len(answered.replies)
         ends = _filtered(spec, [(document, [text] * count) for text in ("", ideal_response(document))])
         values, best = (process(document, texts) for texts in ends)
@@ -105,14 +106,14 @@ def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
         prompt=answered.prompt,
         target=fields.pop("target"),
         responses=tuple(_texts(answered)),
-        failed=tuple(reply.failed for reply in answered.replies) if answered.failed else (),
+        failed=tuple(reply.failed for reply in answered.replies) if failed else (),
         probabilities=_probabilities(answered),
         filtered=filtered[0],
-        status=FAILED if answered.failed else status_of(spec.filters[-1], filtered[0]),
-        scores={metric: None if answered.failed else value.get("score") for metric, value in values.items()},
-        statistics={} if answered.failed else _statistics(values),
+        status=FAILED if failed else status_of(spec.filters[-1], filtered[0]),
+        scores={metric: None if failed else value.get("score") for metric, value in values.items()},
+        statistics={} if failed else _statistics(values),
         limits=limits,
-        repeats=() if answered.failed else _repeats(spec, filtered, values),
+        repeats=() if failed else _repeats(spec, filtered, values),
         pending=tuple(metric for metric, value in values.items() if value.get("pending")),
         verdicts=dict(answered.verdicts),
         document=fields,

@@ -10,13 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
-from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
-from medtasks.benchmarks.base import FAILED, Benchmark
+from medtasks.benchmarks.base import Benchmark
 from medtasks.metrics import Metric, get_metric, totals
 from medtasks.metrics.base import Array, MeanMetric
 from medtasks.metrics.confidence import (
@@ -29,161 +26,27 @@ from medtasks.metrics.confidence import (
     cases,
     reasons,
 )
-from medtasks.metrics.option_order import POSITIONS, LetterPreference
+from medtasks.metrics.option_order import LetterPreference
 from medtasks.results.column import Column, Rows
+from medtasks.results.letters import letter_counts, rotated_letter_counts
 from medtasks.results.samples import Sample
+from medtasks.results.scores import (
+    COVERAGE,
+    Letters,
+    MetricScore,
+    Reliability,
+    ReliabilityBin,
+    Repeats,
+    RotatedLetters,
+    Scores,
+)
 from medtasks.results.table import ItemTable, item_table
 from medtasks.stats import cluster_totals, joint_intervals, student_interval
 from medtasks.stats.bootstrap import Score
 
-COVERAGE = 0.99
-"""Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
-
-PREFERENCE = LetterPreference.name
-
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 SEED = 0
-
-
-class Repeats(BaseModel):
-    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
-
-    ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    values: tuple[float, ...]
-    mean: float
-    deviation: float
-    interval: tuple[float, float]
-
-
-class MetricScore(BaseModel):
-    """One metric over one set of items.
-
-    ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
-    metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
-    metric applies to. If requests failed, ``answered`` counts the items with a response; if a judge is involved,
-    ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other items wrong
-    and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the items.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    value: float | None
-    interval: tuple[float, float] | None
-    samples: int
-    signature: str
-    reason: str | None = None
-    margin_over_chance: float | None = None
-    answered: int | None = None
-    judged: int | None = None
-    bounds: tuple[float, float] | None = None
-    incomplete: bool = False
-    repeats: Repeats | None = None
-
-    @property
-    def known(self) -> int:
-        """Items whose value is known: they have a response and, if judged, a verdict."""
-        counted = self.answered if self.judged is None else self.judged
-        return self.samples if counted is None else counted
-
-
-def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
-    """How many of ``items`` have a response and a verdict; empty if both counts are None.
-
-    >>> coverage_text(13, 12, None), coverage_text(13, 12, 9)
-    ('12 of 13 answered', '12 of 13 answered, 9 of 13 judged')
-    """
-    counts = {"answered": answered, "judged": judged}
-    return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)
-
-
-class Letters(BaseModel):
-    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
-
-    The counts for the null option are None if there is none.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    gold: dict[str, int]
-    chosen: dict[str, int]
-    null_chosen_when_wrong: int | None
-    null_missed_when_right: int | None
-
-
-class RotatedLetters(Letters):
-    """The letters of questions asked in several rotations, over all answers with a selected option.
-
-    ``preference`` is by letter the share of answers that chose it minus the share expected
-    (`medtasks.metrics.option_order`), with its 95 % interval.
-    """
-
-    null_chosen_when_wrong: None = None
-    null_missed_when_right: None = None
-    preference: dict[str, tuple[float, float | None, float | None]]
-
-
-class ReliabilityBin(BaseModel):
-    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
-    95 % interval is None if some resample has no such answer."""
-
-    model_config = ConfigDict(frozen=True)
-
-    low: float
-    high: float
-    answers: int
-    confidence: float
-    accuracy: float
-    interval: tuple[float, float] | None = None
-
-
-class Reliability(BaseModel):
-    """Accuracy by confidence, and when the least certain answers are left out.
-
-    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
-    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    without: dict[str, int]
-    bins: tuple[ReliabilityBin, ...]
-    curve: tuple[float, ...]
-
-
-class Scores(BaseModel):
-    """All scores of one set of samples.
-
-    Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
-    rounds that were not asked (a run with a limit); they are not scored.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    samples: int
-    items: int
-    clusters: int
-    status: dict[str, int]
-    metrics: dict[str, MetricScore]
-    incomplete: int = 0
-    breakdowns: dict[str, dict[str, Scores]] = {}
-    letters: RotatedLetters | Letters | None = None
-    reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)
-
-
-def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
-    """Value and interval by task or group and metric, as plain JSON."""
-    return {
-        name: {
-            metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
-            for metric, score in scores.metrics.items()
-        }
-        for name, scores in entries.items()
-    }
 
 
 def score_samples(
@@ -266,33 +129,17 @@ class _Plan:
                 name: self._score(name, column, table.codes, whole, one.benchmark) for name, column in columns.items()
             },
             incomplete=len(rows) - len(whole),
-            letters=self._rotated_letters(table, whole, one.benchmark, columns[PREFERENCE])
-            if PREFERENCE in columns
-            else _letters(table, whole, one.benchmark, columns.get("accuracy")),
+            letters=self._letters(table, whole, one.benchmark, columns),
         )
 
-    def _rotated_letters(
-        self, table: ItemTable, rows: Rows, benchmark: Benchmark, column: Column
-    ) -> RotatedLetters | None:
-        """Letter counts of rotated questions, also of those without a selected option; None without a response."""
-        answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
-        statuses = Counter(status for each in answered for status in each if status != "ok")
-        if not answered:
-            return None
-        rows = rows[column.present[rows] & column.known[rows]]
-        statistics, share = column.statistics[rows], MeanMetric().score
-        chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
-        names = {place: name for place, name in enumerate(benchmark.options or ascii_uppercase) if shown[place]}
-        letters = {name: LetterPreference().of_letter(statistics, place) for place, name in names.items()}
-        self._sums += [(cluster_totals(one, table.codes[rows]), share) for one in letters.values()]
-        return RotatedLetters(
-            gold={name: int(gold[place]) for place, name in names.items()},
-            chosen={
-                **{name: int(chosen[place]) for place, name in names.items()},
-                **{f"[{status}]": count for status, count in sorted(statuses.items())},
-            },
-            preference={name: (float(share(totals(one))), None, None) for name, one in letters.items()},
-        )
+    def _letters(
+        self, table: ItemTable, rows: Rows, benchmark: Benchmark, columns: Mapping[str, Column]
+    ) -> RotatedLetters | Letters | None:
+        if LetterPreference.name not in columns:
+            return letter_counts(table, rows, benchmark, columns.get("accuracy"))
+        counts, sums = rotated_letter_counts(table, rows, benchmark, columns[LetterPreference.name])
+        self._sums += [(one, MeanMetric().score) for one in sums]
+        return counts
 
     def _reliability(self, table: ItemTable, columns: Mapping[str, Column]) -> Reliability | None:
         """Accuracy by confidence; None without any confidence."""
@@ -450,31 +297,3 @@ def _bounds(metric: Metric, column: Column, rows: Rows) -> tuple[float, float] |
     """The scores with all open items wrong, and with all of them right; None if an item has no range."""
     ends = column.bounds(rows)
     return None if ends is None or not len(rows) else (_value(metric, ends[0]), _value(metric, ends[1]))
-
-
-def _letters(table: ItemTable, rows: Rows, benchmark: Benchmark, accuracy: Column | None) -> Letters | None:
-    """Letter counts of the multiple-choice items; None if there are none."""
-    if not benchmark.options or accuracy is None:
-        return None
-    gold: Counter[str] = Counter()
-    chosen: Counter[str] = Counter()
-    wrong = missed = 0
-    null = benchmark.null_option
-    found = Counter(map(table.answers.__getitem__, rows[accuracy.present[rows]].tolist()))
-    for (target, letter, status), count in found.items():
-        if status != FAILED:
-            gold[target] += count
-            chosen[letter if status == "ok" else f"[{status}]"] += count
-            wrong += count * (letter == null and target != null)
-            missed += count * (status == "ok" and letter != null and target == null)
-    if not gold:
-        return None
-    return Letters(
-        gold={letter: gold[letter] for letter in benchmark.options},
-        chosen={
-            **{letter: chosen[letter] for letter in benchmark.options},
-            **{key: count for key, count in sorted(chosen.items()) if key not in benchmark.options},
-        },
-        null_chosen_when_wrong=None if null is None else wrong,
-        null_missed_when_right=None if null is None else missed,
-    )

@@ -62,7 +62,7 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
         manifest: of the run.
         name: of a task, or of a group in the run.
         metric: the metric's name.
-        scored: `medtasks.results.scoring.MetricScore.signature`; the package versions in it are replaced by those in
+        scored: `medtasks.results.scores.MetricScore.signature`; the package versions in it are replaced by those in
             the manifest.
         sample_ids: of all samples in the score, in any order.
 

@@ -10,7 +10,7 @@ from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics import get_metric
 from medtasks.metrics.lookup import is_ours
 from medtasks.results.folder import RunRecord
-from medtasks.results.scoring import MetricScore, Scores, coverage_text
+from medtasks.results.scores import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS
 
 _HEADLINE = (

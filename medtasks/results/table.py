@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value
 from medtasks.benchmarks.declared_errors import declared_errors, with_declared_errors
@@ -124,18 +125,22 @@ class PackedColumns(Mapping[str, Column]):
     on each access."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
-        from scipy.sparse import csr_array  # slow to import
-
-        wide = {name: one for name, one in columns.items() if _mostly_zero(one.statistics)}
-        self._packed = {name: csr_array(one.statistics) for name, one in wide.items()}
+        self._packed = {
+            name: _without_zeros(one.statistics) for name, one in columns.items() if _mostly_zero(one.statistics)
+        }
         self._columns = {
-            name: replace(one, statistics=blank(*one.statistics.shape)) if name in wide else one
+            name: replace(one, statistics=blank(*one.statistics.shape)) if name in self._packed else one
             for name, one in columns.items()
         }
 
     def __getitem__(self, metric: str) -> Column:
         column = self._columns[metric]
-        return replace(column, statistics=self._packed[metric].toarray()) if metric in self._packed else column
+        if metric not in self._packed:
+            return column
+        places, numbers = self._packed[metric]
+        statistics = np.zeros(column.statistics.shape, numbers.dtype)
+        statistics.flat[places] = numbers
+        return replace(column, statistics=statistics)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -146,6 +151,12 @@ class PackedColumns(Mapping[str, Column]):
 
 WIDE = 16
 """Columns with fewer statistics per item are not worth packing."""
+
+
+def _without_zeros(statistics: Array) -> tuple[npt.NDArray[np.unsignedinteger], Array]:
+    """The places of the other numbers in the flattened table, and the numbers."""
+    places = np.flatnonzero(statistics)
+    return places.astype(np.min_scalar_type(statistics.size)), statistics.ravel()[places]
 
 
 def _mostly_zero(statistics: Array) -> bool:

@@ -145,7 +145,7 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
         usable = isinstance(names, list | tuple) and names and all(_usable(name) for name in names)
         if not usable:
             raise _wrong(document, rubric.aspects_from, names, "a list of short one-line names")
-        return tuple(Aspect(name=name) for name in dict.fromkeys(names))
+        return tuple(map(_named, dict.fromkeys(names)))
     if rubric.texts_from is None:
         return rubric.aspects
     texts = _texts(rubric, document, rubric.texts_from)
@@ -153,6 +153,11 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
         aspect.model_copy(update={"guidance": texts[aspect.name], "anchors": {}}) if aspect.name in texts else aspect
         for aspect in rubric.aspects
     )
+
+
+@functools.lru_cache(maxsize=1024)  # samples share names
+def _named(name: str) -> Aspect:
+    return Aspect(name=name)
 
 
 def _usable(name: Any) -> bool:

@@ -23,7 +23,8 @@ from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scores import Scores
+from medtasks.results.scoring import score_samples
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
 from medtasks.task_source import Place, read_task

@@ -12,7 +12,7 @@ from medtasks.leaderboard.digest import Digest, Entry
 from medtasks.leaderboard.standings import protocols_today
 
 from medtasks.metrics import corpus_score, get_metric
-from medtasks.results.scoring import Letters, MetricScore, Scores
+from medtasks.results.scores import Letters, MetricScore, Scores
 from medtasks.results.signature import format_signature
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import cluster_bootstrap

@@ -11,7 +11,7 @@ from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.all_cards import default_card
-from medtasks.results.scoring import RotatedLetters, Scores
+from medtasks.results.scores import RotatedLetters, Scores
 
 GROUP = "mi_cxr_circular"
 SCORES = ("accuracy", "circular_accuracy", "rotation_consistency", "letter_preference")

@@ -17,7 +17,7 @@ from medtasks.leaderboard.standings import Standings
 
 from medtasks.benchmarks.card import Card, Column
 from medtasks.cli.leaderboard import report
-from medtasks.results.scoring import Letters
+from medtasks.results.scores import Letters
 from medtasks.results.signature import parse_signature
 
 

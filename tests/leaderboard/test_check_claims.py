@@ -67,9 +67,18 @@ def pending(sample: Sample) -> Sample:
     return sample.model_copy(update={"pending": ("accuracy",)})
 
 
+def other_score(sample: Sample) -> Sample:
+    return sample.model_copy(update={"scores": {**sample.scores, "accuracy": 0.5}})
+
+
 @pytest.mark.parametrize(
     ("forge", "field"),
-    [(verdicts_of_nobody, "judged.accuracy"), (repeats_of_nobody, "repeats"), (pending, "pending")],
+    [
+        (other_score, "scores.accuracy"),
+        (verdicts_of_nobody, "judged.accuracy"),
+        (repeats_of_nobody, "repeats"),
+        (pending, "pending"),
+    ],
 )
 def test_what_scoring_would_take_before_the_statistics_is_made_again(
     forge: Callable[[Sample], Sample], field: str, clean: Path, tmp_path: Path

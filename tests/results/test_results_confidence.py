@@ -21,7 +21,8 @@ from medtasks.results.paired import compare_tables
 from medtasks.results.replies import Letter, Probabilities, Reply
 from medtasks.results.samples import Sample, SampleLines, write_samples
 from medtasks.results.scored import Answered, scored_again, scored_samples
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scores import Scores
+from medtasks.results.scoring import score_samples
 from medtasks.results.table import item_table
 from medtasks.spec import load_spec
 

@@ -21,7 +21,8 @@ from medtasks.metrics.error_rate import ErrorRate
 from medtasks.registry import get_benchmark
 from medtasks.results.replies import Reply
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scores import Scores
+from medtasks.results.scoring import score_samples
 from medtasks.spec import load_spec
 from medtasks.stats import cluster_bootstrap
 

@@ -32,7 +32,8 @@ from medtasks.results.rescore import rescore
 from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scores import Scores
+from medtasks.results.scoring import score_samples
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import cluster_bootstrap
 from medtasks.task_model import MOST_PROMPTS, prompt_metrics

@@ -15,7 +15,8 @@ from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
-from medtasks.results.scoring import MetricScore, Scored, coverage_text, intervals, score_samples, score_tables
+from medtasks.results.scores import MetricScore, coverage_text, intervals
+from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import item_table
 from medtasks.stats import cluster_bootstrap
 

@@ -18,7 +18,8 @@ from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_r
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import item_score
 from medtasks.registry import get_benchmark
-from medtasks.results.scoring import Scores, score_samples
+from medtasks.results.scores import Scores
+from medtasks.results.scoring import score_samples
 
 BENCHMARK = get_benchmark("medstreambench")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 ATOMIC_QUESTIONS: Mapping[str, str] = {
     "What type of polyp is present?": "polyp_type",
@@ -30,6 +31,7 @@ ATOMIC_QUESTIONS: Mapping[str, str] = {
 QUESTION_CLASSES = frozenset(ATOMIC_QUESTIONS.values())
 
 
+@lru_cache(maxsize=1024)
 def class_of(question: str) -> str | None:
     """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
     return _CLASS_OF.get(_normal(question))

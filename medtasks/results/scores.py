@@ -1,0 +1,151 @@
+"""The scores of a set of samples, as ``scores.json`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+COVERAGE = 0.99
+"""Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
+
+
+class Repeats(BaseModel):
+    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
+
+    ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    values: tuple[float, ...]
+    mean: float
+    deviation: float
+    interval: tuple[float, float]
+
+
+class MetricScore(BaseModel):
+    """One metric over one set of items.
+
+    ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
+    metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
+    metric applies to. If requests failed, ``answered`` counts the items with a response; if a judge is involved,
+    ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other items wrong
+    and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the items.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    value: float | None
+    interval: tuple[float, float] | None
+    samples: int
+    signature: str
+    reason: str | None = None
+    margin_over_chance: float | None = None
+    answered: int | None = None
+    judged: int | None = None
+    bounds: tuple[float, float] | None = None
+    incomplete: bool = False
+    repeats: Repeats | None = None
+
+    @property
+    def known(self) -> int:
+        """Items whose value is known: they have a response and, if judged, a verdict."""
+        counted = self.answered if self.judged is None else self.judged
+        return self.samples if counted is None else counted
+
+
+def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
+    """How many of ``items`` have a response and a verdict; empty if both counts are None.
+
+    >>> coverage_text(13, 12, None), coverage_text(13, 12, 9)
+    ('12 of 13 answered', '12 of 13 answered, 9 of 13 judged')
+    """
+    counts = {"answered": answered, "judged": judged}
+    return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)
+
+
+class Letters(BaseModel):
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
+
+    The counts for the null option are None if there is none.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    gold: dict[str, int]
+    chosen: dict[str, int]
+    null_chosen_when_wrong: int | None
+    null_missed_when_right: int | None
+
+
+class RotatedLetters(Letters):
+    """The letters of questions asked in several rotations, over all answers with a selected option.
+
+    ``preference`` is by letter the share of answers that chose it minus the share expected
+    (`medtasks.metrics.option_order`), with its 95 % interval.
+    """
+
+    null_chosen_when_wrong: None = None
+    null_missed_when_right: None = None
+    preference: dict[str, tuple[float, float | None, float | None]]
+
+
+class ReliabilityBin(BaseModel):
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
+    95 % interval is None if some resample has no such answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: float
+    high: float
+    answers: int
+    confidence: float
+    accuracy: float
+    interval: tuple[float, float] | None = None
+
+
+class Reliability(BaseModel):
+    """Accuracy by confidence, and when the least certain answers are left out.
+
+    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
+    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    without: dict[str, int]
+    bins: tuple[ReliabilityBin, ...]
+    curve: tuple[float, ...]
+
+
+class Scores(BaseModel):
+    """All scores of one set of samples.
+
+    Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
+    rounds that were not asked (a run with a limit); they are not scored.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    samples: int
+    items: int
+    clusters: int
+    status: dict[str, int]
+    metrics: dict[str, MetricScore]
+    incomplete: int = 0
+    breakdowns: dict[str, dict[str, Scores]] = {}
+    letters: RotatedLetters | Letters | None = None
+    reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
+    """Value and interval by task or group and metric, as plain JSON."""
+    return {
+        name: {
+            metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
+            for metric, score in scores.metrics.items()
+        }
+        for name, scores in entries.items()
+    }
