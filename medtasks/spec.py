@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.files import short_hash
@@ -20,13 +20,11 @@ from medtasks.task_files import owner_of, task_files
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 
 
-class TaskSpec(BaseModel):
+class TaskSpec(BaseModel, frozen=True):
     """One task or group, as defined in its YAML file.
 
     ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: Literal["task", "group"]

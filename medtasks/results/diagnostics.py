@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
 from medtasks.registry import get_benchmark
@@ -17,7 +17,7 @@ from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.stats import few_clusters
 
 
-class Diagnostics(BaseModel):
+class Diagnostics(BaseModel, frozen=True):
     """Diagnostics of one task or group; an optional share is None if its denominator is 0.
 
     ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum over
@@ -26,8 +26,6 @@ class Diagnostics(BaseModel):
     ``false_commitment`` the share answered with another option among those where it is correct (arXiv 2605.15574).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     responses: int
     extraction_failures: float
     letter_bias: float | None = None
@@ -35,10 +33,8 @@ class Diagnostics(BaseModel):
     false_commitment: float | None = None
 
 
-class LevelGap(BaseModel):
+class LevelGap(BaseModel, frozen=True):
     """A metric at a higher complexity level minus that at a lower one; images have questions at both levels."""
-
-    model_config = ConfigDict(frozen=True)
 
     metric: str
     difference: float

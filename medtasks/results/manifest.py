@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
@@ -35,10 +35,8 @@ PACKAGES = (
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
-class DataFacts(BaseModel):
+class DataFacts(BaseModel, frozen=True):
     """Which data the samples come from."""
-
-    model_config = ConfigDict(frozen=True)
 
     fingerprint: str
     mini: bool
@@ -47,14 +45,12 @@ class DataFacts(BaseModel):
     coverage: tuple[Coverage, ...] = ()
 
 
-class TaskFacts(BaseModel):
+class TaskFacts(BaseModel, frozen=True):
     """One task's protocol and the outcome of its documents.
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
     those with a response; ``failed`` counts those without one, by reason.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     version: float
     benchmark: str
@@ -80,7 +76,7 @@ class TaskFacts(BaseModel):
         return self.answered + sum(self.failed.values())
 
 
-class RubricFacts(BaseModel):
+class RubricFacts(BaseModel, frozen=True):
     """How responses were judged under one rubric, and the outcome.
 
     ``judges`` maps each judge of the panel to what identifies it (model and settings, never its address);
@@ -88,8 +84,6 @@ class RubricFacts(BaseModel):
     pairs, ``judged`` those with every aspect decided, ``unjudged`` the others by reason. Tokens are those of the
     distinct verdicts used in the scores, including verdicts stored by earlier runs.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     rubric: Rubric
     rubric_hash: str
@@ -110,15 +104,13 @@ class RubricFacts(BaseModel):
     agreement: AgreementReport | None = None
 
 
-class RunManifest(BaseModel):
+class RunManifest(BaseModel, frozen=True):
     """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
 
     ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that scored the run later;
     None if it was not scored again. ``problems`` are messages about what could not be scored or judged.
     ``harness_stamp`` is the prefix of the names of the harness's own files for the run (it uses its own time zone).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int = 1
     created: str
