@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from medtasks.errors import MedtasksError
@@ -104,8 +104,10 @@ def _checked(
             again = [name for name in manifest.tasks if name in run.digest.entries and not is_stripped(samples[name])]
             found += check_samples(run, again)
     except Exception as error:
-        text = (str(error) if isinstance(error, MedtasksError) else f"{type(error).__name__}: {error}").rstrip(".")
+        text = f"{type(error).__name__}: {error}".rstrip(".")
         unreadable = problem("LB102", folder.name, text, "a run's directory", "restore it, or run again", file=folder)
+        if isinstance(error, MedtasksError):  # a whole sentence
+            unreadable = replace(unreadable, message=str(error))
         tasks = frozenset(path.stem for path in (folder / "samples").glob("*.jsonl"))
         return None, [unreadable, *check_files(folder, folder.name, tasks, secrets)]
     return run.digest, [*found, *check_files(folder, folder.name, frozenset(manifest.tasks), secrets)]
