@@ -148,11 +148,11 @@ class Size:
     detectable: float | None
 
 
-def sizes(tasks: Sequence[Sequence[Document]], spread: Spread, shares: Sequence[float], seed: int = 0) -> list[Size]:
-    """Subsets of the documents of some tasks by share; 1 is all documents."""
+def sizes(tasks: Sequence[Sequence[Document]], spread: Spread, shares: Sequence[float]) -> list[Size]:
+    """Subsets (seed 0) of the documents of some tasks by share; 1 is all documents."""
     found = []
     for share in shares:
-        parts = tasks if share >= 1 else [Subset(share, seed).of(documents) for documents in tasks]
+        parts = tasks if share >= 1 else [Subset(share, 0).of(documents) for documents in tasks]
         chosen = [document for documents in parts for document in documents]
         clusters = len({one["cluster"] for one in chosen})
         found.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
