@@ -11,6 +11,7 @@ from medtasks.registry import get_benchmark
 from medtasks.results.scoring import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
@@ -79,7 +80,7 @@ def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
     for name, members in run.manifest.groups.items():
         lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.digest.entries else []
         if lacking:
-            found, fix = f"the group lacks {', '.join(lacking[:MOST])}", "run the whole group to have it ranked"
+            found, fix = f"the group lacks {first_names(lacking, MOST)}", "run the whole group to have it ranked"
             yield problem("LB208", name, found, "all of its tasks", fix, file=path, field=f"groups.{name}")
 
 
@@ -144,13 +145,14 @@ def _blind(run: Submission, known: list[str]) -> Iterator[Finding]:
 
 def _stripped(run: Submission, known: list[str]) -> Iterator[Finding]:
     """Tasks without prompts and responses: an error where these may be shared."""
-    for withheld, severity, fix in (
-        (False, None, "submit the directory as the run wrote it"),
-        (True, "note", "nothing to fix, but its statistics cannot be checked"),
-    ):
-        benchmarks = {name: run.manifest.tasks[name].benchmark for name in known if is_stripped(run.samples[name])}
+    benchmarks = {name: run.manifest.tasks[name].benchmark for name in known if is_stripped(run.samples[name])}
+    for withheld in (False, True):
         tasks = [name for name, benchmark in benchmarks.items() if is_withheld(benchmark) is withheld]
         if tasks:
+            severity: Severity = "note" if withheld else "error"
+            fix = "submit the directory as the run wrote it"
+            if withheld:
+                fix = "nothing to fix, but its statistics cannot be checked"
             found, path = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
             yield problem("LB305", tasks[0], found, "both", fix, file=path, severity=severity)
 
@@ -188,7 +190,8 @@ def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
         why = card.why if card is not None and card.why else "its package has no board layout that allows more"
         found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
         fix = "publish what `medtasks leaderboard strip` leaves, or keep the repository private"
-        expected, severity = "only ids, extracted options and scores", "error" if asked.public else "warning"
+        expected = "only ids, extracted options and scores"
+        severity: Severity = "error" if asked.public else "warning"
         yield problem("LB304", name, found, expected, fix, file=path, severity=severity)
 
 

@@ -23,6 +23,7 @@ from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 from medtasks.files import read_regular
 from medtasks.schema import shown
+from medtasks.text import first_names
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -107,10 +108,9 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
             else:
                 records.append(parse_med_cmr_row(item.row, kind, item.where))
     if unknown:
-        named = ", ".join(f"{task} ({where})" for task, where in list(unknown.items())[:NAMED])
-        rest = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        named = first_names((f"{task} ({where})" for task, where in unknown.items()), NAMED)
         raise DataError(
-            f"field `task`: {len(unknown)} values name no dimension: {named}{rest}; expected one of "
+            f"field `task`: {len(unknown)} values name no dimension: {named}; expected one of "
             f"{', '.join(DIMENSIONS.values())}; fix the rows."
         )
     return distinct(records)
