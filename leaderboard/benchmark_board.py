@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.registry import benchmark_owner, get_benchmark
@@ -144,7 +143,7 @@ class _Filling:
             column,
             {model: entry.statistics[column.metric] for model, entry in entries.items()},
             some.clusters,
-            cluster=_benchmark_of(column.task).cluster,
+            cluster=load_spec(column.task).benchmark.cluster,
             signature=standing.signature,
             unranked=unranked,
             resamples=resamples,
@@ -254,10 +253,6 @@ def _cost_plot(
             columns=(column.key,),
             note="Times depend on the machine." if measure is SECONDS else "",
         )
-
-
-def _benchmark_of(task: str) -> Benchmark:
-    return get_benchmark(load_spec(task).metadata.benchmark)
 
 
 def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:

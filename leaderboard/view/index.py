@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from medtasks.benchmarks.base import SampleView
 from medtasks.errors import DataError, first_line
 from medtasks.files import read_lines, replaced
-from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.schema import first_problem
 from medtasks.spec import load_spec
@@ -182,7 +181,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _table(path: Path, task: str) -> pa.Table:
-    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
+    benchmark = load_spec(task).benchmark
     columns: dict[str, list[Any]] = {
         name: [] for name in ("id", "offset", "length", "status", "choice", "item", "round", "verdicts")
     }

@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
-from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scoring import Scores
@@ -82,7 +81,7 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
     """Gaps between adjacent levels (`Benchmark.levels`) if both were run, by ``higher - lower: metric``."""
     found = {}
-    levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in tables.tasks)
+    levels = dict.fromkeys(load_spec(task).benchmark.levels for task in tables.tasks)
     for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
         if lower in tables.tasks and higher in tables.tasks:
             for metric in ("rougeL", "meteor", "exact_match"):
@@ -118,14 +117,9 @@ def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
 
 
 def _compared(first: tuple[str, ItemTable], second: tuple[str, ItemTable], spec: TaskSpec) -> Paired:
-    return compare_tables(first, second, get_benchmark(spec.metadata.benchmark), spec.metadata.breakdowns)
+    return compare_tables(first, second, spec.benchmark, spec.metadata.breakdowns)
 
 
 def _has(tables: RunTables, name: str) -> bool:
     """Whether every task of ``name`` was run."""
     return set(leaf_tasks(name)) <= {*tables.tasks}
-
-
-def null_option_of(name: str) -> str | None:
-    """The letter of the null option of a task's benchmark, if it has one."""
-    return get_benchmark(load_spec(name).metadata.benchmark).null_option

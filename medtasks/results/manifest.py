@@ -20,7 +20,6 @@ from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics import get_metric
-from medtasks.registry import get_benchmark
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
@@ -174,7 +173,7 @@ def protocol_hash(
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
         "filters": {name: version_of(name) for name in spec.filters},
-        "options": list(get_benchmark(spec.metadata.benchmark).options),
+        "options": list(spec.benchmark.options),
         "metrics": {name: get_metric(name).signature for name in spec.scores},
         "generation": generation,
         **({"blind": True} if blind else {}),
@@ -198,7 +197,7 @@ def protocol_today(spec: TaskSpec, facts: TaskFacts) -> str:
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
     """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
-    if not get_benchmark(spec.metadata.benchmark).sampled_frames:
+    if not spec.benchmark.sampled_frames:
         return {}
     return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
 
