@@ -49,7 +49,7 @@ _LESIONS = (
     r"|(?<!polypoid )(?<!polypoidal )lesions?"
 )
 _TOOLS = r"instruments?|tools?|devices?|instrumentation"
-_NAMES: Mapping[str, str] = {
+NAMES: Mapping[str, str] = {
     "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
     "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
     "finding_presence": rf"findings?|{_LESIONS}",
@@ -65,7 +65,7 @@ _NAMES: Mapping[str, str] = {
 _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
 """Classes that an answer may also name by what is present."""
 
-FINDINGS = tuple(_NAMES)
+FINDINGS = tuple(NAMES)
 _NORMAL = r"normal|unremarkable|healthy"
 _NOTHING = frozenset({"", "no", "none", "nothing", "not relevant", "0"})
 _INVERTED = re.compile(
@@ -91,9 +91,9 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
         only: whether the question asked about nothing else, so that *yes*, *no* or a number is an answer.
         further: names of findings beside the known ones.
     """
-    whole = said_of(text, _NAMES[name])
+    whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
-        counted = count_of(text, _NAMES[name], only=only)
+        counted = count_of(text, NAMES[name], only=only)
         others = "|".join(_WITH_LABELS.get(name, {}).values())
         if counted is None and whole == "silent" and others:
             counted, whole = count_of(text, others), said_of(text, others)
@@ -126,7 +126,7 @@ def cases(item: Item) -> Iterator[Case]:
         pairs = {(class_of(pair["q"]) or "", pair["a"].strip().rstrip(".")) for pair in view.document["original"]}
         only = len(pairs) == 1 and _INVERTED.search(view.document["question"]) is None
         for name, answer in sorted(pairs):
-            if name in _NAMES:
+            if name in NAMES:
                 yield from _of_pair(name, answer, view.filtered, only)
 
 
