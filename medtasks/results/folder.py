@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks import files
-from medtasks.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.guard import raised_in
 from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps
@@ -209,7 +209,5 @@ def file_sha256(path: Path) -> str:
     Raises:
         DataError: the file cannot be read.
     """
-    try:
+    with reading(path, "restore it"):
         return files.file_sha256(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error

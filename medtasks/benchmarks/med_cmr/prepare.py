@@ -20,7 +20,7 @@ from medtasks.data.prepared import Prepared
 from medtasks.data.records import Where
 from medtasks.data.sources import read_json_list
 from medtasks.data.workplace import Workplace
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
 from medtasks.schema import shown
 from medtasks.text import first_names
@@ -88,12 +88,8 @@ def prepare_med_cmr(
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with reading(path, "give hub, dataset.zip, or the directory with dataset/", UsageError):
         return read_regular(path)
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the directory with dataset/."
-        ) from error
 
 
 def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
