@@ -14,14 +14,14 @@ from lmms_eval import utils
 from lmms_eval.api.instance import GenerationResult
 from lmms_eval.api.model import lmms
 from loguru import logger
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import in_rounds, is_padding, reply_of
 from medtasks.results.replies import Probabilities
-from medtasks.schema import first_problem
+from medtasks.schema import Frozen, first_problem
 
 
 def _not_a_flag(value: object) -> object:
@@ -38,10 +38,9 @@ Share = Annotated[float, _Number, Field(ge=0, le=1)]
 S = TypeVar("S", bound="Settings")
 
 
-class Settings(BaseModel):
+class Settings(Frozen):
     """User settings; ``source`` is the option or key they come from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     source: ClassVar[str] = "generation_kwargs"
 
     @classmethod

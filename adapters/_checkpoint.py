@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -12,6 +13,7 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+from transformers.utils import logging
 
 from medtasks.errors import MedtasksError
 from medtasks.harness.identity import fingerprint_of
@@ -19,7 +21,6 @@ from medtasks.harness.identity import fingerprint_of
 from ._base import Arguments
 from ._decoding import forget_sampling
 from ._messages import PixelLimits
-from .tiny import progress_bars
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 TINY = Path(__file__).with_name("tiny_vlm")
@@ -55,6 +56,19 @@ class Checkpoint:
     model: Any
     processor: Any
     facts: dict[str, Any]
+
+
+@contextmanager
+def progress_bars(shown: bool) -> Iterator[None]:
+    """Disable transformers' progress bars inside the block unless ``shown``; the setting is process-wide."""
+    were_on = logging.is_progress_bar_enabled()
+    if not shown:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if were_on:
+            logging.enable_progress_bar()
 
 
 def load_checkpoint(

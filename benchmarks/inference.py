@@ -32,6 +32,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))  # training/ is not installed
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # hooks and the process's CPU time need the engine in here
 
@@ -98,7 +99,7 @@ SHAPES = {
 
 def checkpoint(directory: Path, shape: str) -> Path:
     """A random-weight Qwen2.5-VL of 123 M parameters, of 42 M for the engine, or of the size of the 3B one."""
-    from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
+    from training.tiny import TinyConfig, build_tiny_vlm
 
     shapes = {
         "cpu": TinyConfig(

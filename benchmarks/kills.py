@@ -33,6 +33,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))  # training/ is not installed
 TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_stagewise_icr", "med_cmr_mcq_ltg"]
 SERVER_TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_tel", "med_cmr_mcq_ltg"]  # no two requests are alike
 FLYING = 4
@@ -286,7 +287,8 @@ def main() -> int:
         import lmms_eval.evaluator  # once for all attempts
         import lmms_eval.models  # noqa: F401
         import transformers  # noqa: F401
-        from medtasks.adapters.tiny import tiny_checkpoint
+
+        from training.tiny import tiny_checkpoint
 
         forked(lambda: tiny_checkpoint() and None, work / "tiny")
         openai = f"model_version=m,max_retries=1,num_cpus={FLYING},base_url={address}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card, CardTable, Column, Plot
 from medtasks.benchmarks.card_check import HEADLINE, card_columns
 from medtasks.registry import benchmark_owner, get_benchmark
@@ -32,7 +31,7 @@ from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
 from .reference import load_reference, place_of, published_rows
 from .standings import Standing, Standings
-from .tables import Tables, held_groups, is_incomplete
+from .tables import Tables, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
 
@@ -79,7 +78,7 @@ class _Filling:
         every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in cards]
         rows = self._published([column for table in every for column in table.columns])
         printed = {cell.column for row in rows for cell in row.cells}
-        shown = [_without_empty(table, printed) for table in every]
+        shown = [without_empty(table, printed) for table in every]
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
         gain = MediaGain(
@@ -144,7 +143,7 @@ class _Filling:
             column,
             {model: entry.statistics[column.metric] for model, entry in entries.items()},
             some.clusters,
-            cluster=_benchmark_of(column.task).cluster,
+            cluster=load_spec(column.task).benchmark.cluster,
             signature=standing.signature,
             unranked=unranked,
             resamples=resamples,
@@ -256,10 +255,6 @@ def _cost_plot(
         )
 
 
-def _benchmark_of(task: str) -> Benchmark:
-    return get_benchmark(load_spec(task).metadata.benchmark)
-
-
 def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
     """Each model's sort key: its rank in the first ranking, then in the next."""
     models = {one.model for ranking in rankings for one in ranking.ranked}
@@ -284,13 +279,6 @@ def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
 def _score(digest: Digest, column: BoardColumn) -> MetricScore:
     found: MetricScore = digest.entries[column.task].scores.metrics[column.metric]
     return found
-
-
-def _without_empty(table: BoardTable, printed: set[str]) -> BoardTable:
-    """The table without columns that have neither cells nor published figures."""
-    rows = (*table.rows, *(one.row for one in table.apart))
-    filled = {key for row in rows for key in row.cells} | printed
-    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
 def _free(name: str, tables: Sequence[BoardTable]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from medtasks.errors import MedtasksError
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, Submission, problem
@@ -33,7 +34,7 @@ def check_documents(run: Submission, releases: Releases) -> Iterator[Finding]:
             yield problem("LB201", task, found, expected, _RUN_AGAIN, file=run.samples_file(task))
         yield from _prompts(run, task)
     for why, tasks in absent.items():
-        found = f"the documents of {names_text(tasks)} could not be compared ({why})"
+        found = f"the documents of {first_names(tasks, MOST)} could not be compared ({why})"
         fix = "prepare that release here, or give --documents FILE of `medtasks leaderboard digest`"
         yield problem(
             "LB402", run.folder.name, found, "the data of the run, or their hashes", fix, file=run.manifest_file
@@ -63,7 +64,7 @@ def _strange(run: Submission, task: str, releases: Releases) -> Iterator[Finding
             here, there = (seen(task, one, view) for one in (document_of(sample), theirs[sample.sample_id]))
             changed = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
             # only the names of fields: values may be confidential, and reports are public
-            found = f"{names_text([f'`{name}`' for name in changed])} changed"
+            found = f"{first_names((f'`{name}`' for name in changed), MOST)} changed"
         where = f"{task}: {sample.sample_id}"
         yield problem("LB401", where, found, "a document of the data", _RUN_AGAIN, file=path, line=line)
     if len(strange) > MOST:
@@ -80,9 +81,3 @@ def _prompts(run: Submission, task: str) -> Iterator[Finding]:
     if len(others) > MOST:
         found = f"{len(others) - MOST:,} more prompts are not the template's"
         yield problem("LB403", task, found, "the template's", _RUN_AGAIN, file=path, field="prompt")
-
-
-def names_text(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    rest = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return f"{', '.join(names[:MOST])}{rest}"

@@ -80,13 +80,5 @@ def problem(
     """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it."""
     rule = RULES[code]
     place = f"field `{field}`: " if field else ""
-    return Finding(
-        severity=severity or rule.severity,
-        check=rule.title,
-        where=where,
-        message=f"{place}{found}, expected {expected}; {fix}.",
-        code=code,
-        file=str(file) if file is not None else "",
-        line=line,
-        field=field,
-    )
+    message = f"{place}{found}, expected {expected}; {fix}."
+    return Finding(severity or rule.severity, rule.title, where, message, code, str(file or ""), line, field)

@@ -11,6 +11,7 @@ from medtasks.registry import get_benchmark
 from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
@@ -40,6 +41,8 @@ def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
         yield problem("LB207", name, found, expected, "install it to have the task shown")
     yield from _complete(run, known)
     yield from _data(run, asked)
+    yield from _blind(run, known)
+    yield from _stripped(run, known)
     for name in known:
         yield from _comparable(run, name)
         yield from _shareable(run, name, asked)
@@ -61,10 +64,9 @@ def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
     for name in known:
         of_subset.setdefault(run.manifest.tasks[name].subset, []).append(name)
     for subset in sorted(of_subset.keys() - {""}):
-        first, *others = of_subset[subset]
-        found = f"the subset {subset}" + f" (and in {len(others):,} more tasks)" * bool(others)
-        fix, field = "run again without MEDTASKS_SUBSET", f"tasks.{first}.subset"
-        yield problem("LB201", first, found, "all documents", fix, file=path, field=field)
+        tasks = of_subset[subset]
+        found, fix = _in_tasks(f"the subset {subset}", tasks), "run again without MEDTASKS_SUBSET"
+        yield problem("LB201", tasks[0], found, "all documents", fix, file=path, field=f"tasks.{tasks[0]}.subset")
     for name in known:
         yield from _failed(run, name)
         if run.digest.complete[name] or limited:
@@ -78,8 +80,13 @@ def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
     for name, members in run.manifest.groups.items():
         lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.digest.entries else []
         if lacking:
-            found, fix = f"the group lacks {', '.join(lacking[:MOST])}", "run the whole group to have it ranked"
+            found, fix = f"the group lacks {first_names(lacking, MOST)}", "run the whole group to have it ranked"
             yield problem("LB208", name, found, "all of its tasks", fix, file=path, field=f"groups.{name}")
+
+
+def _in_tasks(found: str, tasks: list[str]) -> str:
+    """What was found in ``tasks``, with their number."""
+    return found + f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
 
 
 def _failed(run: Submission, name: str) -> Iterator[Finding]:
@@ -128,11 +135,31 @@ def _items(run: Submission, benchmark: str, asked: Asked) -> Iterator[Finding]:
             yield problem("LB204", name, found, expected, fix, file=run.samples_file(name))
 
 
+def _blind(run: Submission, known: list[str]) -> Iterator[Finding]:
+    blind = [name for name in known if run.manifest.tasks[name].blind]
+    if blind:
+        found, fix = "prompts were sent without media", "nothing to fix; it is shown beside the model, unranked"
+        field = f"tasks.{blind[0]}.blind"
+        yield problem("LB206", blind[0], _in_tasks(found, blind), "media", fix, file=run.manifest_file, field=field)
+
+
+def _stripped(run: Submission, known: list[str]) -> Iterator[Finding]:
+    """Tasks without prompts and responses: an error where these may be shared."""
+    benchmarks = {name: run.manifest.tasks[name].benchmark for name in known if is_stripped(run.samples[name])}
+    for withheld in (False, True):
+        tasks = [name for name, benchmark in benchmarks.items() if is_withheld(benchmark) is withheld]
+        if tasks:
+            severity: Severity = "note" if withheld else "error"
+            fix = "submit the directory as the run wrote it"
+            if withheld:
+                fix = "nothing to fix, but its statistics cannot be checked"
+            found, path = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
+            yield problem("LB305", tasks[0], found, "both", fix, file=path, severity=severity)
+
+
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     path, facts = run.manifest_file, run.manifest.tasks[name]
     if facts.blind:
-        found, fix = "prompts were sent without media", "nothing to fix; it is shown beside the model, unranked"
-        yield problem("LB206", name, found, "media", fix, file=path, field=f"tasks.{name}.blind")
         return
     today, spec = protocols_today(name), load_spec(name)
     pairs = {
@@ -155,21 +182,16 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
 
 
 def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
-    """Samples that must not be shared, or were stripped without need; miniature data may be shared."""
+    """Samples that must not be shared; miniature data may be."""
     path, samples, facts = run.samples_file(name), run.samples[name], run.manifest.tasks[name]
-    withheld = is_withheld(facts.benchmark)
-    if is_stripped(samples):
-        fix = "submit the directory as the run wrote it"
-        if withheld:
-            fix = "nothing to fix, but its statistics cannot be checked"
-        severity: Severity | None = "note" if withheld else None
-        yield problem("LB305", name, "neither prompts nor responses", "both", fix, file=path, severity=severity)
-    elif withheld and not run.manifest.data[facts.benchmark].mini:
+    mini = run.manifest.data[facts.benchmark].mini
+    if is_withheld(facts.benchmark) and not mini and not is_stripped(samples):
         card = card_of(facts.benchmark)
         why = card.why if card is not None and card.why else "its package has no board layout that allows more"
         found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
         fix = "publish what `medtasks leaderboard strip` leaves, or keep the repository private"
-        expected, severity = "only ids, extracted options and scores", None if asked.public else "warning"
+        expected = "only ids, extracted options and scores"
+        severity: Severity = "error" if asked.public else "warning"
         yield problem("LB304", name, found, expected, fix, file=path, severity=severity)
 
 

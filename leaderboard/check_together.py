@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding
 
-from .check_documents import names_text
-from .check_rules import problem
+from .check_rules import MOST, problem
 from .digest import Digest
 from .documents import View
 from .releases import Releases, release_of
@@ -66,7 +66,7 @@ def _disputed(runs: Runs, releases: Releases) -> Iterator[Finding]:
         for folder in (one for folders in several.values() for one in folders) if len(several) > 1 else ():
             disputed.setdefault(folder, []).append(task)
     for folder, tasks in disputed.items():
-        differ = f"the documents of {names_text(tasks)} differ from those of another run on the same data"
+        differ = f"the documents of {first_names(tasks, MOST)} differ from those of another run on the same data"
         fix = "give --documents FILE of `medtasks leaderboard digest`, which tells whose are right"
         yield problem("LB401", folder.name, differ, "the same documents", fix, file=folder / "manifest.json")
 
@@ -83,7 +83,7 @@ def _same_model(runs: Runs) -> Iterator[Finding]:
             and _signed(one) & _signed(digest)
         ]
         if older:
-            found = f"a newer run of the model of {names_text(sorted(older))}, which it would replace"
+            found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
             fix = "make sure that both are from the same people, and remove one of them"
             yield problem("LB211", folder.name, found, "one run per model", fix, file=folder / "manifest.json")
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from medtasks.benchmarks.card import ALL_GROUPS, Column
 from medtasks.metrics import get_metric
 from medtasks.metrics.item_metrics import SIGNED
-from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
 
 from .board import BoardColumn, Unit
@@ -102,4 +101,4 @@ def _board_column(column: Column) -> BoardColumn:
 
 @functools.cache
 def _chance(task: str) -> float | None:
-    return get_benchmark(load_spec(task).metadata.benchmark).chance
+    return load_spec(task).benchmark.chance

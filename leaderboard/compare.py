@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from medtasks.results.column import without_value
 from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
-from medtasks.results.summary import first_names
 from medtasks.stats import detectable_difference
+from medtasks.text import first_names
 
 from .board import Pair, Unit
 from .collect import collect
@@ -69,7 +69,7 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
         return _read_task(folder, task)
     digests, refused = collect([folder], cache)
     if len(digests) > 1:
-        names = ", ".join(digest.facts.folder for digest in digests[:5])
+        names = first_names((digest.facts.folder for digest in digests), 5)
         raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
     if digests:
         return digests[0]
@@ -81,7 +81,7 @@ def _read_task(folder: Path, task: str) -> Digest:
     manifest, samples = read_run(folder)
     known = {**manifest.groups, **{name: (name,) for name in manifest.tasks}}
     if task not in known:
-        raise UsageError(f"--task {task}: {folder} has no such task; it has {_names_text(known)}.")
+        raise UsageError(f"--task {task}: {folder} has no such task; it has {first_names(known, 12) or 'none'}.")
     leaves = [leaf for leaf in manifest.tasks if leaf in known[task]]
     part = manifest.model_copy(
         update={
@@ -134,7 +134,7 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
             f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
         )
     if task is not None and task not in shared:
-        raise UsageError(f"--task {task}: not in both runs, which share {_names_text(shared)}.")
+        raise UsageError(f"--task {task}: not in both runs, which share {first_names(shared, 12)}.")
     names = shared if task is None else [task]
     found = [
         (name, one)
@@ -144,14 +144,8 @@ def _places(first: Digest, second: Digest, task: str | None, metric: str | None)
     ]
     metrics = list(dict.fromkeys(one for _, one in found))
     if metric is not None and metric not in metrics:
-        raise UsageError(f"--metric {metric}: not in both runs, which share {_names_text(metrics)}.")
+        raise UsageError(f"--metric {metric}: not in both runs, which share {first_names(metrics, 12) or 'none'}.")
     return [place for place in found if metric is None or place[1] == metric]
-
-
-def _names_text(names: Iterable[str]) -> str:
-    """At most 12 names, for a message."""
-    known = list(names)
-    return ", ".join([*known[:12], *(["…"] if len(known) > 12 else [])]) or "none"
 
 
 def _line(first: Entry, second: Entry, metric: str) -> Line:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from medtasks.errors import DataError
 from medtasks.files import canonical_json
@@ -68,10 +68,8 @@ M = TypeVar("M", bound=BaseModel)
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class Described(BaseModel):
+class Described(BaseModel, frozen=True, extra="forbid"):
     """An organiser's facts about a model; the others come from its runs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Text | None = None
     family: Text | None = None

@@ -14,7 +14,6 @@ from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import Subset
 from medtasks.errors import UsageError
 from medtasks.metrics import get_metric
-from medtasks.registry import get_benchmark
 from medtasks.results.column import without_value
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import clustered_score, detectable_difference
@@ -132,7 +131,7 @@ def assumed_spread(
 
 
 def _published(task: str, metric: str) -> list[float]:
-    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
+    benchmark = load_spec(task).benchmark
     rows = () if benchmark.figures is None else load_reference(benchmark.name).rows
     cells = [cell for row in rows for cell in row.cells]
     return [cell.value for cell in cells if place_of(cell) == (task, metric, None, None) and cell.value is not None]
@@ -148,11 +147,11 @@ class Size:
     detectable: float | None
 
 
-def sizes(tasks: Sequence[Sequence[Document]], spread: Spread, shares: Sequence[float], seed: int = 0) -> list[Size]:
-    """Subsets of the documents of some tasks by share; 1 is all documents."""
+def sizes(tasks: Sequence[Sequence[Document]], spread: Spread, shares: Sequence[float]) -> list[Size]:
+    """Subsets (seed 0) of the documents of some tasks by share; 1 is all documents."""
     found = []
     for share in shares:
-        parts = tasks if share >= 1 else [Subset(share, seed).of(documents) for documents in tasks]
+        parts = tasks if share >= 1 else [Subset(share, 0).of(documents) for documents in tasks]
         chosen = [document for documents in parts for document in documents]
         clusters = len({one["cluster"] for one in chosen})
         found.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))

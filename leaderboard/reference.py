@@ -16,11 +16,11 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
-from medtasks.schema import first_problem
+from medtasks.schema import Frozen, first_problem
 
 from .board import BoardColumn, Published, PublishedCell, Trained
 from .yaml_texts import load_texts
@@ -35,11 +35,7 @@ _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Paper(_Frozen):
+class Paper(Frozen):
     """Where the figures of a file were published."""
 
     title: Text
@@ -47,7 +43,7 @@ class Paper(_Frozen):
     year: int
 
 
-class Gap(_Frozen):
+class Gap(Frozen):
     """Published figures that the file lacks, and why."""
 
     what: Text
@@ -76,7 +72,7 @@ class ReferenceRow(Published):
     cells: tuple[ReferenceCell, ...]
 
 
-class Reference(_Frozen):
+class Reference(Frozen):
     """One benchmark's published rows, notes about all of them, and what is missing."""
 
     notes: Notes
@@ -84,7 +80,7 @@ class Reference(_Frozen):
     gaps: tuple[Gap, ...]
 
 
-class _Model(_Frozen):
+class _Model(Frozen):
     name: Text
     printed_as: tuple[Text, ...] = ()
     family: Text
@@ -98,7 +94,7 @@ class _Model(_Frozen):
         return self.printed_as or (self.name,)
 
 
-class _Scored(_Frozen):
+class _Scored(Frozen):
     task: Text
     metric: Text
     unit: Unit
@@ -123,13 +119,13 @@ class _RowsAre(_Scored):
     group: None = None
 
 
-class _CellNote(_Frozen):
+class _CellNote(Frozen):
     row: Text
     column: Text
     note: Text
 
 
-class _Table(_Frozen):
+class _Table(Frozen):
     name: Text
     source: Text
     judge: str | None = None
@@ -175,7 +171,7 @@ class _Table(_Frozen):
         return self
 
 
-class _File(_Frozen):
+class _File(Frozen):
     benchmark: Text
     paper: Paper
     models: tuple[_Model, ...]

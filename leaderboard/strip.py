@@ -139,7 +139,7 @@ def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str
 def _stripped(
     sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None
 ) -> Sample:
-    benchmark = get_benchmark(load_spec(sample.task).metadata.benchmark)
+    benchmark = load_spec(sample.task).benchmark
     return sample.model_copy(
         update={
             "cluster": names[sample.cluster],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from medtasks.results.scores import COVERAGE, MetricScore, Scores
@@ -144,6 +144,13 @@ class Tables:
     def _apart(self, key: str, row: _Row) -> Apart:
         digest = self._digests[key]
         return Apart(row=_board_row(digest.model, row, blind=digest.blind), reasons=_shortened(row.reasons))
+
+
+def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
+    """The table without columns that have neither cells nor, by their keys in ``printed``, published figures."""
+    rows = (*table.rows, *(one.row for one in table.apart))
+    filled = {key for row in rows for key in row.cells}.union(printed)
+    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
 def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:

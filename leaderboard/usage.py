@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from medtasks.results.usage import Usage
+from medtasks.schema import Frozen
 from medtasks.spec import leaf_tasks
 
 from .board import RunFacts
@@ -18,15 +19,13 @@ from .models import find
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Price(BaseModel):
+class Price(Frozen):
     """The price of a model's answers, in any currency: by tokens, or by the hours of the devices that it runs on.
 
     Args:
         prompt_price, completion_price: per million tokens, as for judges; reused tokens cost as much as others.
         device_hour_price: per hour of a device, while requests are being answered.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt_price: Amount | None = None
     completion_price: Amount | None = None

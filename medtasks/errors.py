@@ -6,6 +6,10 @@ so that command-line users never need a traceback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class MedtasksError(Exception):
     """Base class of all errors that medtasks raises deliberately; the message is written for the user."""
@@ -33,6 +37,15 @@ class NotPreparedError(MedtasksError):
 
 class HarnessError(MedtasksError):
     """The installed lmms-eval does not work with this version of medtasks."""
+
+
+@contextmanager
+def reading(path: Path, fix: str, kind: type[MedtasksError] = DataError) -> Iterator[None]:
+    """Report an `OSError` of the block as an error of this ``kind``: the file cannot be read, and the ``fix``."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: cannot be read ({error.strerror}); {fix}.") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -8,25 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.files import short_hash
 from medtasks.packages import OURS, warn
 from medtasks.prompts import template_hash
-from medtasks.registry import code_left_out
+from medtasks.registry import code_left_out, get_benchmark
 from medtasks.schema import suggestion
 from medtasks.task_files import owner_of, task_files
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 
 
-class TaskSpec(BaseModel):
+class TaskSpec(BaseModel, frozen=True):
     """One task or group, as defined in its YAML file.
 
     ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: Literal["task", "group"]
@@ -40,6 +39,11 @@ class TaskSpec(BaseModel):
     generation: dict[str, Any] = {}
     cluster_key: str | None = None
     resolved: dict[str, Any] = Field(default={}, repr=False)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark that ``metadata.benchmark`` names."""
+        return get_benchmark(self.metadata.benchmark)
 
     @property
     def scores(self) -> tuple[str, ...]:

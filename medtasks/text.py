@@ -1,8 +1,9 @@
-"""Printing untrusted text (names of models and directories, findings) safely on one line."""
+"""Text for one line: untrusted text (names of models and directories, findings) made safe, and lists of names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
 
@@ -19,3 +20,14 @@ def printable(text: str) -> str:
     (': :error:: pwned', 'a ## [group]')
     """
     return _COMMAND.sub(lambda found: f"{found[0]} ", one_line(text))
+
+
+def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> str:
+    """The first ``most`` names, and how many more there are.
+
+    >>> first_names(["a", "b"], 2), first_names(["a", "b", "c"], 2)
+    ('a, b', 'a, b and 1 more')
+    """
+    known = list(names)
+    rest = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return separator.join(known[:most]) + rest

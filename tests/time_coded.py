@@ -9,9 +9,20 @@ from pathlib import Path
 import numpy as np
 from PIL.Image import Image
 
-from medtasks.data.mini.clips import draw_time_code, encode_clip, read_time_code
+from medtasks.data.mini.clips import (
+    CODE_HEIGHT,
+    COLUMNS,
+    ROWS,
+    Picture,
+    blocks,
+    check_bits,
+    draw_time_code,
+    encode_clip,
+)
 
 WIDTH, HEIGHT = 96, 64
+DARK, BRIGHT = 96, 160
+"""Levels up to which a block is black, and from which it is white."""
 
 
 def write_video(path: Path, milliseconds: Sequence[int], codec: str | None = None) -> Path:
@@ -24,6 +35,22 @@ def write_video(path: Path, milliseconds: Sequence[int], codec: str | None = Non
     path.parent.mkdir(parents=True, exist_ok=True)
     encode_clip(path, [Fraction(time, 1000) for time in milliseconds], draw, codec=codec)
     return path
+
+
+def read_time_code(picture: Picture) -> int | None:
+    """Milliseconds in the code of :func:`draw_time_code`; None if there is no valid code."""
+    height, width = picture.shape[:2]
+    if width < COLUMNS or height < ROWS / CODE_HEIGHT:
+        return None
+    word = 0
+    for top, bottom, left, right in blocks(height, width):
+        across, down = (right - left) // 4, (bottom - top) // 4  # the border of a block bleeds into its neighbours
+        level = float(picture[top + down : bottom - down, left + across : right - across].mean())
+        if DARK < level < BRIGHT:
+            return None
+        word = word << 1 | (level >= BRIGHT)
+    milliseconds, check = word >> 8, word & 0xFF
+    return milliseconds if check == check_bits(milliseconds) else None
 
 
 def shown(picture: Image) -> int:

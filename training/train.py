@@ -22,20 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from medtasks.adapters.tiny import (
-    CHAT_TEMPLATE,
-    END_OF_TURN,
-    IMAGE_TOKEN,
-    PADDING,
-    SPECIAL_TOKENS,
-    VIDEO_TOKEN,
-    progress_bars,
-)
+from medtasks.adapters._checkpoint import progress_bars
 
 from medtasks.prompts import render
 
 from . import kvasir, med_cmr, medstream, mi_cxr
 from .lesson import Lesson, Shown
+from .tiny import CHAT_TEMPLATE, END_OF_TURN, IMAGE_TOKEN, PADDING, SPECIAL_TOKENS, VIDEO_TOKEN
 
 SEED = 20261122
 LESSONS = {

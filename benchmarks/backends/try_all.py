@@ -28,12 +28,14 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from medtasks.adapters.tiny import build_tiny_vlm
-from tiny_llava import build_tiny_llava
-
 from medtasks.filters.option_letter import read_stages
 from medtasks.results.folder import read_run
 from medtasks.results.samples import Sample
+
+sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
+from tiny_llava import build_tiny_llava
+
+from training.tiny import build_tiny_vlm
 
 PAGE = Path(__file__).parents[2] / "docs" / "back-ends.md"
 KEPT = Path(__file__).with_name("tried.json")

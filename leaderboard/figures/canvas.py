@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import matplotlib
 from matplotlib.figure import Figure
 
-from medtasks.text import one_line
+from medtasks.text import first_names, one_line
 
 Drawn: TypeAlias = "dict[str, Any]"
 """Style arguments of matplotlib."""
@@ -135,8 +135,7 @@ def wrapped(text: str, width: int) -> str:
 
 def listed(parts: Sequence[str], most: int = 8) -> str:
     """The first ``most`` parts as a list in a sentence, and the number of the others."""
-    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
-    return "; ".join(parts[:most]) + more
+    return first_names(parts, most, "; ")
 
 
 @contextmanager

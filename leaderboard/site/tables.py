@@ -21,6 +21,7 @@ from ..board import (
     RunFacts,
 )
 from ..numbers import UNIT_LABELS, direction, exact, shown_name
+from ..tables import without_empty
 from ..usage import amount, measured
 from .cells import CellView, Scale, best_values, cell_view, scale_of
 
@@ -168,13 +169,8 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]
     """
     order = model_order(benchmark)
     first, *others = benchmark.tables
-    shown = [_with_results(table) for table in others if table.rows or table.apart]
+    shown = [without_empty(table) for table in others if table.rows or table.apart]
     return [_table(board, first, order, benchmark.rankings), *(_table(board, table, order, ()) for table in shown)]
-
-
-def _with_results(table: BoardTable) -> BoardTable:
-    held = {key for row in (*table.rows, *(one.row for one in table.apart)) for key in row.cells}
-    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in held)})
 
 
 def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> TableView:

@@ -21,9 +21,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pydantic import ValidationError
 
 from medtasks.benchmarks.base import SampleView
-from medtasks.errors import DataError, first_line
+from medtasks.errors import DataError, first_line, reading
 from medtasks.files import read_lines, replaced
-from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.schema import first_problem
 from medtasks.spec import load_spec
@@ -119,14 +118,12 @@ class SampleIndex:
         offsets, lengths = self.table["offset"], self.table["length"]
         found = []
         try:
-            with self.path.open("rb") as stream:
+            with reading(self.path, "load the page again"), self.path.open("rb") as stream:
                 for row in rows:
                     stream.seek(offsets[row].as_py())
                     found.append(Sample.model_validate_json(stream.read(lengths[row].as_py())))
         except ValidationError as error:
             raise DataError(f"{self.path}: {first_problem(error)}; load the page again.") from error
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be read ({error.strerror}); load the page again.") from error
         return found
 
     def containing(self, words: str) -> _MASKS:
@@ -155,10 +152,8 @@ def read_index(path: Path, task: str, cache: Path, rules: str) -> SampleIndex:
     Raises:
         DataError: the file cannot be read, or a line is not a sample.
     """
-    try:
+    with reading(path, "restore it"):
         key = hashlib.sha256(f"{rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
     kept = cache / f"{key}.parquet"
     with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
         return SampleIndex(path, pq.read_table(kept))
@@ -172,17 +167,15 @@ def read_index(path: Path, task: str, cache: Path, rules: str) -> SampleIndex:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     offset = 0
-    try:
+    with reading(path, "restore it"):
         for line in read_lines(path):
             if line.strip():
                 yield offset, line
             offset += len(line)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
 
 
 def _table(path: Path, task: str) -> pa.Table:
-    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
+    benchmark = load_spec(task).benchmark
     columns: dict[str, list[Any]] = {
         name: [] for name in ("id", "offset", "length", "status", "choice", "item", "round", "verdicts")
     }

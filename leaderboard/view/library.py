@@ -15,7 +15,6 @@ from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import Card
 from medtasks.cache import cache_root
 from medtasks.errors import UsageError
-from medtasks.registry import get_benchmark
 from medtasks.results.find import run_folders
 from medtasks.results.folder import folder_digest, read_manifest
 from medtasks.results.manifest import RunManifest
@@ -102,7 +101,7 @@ def card_of(task: str) -> Card:
 
 
 def title_of(task: str) -> str:
-    return get_benchmark(load_spec(task).metadata.benchmark).title
+    return load_spec(task).benchmark.title
 
 
 def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int], None] | None = None) -> Library:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from medtasks.benchmarks.variants import joined_items
-from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
 
@@ -54,7 +53,7 @@ class StreamView:
 
 def timeline_of(rounds: Sequence[Sample]) -> Timeline | None:
     """The timeline of the samples of one item; None if a round is missing or the item is not a stream."""
-    benchmark = get_benchmark(load_spec(rounds[0].task).metadata.benchmark) if rounds else None
+    benchmark = load_spec(rounds[0].task).benchmark if rounds else None
     if benchmark is None or benchmark.timeline is None:
         return None
     items = joined_items(benchmark, [one.view() for one in rounds]).items

@@ -105,21 +105,11 @@ def _aggregation(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float |
     return aggregation
 
 
-rouge1 = _aggregation("rouge1")
-rouge2 = _aggregation("rouge2")
-rougeL = _aggregation("rougeL")
-meteor = _aggregation("meteor")
-chrf = _aggregation("chrf")
 chrf_plus_plus = _aggregation("chrf++")
-bleu = _aggregation("bleu")
-exact_match = _aggregation("exact_match")
-accuracy = _aggregation("accuracy")
-cider = _aggregation("cider")
-open_total = _aggregation("open_total")
 
 
 def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """The aggregation of any other metric, such as another package's, for ``!function`` in a task file."""
+    """The aggregation of the metric called ``name``, ours or another package's, for ``!function`` in a task file."""
     if name.startswith("_"):
         raise AttributeError(name)
     return _aggregation(name)

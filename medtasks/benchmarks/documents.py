@@ -26,6 +26,7 @@ from medtasks.exits import exit_with_sentence
 from medtasks.guard import raised_in
 from medtasks.prompts import render
 from medtasks.spec import load_spec
+from medtasks.text import first_names
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -269,8 +270,7 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
     names = names or prepared.changed_media({small[place] for place in thin(len(small), _SAMPLED)})
     missing: list[Path] = sorted(map(prepared.media_path, names))
     if missing:
-        rest = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MediaError(
-            f"{missing[0]}{rest}: missing or changed since the data were prepared; restore them, or prepare again: "
-            f"{command}"
+            f"{first_names(map(str, missing), 1)}: missing or changed since the data were prepared; restore them, or "
+            f"prepare again: {command}"
         )

@@ -12,7 +12,7 @@ import typer
 
 from medtasks.cache import cache_root
 from medtasks.cli.console import Prices, progress, table, write
-from medtasks.text import printable
+from medtasks.text import first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.compare import Comparison, Line
@@ -134,8 +134,4 @@ def _grouped(what: str, reasons: list[tuple[Line, str]]) -> list[str]:
     places: dict[str, dict[str, None]] = {}
     for line, reason in reasons:
         places.setdefault(reason, {})[f"{line.task} {line.metric}"] = None
-    shown = 4
-    return [
-        f"{what}: {reason} ({', '.join([*names][:shown])}{f' and {len(names) - shown} more' * (len(names) > shown)})"
-        for reason, names in places.items()
-    ]
+    return [f"{what}: {reason} ({first_names(names)})" for reason, names in places.items()]

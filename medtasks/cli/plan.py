@@ -36,7 +36,6 @@ def plan(
     share: Annotated[
         list[float] | None, typer.Option("--share", help="Share of the clusters; can be repeated.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the subsets.")] = 0,
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.benchmarks.documents import task_documents
@@ -73,9 +72,9 @@ def plan(
             f"{one.clusters:,}",
             f"{one.documents:,}",
             "none is significant" if one.detectable is None else number(one.detectable, unit),
-            "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@{seed}",
+            "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@0",
         )
-        for one in sizes(parts, spread, share or SHARES, seed)
+        for one in sizes(parts, spread, share or SHARES)
     ]
     write(f"{task}, {metric} ({UNITS[unit]}): minimum detectable difference of two models (80 % power, level 0.05)\n")
     table(("share", "clusters", "documents", "detectable", "run with"), rows)

@@ -13,6 +13,7 @@ import typer
 from medtasks.cache import cache_root
 from medtasks.cli.console import table, write
 from medtasks.errors import UsageError
+from medtasks.text import first_names
 
 if TYPE_CHECKING:
     from medtasks.results.elsewhere import Elsewhere
@@ -141,7 +142,6 @@ def _show_diagnostics(run: RunRecord) -> None:
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
-    from medtasks.results.summary import first_names
 
     rows = [
         (
@@ -252,7 +252,7 @@ def _show_joined(joined: Joined) -> None:
     asked = len(joined.responses) + len(joined.missing)
     write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
     if joined.missing:
-        write(f"  unanswered (not scored): {', '.join(joined.missing[:5])}{' …' if len(joined.missing) > 5 else ''}")
+        write(f"  unanswered (not scored): {first_names(joined.missing, 5)}")
     problems = {
         "match no document": joined.unmatched,
         "have a different reference answer from their document": joined.strange,
@@ -260,7 +260,7 @@ def _show_joined(joined: Joined) -> None:
     }
     for what, members in problems.items():
         if members:
-            places = ", ".join(str(one.where) for one in members[:5])
-            write(f"  {len(members):,} predictions {what}: {places}{' …' if len(members) > 5 else ''}")
+            places = first_names((str(one.where) for one in members), 5)
+            write(f"  {len(members):,} predictions {what}: {places}")
     if joined.ambiguous:
         write(f"  {len(joined.ambiguous):,} documents share their key with others and were answered in order")

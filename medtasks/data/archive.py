@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular, file_sha256
 from medtasks.schema import shown
 
@@ -37,13 +37,11 @@ def check_published(path: Path, published: Published, *, allow_other: bool, prog
         UsageError: there is no such file.
         DataError: size or SHA-256 differ, and another archive was not allowed.
     """
-    try:
+    with reading(path, "give the downloaded archive", UsageError):
         size = check_regular(path)
         if size != published.size and not allow_other:
             raise DataError(_other(path, f"{size:,} bytes", f"{published.size:,}"))
         found = file_sha256(path, progress)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); give the downloaded archive.") from error
     if found != published.sha256 and not allow_other:
         raise DataError(_other(path, f"SHA-256 {found[:16]}…", f"{published.sha256[:16]}…"))
     return found

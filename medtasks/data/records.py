@@ -80,16 +80,13 @@ def with_keys(*keys: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R")
 M = TypeVar("M", bound=ReleaseRow)
 
 
 def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
     """``row`` as ``model`` checks it; raises :class:`DataError` with place, field, found, expected and fix."""
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        raise DataError(f"{where}: {first_problem(error)}; fix the row.") from error
+    return build(model.model_validate, where, obj=row)
 
 
 def build(record: Callable[..., R], where: Where, **fields: Any) -> R:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data.records import Where
-from medtasks.errors import DataError
+from medtasks.errors import DataError, reading
 from medtasks.files import read_lines, read_regular
 from medtasks.schema import shown
 
@@ -70,10 +70,8 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    try:
+    with reading(path, "check the path"):
         yield from read_lines(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
 
 
 def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
@@ -172,10 +170,8 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
 
 
 def _csv_cells(path: Path, delimiter: str) -> list[tuple[Where, list[str]]]:
-    try:
+    with reading(path, "check the path"):
         text = _decoded(read_regular(path), path.name)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, start = [], 1

@@ -26,7 +26,6 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
-from medtasks.registry import get_benchmark
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key
 from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
@@ -151,9 +150,9 @@ class Evaluation:
             load_rubric(rubric)
         for name in (*self._ours, *self._groups):
             spec = load_spec(name)
-            refuse_unknown_names(spec, get_benchmark(spec.metadata.benchmark))
+            refuse_unknown_names(spec, spec.benchmark)
         for name, (spec, task) in self._ours.items():
-            if not get_benchmark(spec.metadata.benchmark).repeatable and (task.config.repeats or 1) > 1:
+            if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
                 raise UsageError(
                     f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
                     "again with another seed instead."

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import canonical_json, replaced, temporary_beside
@@ -59,10 +59,8 @@ class Answer:
     reply: Reply
 
 
-class Plan(BaseModel):
+class Plan(BaseModel, frozen=True):
     """An unfinished run: its manifest before any reply, and its document numbers by task."""
-
-    model_config = ConfigDict(frozen=True)
 
     manifest: RunManifest
     documents: dict[str, tuple[int, ...]]

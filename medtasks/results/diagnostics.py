@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
-from medtasks.registry import get_benchmark
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scores import Scores
@@ -17,7 +16,7 @@ from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.stats import few_clusters
 
 
-class Diagnostics(BaseModel):
+class Diagnostics(BaseModel, frozen=True):
     """Diagnostics of one task or group; an optional share is None if its denominator is 0.
 
     ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum over
@@ -26,8 +25,6 @@ class Diagnostics(BaseModel):
     ``false_commitment`` the share answered with another option among those where it is correct (arXiv 2605.15574).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     responses: int
     extraction_failures: float
     letter_bias: float | None = None
@@ -35,10 +32,8 @@ class Diagnostics(BaseModel):
     false_commitment: float | None = None
 
 
-class LevelGap(BaseModel):
+class LevelGap(BaseModel, frozen=True):
     """A metric at a higher complexity level minus that at a lower one; images have questions at both levels."""
-
-    model_config = ConfigDict(frozen=True)
 
     metric: str
     difference: float
@@ -86,7 +81,7 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
     """Gaps between adjacent levels (`Benchmark.levels`) if both were run, by ``higher - lower: metric``."""
     found = {}
-    levels = dict.fromkeys(get_benchmark(load_spec(task).metadata.benchmark).levels for task in tables.tasks)
+    levels = dict.fromkeys(load_spec(task).benchmark.levels for task in tables.tasks)
     for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
         if lower in tables.tasks and higher in tables.tasks:
             for metric in ("rougeL", "meteor", "exact_match"):
@@ -122,14 +117,9 @@ def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
 
 
 def _compared(first: tuple[str, ItemTable], second: tuple[str, ItemTable], spec: TaskSpec) -> Paired:
-    return compare_tables(first, second, get_benchmark(spec.metadata.benchmark), spec.metadata.breakdowns)
+    return compare_tables(first, second, spec.benchmark, spec.metadata.breakdowns)
 
 
 def _has(tables: RunTables, name: str) -> bool:
     """Whether every task of ``name`` was run."""
     return set(leaf_tasks(name)) <= {*tables.tasks}
-
-
-def null_option_of(name: str) -> str | None:
-    """The letter of the null option of a task's benchmark, if it has one."""
-    return get_benchmark(load_spec(name).metadata.benchmark).null_option

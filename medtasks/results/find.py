@@ -8,10 +8,10 @@ from pathlib import Path
 
 from medtasks.errors import UsageError
 from medtasks.results.answers import is_unfinished
+from medtasks.text import first_names
 
 SUFFIX = "_medtasks"
 """Suffix of the names of result directories."""
-_SHOWN = 5
 
 
 def run_folders(
@@ -69,6 +69,5 @@ def one_run(path: Path) -> Path:
         unfinished = unfinished_runs(path)
         left = f"; {unfinished[0]} is an unfinished run, give it to score the replies so far" if unfinished else ""
         raise UsageError(f"{path}: contains no result directory (…{SUFFIX}), expected one{left or '; give one'}.")
-    names = ", ".join(str(one.relative_to(path)) for one in sorted(found)[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    raise UsageError(f"{path}: contains {len(found)} result directories ({names}{more}), expected one; give its path.")
+    names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
+    raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")

@@ -15,10 +15,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks import files
-from medtasks.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.guard import raised_in
-from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps, null_option_of
+from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.run_tables import RunTables
@@ -26,6 +26,7 @@ from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scores import Scores, intervals
 from medtasks.results.swap import recover, swap
 from medtasks.schema import first_problem
+from medtasks.spec import load_spec
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class RunRecord:
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
         """Diagnostics by task and group."""
-        return {name: diagnose(scores, null_option_of(name)) for name, scores in {**self.tasks, **self.groups}.items()}
+        every = {**self.tasks, **self.groups}
+        return {name: diagnose(scores, load_spec(name).benchmark.null_option) for name, scores in every.items()}
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
@@ -209,7 +211,5 @@ def file_sha256(path: Path) -> str:
     Raises:
         DataError: the file cannot be read.
     """
-    try:
+    with reading(path, "restore it"):
         return files.file_sha256(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error

@@ -15,7 +15,7 @@ from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import MODEL
 from medtasks.results.judging import Judged, Outcome
 from medtasks.results.samples import Sample
-from medtasks.text import printable
+from medtasks.text import first_names, printable
 
 EVERY = 30.0  # seconds
 
@@ -64,7 +64,7 @@ def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[
     yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
     yield from (f"  warning: {warning}" for warning in facts.warnings)
     if labels is not None and labels.unmatched:
-        shown = ", ".join(labels.unmatched[:5])
+        shown = first_names(labels.unmatched, 5)
         yield f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}"
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from medtasks.benchmarks.base import FAILED
 from medtasks.files import short_hash
 from medtasks.judge.ensemble import bounds, combine
-from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
@@ -20,11 +19,6 @@ from medtasks.results.scores import COVERAGE
 from medtasks.rubrics.rubric import aspects_of, load_rubric, total
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
-
-
-def text_hash(text: str) -> str:
-    """First 16 hex digits of the SHA-256 of a judged text."""
-    return short_hash(text)
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
@@ -39,7 +33,7 @@ def judged_document(sample: Sample) -> dict[str, Any]:
 
 def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
     """Whether judges are asked about ``text`` under the rubric."""
-    asks = get_benchmark(spec.metadata.benchmark).to_judge.get(rubric)
+    asks = spec.benchmark.to_judge.get(rubric)
     return asks is None or asks(document, text)
 
 
@@ -87,7 +81,7 @@ def _with_scores(
 ) -> Sample:
     scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
     statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
-    texts = [text_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
+    texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
     verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
     judged: dict[str, JudgedScore] = {}
     for name, rubric in rubrics.items():

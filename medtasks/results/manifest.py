@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
@@ -20,7 +20,6 @@ from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics import get_metric
-from medtasks.registry import get_benchmark
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
@@ -35,10 +34,8 @@ PACKAGES = (
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
-class DataFacts(BaseModel):
+class DataFacts(BaseModel, frozen=True):
     """Which data the samples come from."""
-
-    model_config = ConfigDict(frozen=True)
 
     fingerprint: str
     mini: bool
@@ -47,14 +44,12 @@ class DataFacts(BaseModel):
     coverage: tuple[Coverage, ...] = ()
 
 
-class TaskFacts(BaseModel):
+class TaskFacts(BaseModel, frozen=True):
     """One task's protocol and the outcome of its documents.
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
     those with a response; ``failed`` counts those without one, by reason.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     version: float
     benchmark: str
@@ -80,7 +75,7 @@ class TaskFacts(BaseModel):
         return self.answered + sum(self.failed.values())
 
 
-class RubricFacts(BaseModel):
+class RubricFacts(BaseModel, frozen=True):
     """How responses were judged under one rubric, and the outcome.
 
     ``judges`` maps each judge of the panel to what identifies it (model and settings, never its address);
@@ -88,8 +83,6 @@ class RubricFacts(BaseModel):
     pairs, ``judged`` those with every aspect decided, ``unjudged`` the others by reason. Tokens are those of the
     distinct verdicts used in the scores, including verdicts stored by earlier runs.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     rubric: Rubric
     rubric_hash: str
@@ -110,15 +103,13 @@ class RubricFacts(BaseModel):
     agreement: AgreementReport | None = None
 
 
-class RunManifest(BaseModel):
+class RunManifest(BaseModel, frozen=True):
     """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
 
     ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that scored the run later;
     None if it was not scored again. ``problems`` are messages about what could not be scored or judged.
     ``harness_stamp`` is the prefix of the names of the harness's own files for the run (it uses its own time zone).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int = 1
     created: str
@@ -182,7 +173,7 @@ def protocol_hash(
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
         "filters": {name: version_of(name) for name in spec.filters},
-        "options": list(get_benchmark(spec.metadata.benchmark).options),
+        "options": list(spec.benchmark.options),
         "metrics": {name: get_metric(name).signature for name in spec.scores},
         "generation": generation,
         **({"blind": True} if blind else {}),
@@ -206,7 +197,7 @@ def protocol_today(spec: TaskSpec, facts: TaskFacts) -> str:
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
     """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
-    if not get_benchmark(spec.metadata.benchmark).sampled_frames:
+    if not spec.benchmark.sampled_frames:
         return {}
     return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
 

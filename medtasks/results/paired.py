@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.metrics import get_metric
@@ -17,15 +17,13 @@ from medtasks.stats import PairedDifference, clustered_score, few_clusters, pair
 from medtasks.stats.bootstrap import Clusters
 
 
-class PairedScore(BaseModel):
+class PairedScore(BaseModel, frozen=True):
     """One metric of two runs, over the ``items`` with a value in both.
 
     ``difference`` is ``first`` - ``second`` in the metric's unit, ``interval`` its 95 % interval, ``p_value`` from the
     cluster sign-flip test (`medtasks.stats.paired_difference`). If there are none, ``reason`` says why; ``warning``
     reports too few clusters.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     first: float
     second: float
@@ -38,10 +36,8 @@ class PairedScore(BaseModel):
     warning: str | None = None
 
 
-class Paired(BaseModel):
+class Paired(BaseModel, frozen=True):
     """The comparison of two runs, by metric and within the groups of each breakdown."""
-
-    model_config = ConfigDict(frozen=True)
 
     first: str
     second: str

@@ -17,7 +17,7 @@ from medtasks.judge.judgement import INVALID, REPAIR, Adjudication, Judgement
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.prompts import template_hash
-from medtasks.results.judged import is_asked, judged_document, judged_responses, text_hash, with_judged_scores
+from medtasks.results.judged import is_asked, judged_document, judged_responses, with_judged_scores
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgeEntry, Sample
 from medtasks.rubrics.rubric import aspects_of, rubric_hash
@@ -86,7 +86,7 @@ def panel_responses(
         else:  # the document itself may be invalid, so its aspects are not read
             undecided = {"(all)": "; ".join(f"{name}: {one.reason}" for name, one in judgements.items())}
         entries = {name: _entry(one) for name, one in judgements.items()}
-        responses[case.name] = JudgedResponse(text=text_hash(case.text), judges=entries, open=undecided)
+        responses[case.name] = JudgedResponse(text=short_hash(case.text), judges=entries, open=undecided)
     return responses
 
 
@@ -206,7 +206,7 @@ def with_verdicts(
         renewed = []
         for sample in samples[task]:
             verdicts = tuple(
-                responses.get(case.name) or JudgedResponse(text=text_hash(case.text))
+                responses.get(case.name) or JudgedResponse(text=short_hash(case.text))
                 for case in _responses_of(task, sample)
             )
             renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}}))

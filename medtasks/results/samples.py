@@ -16,7 +16,7 @@ from typing import IO, Annotated, Any, TypeAlias, overload
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
-from medtasks.errors import DataError
+from medtasks.errors import DataError, reading
 from medtasks.files import canonical_json, read_lines
 from medtasks.metrics.confidence import REASONS
 from medtasks.results.replies import Probabilities, Share
@@ -243,12 +243,10 @@ def read_samples(path: Path) -> list[Sample]:
         DataError: the file cannot be read, or a line is not a sample; names file, line and field.
     """
     samples = []
-    try:
+    with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):
             if line != b"\n":
                 samples.append(_parsed(line, f"{path}, line {number}"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore it.") from error
     return samples
 
 

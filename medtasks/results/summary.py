@@ -12,6 +12,7 @@ from medtasks.metrics.lookup import is_ours
 from medtasks.results.folder import RunRecord
 from medtasks.results.scores import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS
+from medtasks.text import first_names
 
 _HEADLINE = (
     "accuracy",
@@ -202,11 +203,6 @@ def _left_out(run: RunRecord) -> Iterator[str]:
     for why, counts in of_reason.items():
         total = sum(counts.values())
         yield f"{total:,} {'row' if total == 1 else 'rows'} left out ({why}): {first_names([*counts])}"
-
-
-def first_names(names: Sequence[str]) -> str:
-    """The first four names, and how many more there are."""
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _notes(entries: Iterable[Scores]) -> list[str]:

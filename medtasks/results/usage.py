@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
@@ -22,7 +21,7 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
-class Usage(BaseModel):
+class Usage(BaseModel, frozen=True):
     """What the answers to one task, or to all tasks of a run, took. A field that nothing reports is None and is not
     written; sums are over all parts of a resumed run and over all processes.
 
@@ -44,8 +43,6 @@ class Usage(BaseModel):
         energy_kwh: energy of the machines in kWh, as `codecarbon` measures or estimates it, of a whole run alone; None
             for a resumed run.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     samples: Count | None = None
     cached: Count | None = None
@@ -98,7 +95,7 @@ class Usage(BaseModel):
         return amount / self.samples if amount is not None and self.samples else None
 
 
-class RunUsage(Usage):
+class RunUsage(Usage, frozen=True):
     """What a run used in all, and by task.
 
     Args:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
+
+from medtasks.schema import Frozen
 
 # keys of a verdict and of its totals, not allowed as names of aspects
 RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
@@ -12,11 +14,7 @@ RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
 PROVIDED = frozenset({"aspects", "form", "response"})
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Aspect(_Frozen):
+class Aspect(BaseModel, frozen=True, extra="forbid"):
     """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -46,14 +44,14 @@ class Aspect(_Frozen):
         return (self.minimum, self.maximum) == (0, 1)
 
 
-class CapStep(_Frozen):
+class CapStep(Frozen):
     """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
 
     at_most: int
     limit: int
 
 
-class Cap(_Frozen):
+class Cap(Frozen):
     """The score of ``by`` limits that of ``aspect``; the first step that applies decides."""
 
     aspect: str
@@ -71,7 +69,7 @@ class Cap(_Frozen):
         return self
 
 
-class Rubric(_Frozen):
+class Rubric(Frozen):
     """The questions to a judge, and how its scores are counted.
 
     Attributes:

@@ -17,7 +17,6 @@ from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
 from medtasks.metrics.item_metrics import SIGNED
-from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.validation.findings import Finding, Severity, found
@@ -70,7 +69,7 @@ def _of_task(name: str) -> list[Finding]:
     try:
         spec = load_spec(name)
         documents = task_documents(name)[:MOST]
-        benchmark = get_benchmark(spec.metadata.benchmark)
+        benchmark = spec.benchmark
     except (NotPreparedError, NoRowsError):  # reported by the static checks
         return []
     except (Exception, SystemExit) as error:  # loaders may be another package's

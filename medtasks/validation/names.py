@@ -26,6 +26,7 @@ from medtasks.spec import filter_name, of_broken_package
 from medtasks.task_files import owner_of
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
 from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding, found, in_task
 
 
@@ -124,7 +125,7 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> str:
     names = sorted(known)
-    some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "none"
+    some = first_names(names, 8) or "none"
     return f"{kind} {shown(name)} is unknown{suggestion(name, names)}, expected one of {some}; correct the name"
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from medtasks.adapters.tiny import END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
+
+from training.tiny import END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
 
 __all__ = ["ARCHITECTURES", "build"]
 

@@ -31,7 +31,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def tiny(cache: Path) -> Path:  # noqa: ARG001
     """The tiny checkpoint, built once."""
-    from medtasks.adapters.tiny import tiny_checkpoint
+    from training.tiny import tiny_checkpoint
 
     return tiny_checkpoint()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm, tiny_checkpoint
 
 from medtasks.errors import UsageError
+from training.tiny import TinyConfig, build_tiny_vlm, tiny_checkpoint
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -68,24 +67,6 @@ def test_the_cache_is_used_again_and_holds_nothing_half_built(tiny: Path, cache:
     assert {path: path.stat().st_mtime_ns for path in tiny.iterdir()} == before
     assert tiny in cache.iterdir()
     assert not [path for path in cache.iterdir() if path.name.startswith(".")]
-
-
-IN_A_GROUP = """
-import torch
-from medtasks.adapters.tiny import tiny_checkpoint
-torch.distributed.init_process_group("gloo")
-assert (tiny_checkpoint() / "model.safetensors").is_file()
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_of_one_run_build_it_whole(python: Any, tmp_path: Path) -> None:
-    """transformers writes on the first of them alone, and the other one may be ready before."""
-    script = tmp_path / "script.py"
-    script.write_text(IN_A_GROUP)
-    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script))
-    done = python(*launch, MEDTASKS_CACHE=str(tmp_path / "cache"))
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_shapes_can_be_chosen(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
@@ -48,6 +50,33 @@ def test_a_contradiction_that_a_reader_sees_is_found(reference: str, pairs: list
 )
 def test_what_agrees_or_cannot_be_told_is_left_alone(reference: str, pairs: list[tuple[str, str]]) -> None:
     assert contradiction(document(reference, *pairs)) is None
+
+
+QUESTIONS = {
+    "text_presence": TEXT,
+    "box_artifact_presence": BOX,
+    "finding_presence": FINDING,
+    "polyp_count": POLYPS,
+    "finding_count": FINDINGS,
+    "instrument_count": "How many instrumnets are in the image?",
+}
+READ = Path(__file__).parents[1] / "filters" / "finding_answers.yaml"
+
+
+def test_references_are_doubted_only_where_a_reader_sees_a_contradiction() -> None:
+    """Answers with a reader's verdict, each as the reference of every possible pair."""
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    for case in yaml.safe_load(READ.read_text("utf-8")):
+        name, count = case["class"], case.get("count")
+        if name.endswith("_count"):
+            wrong = {str(number): count not in (None, number) for number in range(7)}
+        else:
+            wrong = {"Yes": case["said"] == "absent", "No": case["said"] == "present"}
+        for answer, contradicts in wrong.items() if name in QUESTIONS else ():
+            one = document(case["answer"], (QUESTIONS[name], answer))
+            found[contradicts].append(contradiction(one) is not None)
+    assert sum(found[False]) == 0
+    assert sum(found[True]) / len(found[True]) > 0.8
 
 
 def test_the_miniature_references_agree_with_their_pairs() -> None:

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from time_coded import read_time_code
 
 from medtasks.benchmarks.medstreambench.mini import RECORDS, write_medstream_source
 from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index
-from medtasks.data.mini.clips import draw_time_code, encode_clip, read_time_code
+from medtasks.data.mini.clips import draw_time_code, encode_clip
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import open_prepared
 from medtasks.errors import UsageError

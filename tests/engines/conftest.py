@@ -13,8 +13,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """vLLM's attention on CPU wants heads of 64 or more. No answer ends early, since empty ones would agree anyway, and
     letters A to E are likely, since their probabilities are compared where they occur."""
     from medtasks.adapters._likelihoods import letter_tokens
-    from medtasks.adapters.tiny import TinyConfig, build_tiny_vlm
     from transformers import AutoModelForImageTextToText, AutoTokenizer
+
+    from training.tiny import TinyConfig, build_tiny_vlm
 
     pixels = 196 * 28 * 28
     shape = TinyConfig(hidden_size=128, heads=2, kv_heads=1, max_pixels=pixels, min_pixels=pixels, end_gain=0.0)

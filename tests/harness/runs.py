@@ -70,7 +70,7 @@ class Run:
 
 def random_vlm(**arguments: Any) -> str:
     """Arguments of ``medtasks_vlm`` with random weights: its answers differ from question to question."""
-    from medtasks.adapters.tiny import tiny_checkpoint
+    from training.tiny import tiny_checkpoint
 
     named = {"pretrained": tiny_checkpoint(), "device": "cpu", **arguments}
     return ",".join(f"{name}={value}" for name, value in named.items())

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.adapters.tiny import tiny_checkpoint
 from runs import Run
 
 from medtasks import harness
 from medtasks.harness.installed import lacks
+from training.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.slow
 

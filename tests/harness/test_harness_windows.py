@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from runs import Run
+from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.medstreambench.mini import write_medstream_source
-from medtasks.data.mini.clips import read_time_code
 from medtasks.spec import leaf_tasks
 
 TASKS = leaf_tasks("medstreambench")

@@ -113,7 +113,7 @@ def test_runs_that_are_not_comparable(options: dict[str, Any], code: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("limit", "share", "found"), [(2, "", "--limit 2"), (None, "0.5@0", "the subset 0.5@0 (and in")]
+    ("limit", "share", "found"), [(2, "", "--limit 2"), (None, "0.5@0", "the subset 0.5@0 (in 7 tasks)")]
 )
 def test_a_run_of_some_documents_is_one_finding_not_one_for_each_task(
     limit: int | None, share: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +122,15 @@ def test_a_run_of_some_documents_is_one_finding_not_one_for_each_task(
     report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, limit=limit))
     (message,) = (one.message for one in report.findings if one.code == "LB201")
     assert found in message
+
+
+def test_a_blind_run_and_a_stripped_one_are_one_finding_each(written: dict[str, Path], tmp_path: Path) -> None:
+    blind = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, blind=True))
+    stripped = check(strip_run(written["withheld"], tmp_path / "20261101_000000_medtasks"))
+    (first,) = (one.message for one in blind.findings if one.code == "LB206")
+    (other,) = (one.message for one in stripped.findings if one.code == "LB305")
+    assert "prompts were sent without media (in 7 tasks)" in first
+    assert "neither prompts nor responses (in 2 tasks)" in other
 
 
 def test_miniature_data_are_allowed_for_demonstrations(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ _FINDINGS = (
     r"(?<!\bnormal )findings?(?!(?:\s*:|\s+(?:is|are|appears?))?\s+(?:(?:all|entirely|within)\s+)?"
     rf"(?:{_NORMAL})\b)|{_LESIONS}"
 )
-_NAMES: Mapping[str, str] = {
+NAMES: Mapping[str, str] = {
     "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
     "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
     "finding_presence": _FINDINGS,
@@ -70,7 +70,7 @@ _NAMES: Mapping[str, str] = {
 _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
 """Classes that an answer may also name by what is present."""
 
-FINDINGS = tuple(_NAMES)
+FINDINGS = tuple(NAMES)
 _IN_PART = re.compile(
     r"\b(?:surrounding|adjacent|background|remaining|rest\s+of|otherwise|elsewhere|apart\s+from|aside\s+from|except|besides"
     r"|other\s+than)\b",
@@ -106,9 +106,9 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
         only: whether the question asked about nothing else, so that *yes*, *no* or a number is an answer.
         further: names of findings beside the known ones.
     """
-    whole = said_of(text, _NAMES[name])
+    whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
-        counted = count_of(text, _NAMES[name], only=only)
+        counted = count_of(text, NAMES[name], only=only)
         others = _WITH_LABELS.get(name, {})
         if counted is None and whole == "silent" and others:
             present = [terms for terms in others.values() if said_of(text, terms) == "present"]
@@ -147,7 +147,7 @@ def cases(item: Item) -> Iterator[Case]:
         pairs = {(class_of(pair["q"]) or "", pair["a"].strip().rstrip(".")) for pair in view.document["original"]}
         only = len(pairs) == 1 and _INVERTED.search(view.document["question"]) is None
         for name, answer in sorted(pairs):
-            if name in _NAMES:
+            if name in NAMES:
                 yield from _of_pair(name, answer, view.filtered, only)
 
 

@@ -6,17 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Json, model_validator
+from pydantic import Field, Json, model_validator
 
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import QUESTION_CLASSES, class_of
 from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row
-from medtasks.schema import Text, expects
+from medtasks.schema import Frozen, Text, expects
 
 
-class AtomicPair(BaseModel):
+class AtomicPair(Frozen, strict=True):
     """One question and short answer of Kvasir-VQA that a merged question was made from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     q: str
     a: str

@@ -20,9 +20,10 @@ from medtasks.data.prepared import Prepared
 from medtasks.data.records import Where
 from medtasks.data.sources import read_json_list
 from medtasks.data.workplace import Workplace
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
 from medtasks.schema import shown
+from medtasks.text import first_names
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -87,12 +88,8 @@ def prepare_med_cmr(
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with reading(path, "give hub, dataset.zip, or the directory with dataset/", UsageError):
         return read_regular(path)
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be read ({error.strerror}); give hub, dataset.zip, or the directory with dataset/."
-        ) from error
 
 
 def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
@@ -107,10 +104,9 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
             else:
                 records.append(parse_med_cmr_row(item.row, kind, item.where))
     if unknown:
-        named = ", ".join(f"{task} ({where})" for task, where in list(unknown.items())[:NAMED])
-        rest = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        named = first_names((f"{task} ({where})" for task, where in unknown.items()), NAMED)
         raise DataError(
-            f"field `task`: {len(unknown)} values name no dimension: {named}{rest}; expected one of "
+            f"field `task`: {len(unknown)} values name no dimension: {named}; expected one of "
             f"{', '.join(DIMENSIONS.values())}; fix the rows."
         )
     return distinct(records)

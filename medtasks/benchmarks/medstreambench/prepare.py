@@ -27,7 +27,7 @@ from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.workplace import Workplace
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
 
 HUB = "Venn2024/MedStreamBench"
@@ -131,10 +131,8 @@ def _files(source: str) -> tuple[list[Path], Source]:
 
 
 def _parsed(path: Path) -> Iterable[MedStreamRecord]:
-    try:
+    with reading(path, "check the file"):
         data = read_regular(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the file.") from error
     rows: Iterable[SourceRow] = read_json_stream(data, path.name)
     return (parse_medstream_row(item.row, item.where) for item in rows)
 

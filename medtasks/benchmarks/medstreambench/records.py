@@ -12,11 +12,11 @@ from math import isfinite
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, text_field, wrong
-from medtasks.schema import Text, expects, mismatch
+from medtasks.schema import Frozen, Text, expects, mismatch
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "rounds": ("rounds", "stream_rounds"),
@@ -43,15 +43,13 @@ _VIDEO = frozenset({".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".m
 _PLACEHOLDER = "no additional evidence text provided"
 
 
-class MedStreamRound(BaseModel):
+class MedStreamRound(Frozen, strict=True):
     """One request to the model: what it sees and what it should say. A single-turn item has exactly one.
 
     ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are
     the presentation timestamps (of the video's time base) of the frames that are shown; ``media`` are files: the
     video, or the pictures themselves; ``times`` are those of the shown frames, in the window's unit.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     time: float
     window: tuple[float, float]

@@ -26,7 +26,6 @@ GOP = 12
 COLUMNS, ROWS, DATA_BITS = 16, 2, 24
 CODE_HEIGHT = 0.2
 """Share of a picture's height, from the top, that the time code covers."""
-DARK, BRIGHT = 96, 160
 
 
 def encode_clip(
@@ -123,30 +122,14 @@ def draw_time_code(picture: Picture, milliseconds: int) -> Picture:
     picture, of at least 64 by 40, so that the code survives resizing as well as lossy compression.
     """
     height, width = picture.shape[:2]
-    word = milliseconds << 8 | _check(milliseconds)
+    word = milliseconds << 8 | check_bits(milliseconds)
     coded: Picture = picture.copy()
-    for place, (top, bottom, left, right) in enumerate(_blocks(height, width)):
+    for place, (top, bottom, left, right) in enumerate(blocks(height, width)):
         coded[top:bottom, left:right] = 255 if word >> (COLUMNS * ROWS - 1 - place) & 1 else 0
     return coded
 
 
-def read_time_code(picture: Picture) -> int | None:
-    """Milliseconds in the code of :func:`draw_time_code`; None if there is no valid code."""
-    height, width = picture.shape[:2]
-    if width < COLUMNS or height < ROWS / CODE_HEIGHT:
-        return None
-    word = 0
-    for top, bottom, left, right in _blocks(height, width):
-        across, down = (right - left) // 4, (bottom - top) // 4  # the border of a block bleeds into its neighbours
-        level = float(picture[top + down : bottom - down, left + across : right - across].mean())
-        if DARK < level < BRIGHT:
-            return None
-        word = word << 1 | (level >= BRIGHT)
-    milliseconds, check = word >> 8, word & 0xFF
-    return milliseconds if check == _check(milliseconds) else None
-
-
-def _blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
+def blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
     """Top, bottom, left and right of each block in reading order."""
     rows = [round(height * CODE_HEIGHT * row / ROWS) for row in range(ROWS + 1)]
     columns = [round(width * column / COLUMNS) for column in range(COLUMNS + 1)]
@@ -157,6 +140,6 @@ def _blocks(height: int, width: int) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _check(milliseconds: int) -> int:
+def check_bits(milliseconds: int) -> int:
     """Eight check bits; an all-black or all-white top fails the check."""
     return zlib.crc32(milliseconds.to_bytes(DATA_BITS // 8, "big")) & 0xFF

@@ -11,7 +11,7 @@ from typing import Literal
 
 from medtasks.data.archive import open_archive
 from medtasks.data.sources import read_jsonl
-from medtasks.errors import DataError, UsageError
+from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import check_regular, read_lines
 from medtasks.results.foreign.columns import read_columns
 from medtasks.results.foreign.inspect_log import read_inspect
@@ -71,11 +71,9 @@ def recognise(path: Path) -> Layout:
         UsageError: it is not recognised.
         DataError: the file cannot be read, or is empty.
     """
-    try:
+    with reading(path, "check the path"):
         check_regular(path)
         layout = _of_archive(path) if zipfile.is_zipfile(path) else _of_text(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
     if layout is None:
         raise UsageError(
             f"{path}: its layout is not recognised, expected JSON, JSONL, columns separated by commas, or a file of "

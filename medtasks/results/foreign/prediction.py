@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.data.records import Where, is_text, text_field, wrong
-from medtasks.errors import DataError
+from medtasks.errors import reading
 from medtasks.files import read_regular
 
 
@@ -31,10 +31,8 @@ class Prediction:
 
 def content_of(path: Path) -> bytes:
     """The content of the file; raises :class:`DataError` if it cannot be read."""
-    try:
+    with reading(path, "check the path"):
         return read_regular(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from error
 
 
 def one_response(where: Where, field: str, found: object) -> str:

@@ -73,8 +73,8 @@ class Picture:
         return left, top, right, bottom
 
 
-def draw_picture(picture: Picture, without: str = "") -> Image.Image:
-    """The picture in RGB; ``without`` leaves out the marks of that name, so that one can see where they are."""
+def draw_picture(picture: Picture) -> Image.Image:
+    """The picture in RGB."""
     side, above = picture.side, picture.above
     canvas = Image.new("RGB", (side * len(picture.panels), side + above))
     draw = ImageDraw.Draw(canvas)
@@ -85,10 +85,9 @@ def draw_picture(picture: Picture, without: str = "") -> Image.Image:
         draw.ellipse((left + 0.04 * side, top + 0.04 * side, left + 0.96 * side, top + 0.96 * side), fill=body)
         draw.text((left + 6, 3), panel.caption, fill=(235, 235, 235))
         for mark in panel.marks:
-            if mark.name != without:
-                box = picture.box(mark, number)
-                for outline in SHAPES[mark.shape]:
-                    draw.polygon([_pixel(box, point) for point in outline], fill=mark.color)
+            box = picture.box(mark, number)
+            for outline in SHAPES[mark.shape]:
+                draw.polygon([_pixel(box, point) for point in outline], fill=mark.color)
     return canvas
 
 

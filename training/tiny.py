@@ -1,22 +1,22 @@
 """A Qwen2.5-VL-architecture checkpoint with random weights, built on demand and never committed.
 
-With it the tests run real multimodal inference offline: the files are an ordinary transformers
-checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a benchmark can time real
-shapes without real weights. Its byte-level BPE tokenizer is trained on the spot and has Qwen2.5-VL's special tokens.
+With it the tests run real multimodal inference offline: the files are an ordinary transformers checkpoint directory.
+:class:`TinyConfig` also describes models of realistic size, so that a benchmark can time real shapes without real
+weights. Its byte-level BPE tokenizer is trained on the spot and has Qwen2.5-VL's special tokens. Not installed:
+``training/train.py`` uses the tokenizer and the chat template, tests and ``benchmarks/`` the rest.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.adapters._checkpoint import progress_bars
+
 from medtasks.cache import cache_root
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import UsageError
 from medtasks.files import temporary_beside
 
 IMAGE_TOKEN = "<|image_pad|>"
@@ -134,23 +134,7 @@ class TinyConfig:
             raise UsageError(f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more.")
 
 
-@contextmanager
-def progress_bars(shown: bool) -> Iterator[None]:
-    """Disable transformers' progress bars inside the block unless ``shown``; the setting is process-wide."""
-    from transformers.utils import logging
-
-    were_on = logging.is_progress_bar_enabled()
-    if not shown:
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if were_on:
-            logging.enable_progress_bar()
-
-
 TOKENIZER_ENTRIES = 1024
-LONGEST_WAIT = 300.0  # seconds
 
 
 def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None) -> Path:
@@ -265,38 +249,14 @@ def _processor(shape: TinyConfig, tokenizer: Any) -> Any:
     )
 
 
-def _written_by_another(target: Path) -> Path:
-    """Wait until the process that writes the checkpoint has renamed it to ``target``."""
-    end = time.monotonic() + LONGEST_WAIT
-    while not target.is_dir():
-        if time.monotonic() > end:
-            raise MedtasksError(
-                f"{target}: no process of this run has built the tiny checkpoint within {LONGEST_WAIT:.0f} s; run it "
-                "once with one process."
-            )
-        time.sleep(0.1)
-    return target
-
-
 def tiny_checkpoint() -> Path:
-    """The directory of the tiny checkpoint, built in the cache (``$MEDTASKS_CACHE``) on first use.
-
-    A finished directory appears by one rename, so no process sees the half-written files of another.
-    """
+    """The directory of the tiny checkpoint, built in the cache (``$MEDTASKS_CACHE``) on first use."""
     import transformers
 
     target = cache_root() / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_beside(target) as partial:
-        build_tiny_vlm(partial)
-        if not (partial / "config.json").is_file():
-            # with several processes, transformers writes only in the first one of each machine
-            return _written_by_another(target)
-        try:
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_beside(target) as partial:
+            build_tiny_vlm(partial)
             partial.rename(target)
-        except OSError:
-            if not target.is_dir():  # otherwise another process was first, with the same bytes
-                raise
     return target
