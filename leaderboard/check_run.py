@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from medtasks.filters import version_of
 from medtasks.registry import get_benchmark
+from medtasks.results.manifest import filter_versions
 from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
@@ -166,7 +166,7 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
         "task file": (facts.yaml_hash, spec.yaml_hash),
         "prompt": (facts.prompt_hash, spec.prompt_hash or ""),
         "task version": (facts.version, spec.metadata.version),
-        "filters": (facts.filters, {filter_: version_of(filter_) for filter_ in spec.filters}),
+        "filters": (facts.filters, filter_versions(spec)),
         "generation settings": (facts.generation, spec.generation),
         "cap on frames": (facts.frames.get("cap"), None),
     }

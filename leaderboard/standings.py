@@ -11,7 +11,7 @@ from medtasks.files import canonical_json
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scores import MetricScore
-from medtasks.results.signature import differences, format_signature, parse_signature
+from medtasks.results.signature import differences, format_signature, parse_signature, versions_today
 from medtasks.spec import leaf_tasks, load_spec
 
 from .digest import Digest, Entry
@@ -282,7 +282,9 @@ def _is_usual(run: _Run, task: str) -> bool:
     """Whether the run follows today's task files, with the harness's usual settings."""
     protocols = run.digest.facts.protocols
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
-    return "harness" not in run.asked and all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
+    if "harness" in run.asked or versions_today(leaves).items() - run.asked.items():  # a hash alone can be claimed
+        return False
+    return all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
 
 
 @functools.cache

@@ -172,7 +172,7 @@ def protocol_hash(
     parts = {
         "yaml": spec.yaml_hash,
         "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
-        "filters": {name: version_of(name) for name in spec.filters},
+        "filters": filter_versions(spec),
         "options": list(spec.benchmark.options),
         "metrics": {name: get_metric(name).signature for name in spec.scores},
         "generation": generation,
@@ -193,6 +193,11 @@ def protocol_today(spec: TaskSpec, facts: TaskFacts) -> str:
         blind=facts.blind,
         presentation=facts.presentation,
     )
+
+
+def filter_versions(spec: TaskSpec) -> dict[str, str]:
+    """The versions installed here of the task's filters, by name."""
+    return {name: version_of(name) for name in spec.filters}
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
@@ -225,7 +230,7 @@ def task_facts(
         blind=blind,
         subset=str(current_subset() or ""),
         presentation=dict(presentation or {}),
-        filters={name: version_of(name) for name in spec.filters},
+        filters=filter_versions(spec),
         generation=generation,
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),

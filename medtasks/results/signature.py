@@ -15,7 +15,7 @@ from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.filters import StatedConfidenceFilter
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.results.elsewhere import PROMPT
-from medtasks.results.manifest import RunManifest
+from medtasks.results.manifest import RunManifest, filter_versions
 from medtasks.spec import load_spec
 
 _OURS = (
@@ -188,11 +188,9 @@ def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str])
     ids = sorted(sample_ids)
     asked = changed_options(manifest.settings)
     benchmarks = sorted({one.benchmark for one in facts.values()})
-    filters = {task: ",".join(f"{key}={one.filters[key]}" for key in one.filters) for task, one in facts.items()}
     return {
         "task" if name in manifest.tasks else "group": name,
-        "version": _combined({task: f"{one.version:g}" for task, one in facts.items()}),
-        "filters": _combined(filters),
+        **_versions({task: (one.version, one.filters) for task, one in facts.items()}),
         "prompt": _combined({task: _prompt(manifest, one.prompt_hash) for task, one in facts.items()}),
         "protocol": _protocol(manifest, name, members),
         "data": _combined({one: _fingerprint(manifest, one) for one in benchmarks}),
@@ -204,6 +202,20 @@ def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str])
         ),
         **({"blind": "yes"} if any(one.blind for one in facts.values()) else {}),
         **({"harness": _hash(asked)} if asked else {}),
+    }
+
+
+def versions_today(tasks: Iterable[str]) -> dict[str, str]:
+    """The parts of a signature for the versions of task files and filters that are installed here."""
+    specs = {task: load_spec(task) for task in tasks}
+    return _versions({task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()})
+
+
+def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str, str]:
+    """The parts of a signature for versions of task files, and of their filters by name."""
+    return {
+        "version": _combined({task: f"{version:g}" for task, (version, _) in tasks.items()}),
+        "filters": _combined({task: ",".join(map("=".join, filters.items())) for task, (_, filters) in tasks.items()}),
     }
 
 
