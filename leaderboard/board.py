@@ -24,7 +24,7 @@ class _Frozen(BaseModel):
 class Cell(_Frozen):
     """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
     cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
-    `medtasks.results.scores.MetricScore`. Scores with equal reproducibility ``signature`` are comparable.
+    `medtasks.results.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable.
     """
 
     value: float | None
@@ -158,7 +158,7 @@ class LetterCounts(_Frozen):
     """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
 
     With rotated options, ``preference`` has by letter the share that chose it minus the share expected, and the ends of
-    its 95 % interval (`medtasks.results.scores.RotatedLetters`).
+    its 95 % interval (`medtasks.results.scoring.RotatedLetters`).
     """
 
     task: str
