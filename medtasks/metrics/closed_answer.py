@@ -31,6 +31,8 @@ from medtasks.filters.stated_confidence import without_confidence
 
 VERSION = "2"
 """Bumped when a rule changes; part of the signature of every metric based on matches."""
+NORMALISED = "normalised-v1"
+"""The rules of :func:`normalise` in signatures."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
 _REPLACED = str.maketrans(dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘"))

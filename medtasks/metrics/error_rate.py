@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from medtasks.metrics.closed_answer import VERSION, normalise
+from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.item_metrics import ItemMetric
 from medtasks.task_model import ErrorKind
 
@@ -58,7 +58,7 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
         kind.label,
         cases=_listed(kind, "gold"),
         harms=kind.harms,
-        choices={"errors": _listed(kind, "answer"), "texts": f"normalised-v{VERSION}"},
+        choices={"errors": _listed(kind, "answer"), "texts": f"{NORMALISED}"},
         higher_is_better=kind.higher_is_better,
     )
 

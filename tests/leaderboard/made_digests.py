@@ -13,7 +13,7 @@ from medtasks.leaderboard.standings import protocols_today
 
 from medtasks.metrics import corpus_score, get_metric
 from medtasks.results.scores import Letters, MetricScore, Scores
-from medtasks.results.signature import format_signature
+from medtasks.results.signature import format_signature, versions_today
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.stats import cluster_bootstrap
 
@@ -49,7 +49,8 @@ def right(share: float, seed: int) -> np.ndarray:
 
 def signed(metric: str, task: str, **changes: str | None) -> str:
     """A signature of a score by today's task files; a part is changed by name, or left out by None."""
-    parts = {"metric": metric, "task": task, "protocol": "p0", "data": "d0", "items": "240-i0"}
+    versions = versions_today(leaf_tasks(task))
+    parts = {"metric": metric, "task": task, **versions, "protocol": "p0", "data": "d0", "items": "240-i0"}
     return format_signature({key: value for key, value in {**parts, **changes}.items() if value is not None})
 
 
