@@ -52,8 +52,8 @@ def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
     return max((one.threshold for one in facts.values()), default=COVERAGE)
 
 
-_Awaiting: TypeAlias = dict[tuple[str, tuple[bool, ...], tuple[str, ...]], dict[str, JudgedScore]]
-"""The metrics of samples without verdicts, by rubric, by whether each response is to be judged, and by aspects."""
+_Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
+"""The metrics of one rubric by all that decides them, because thousands of samples have equal verdicts or none."""
 
 
 def with_judged_scores(
@@ -65,11 +65,11 @@ def with_judged_scores(
     without complete verdicts is pending, with limits on its score.
     """
     known = facts or {}
-    awaiting: _Awaiting = {}
+    computed: _Known = {}
     rubrics = rubrics_of(spec, known)
     if not rubrics and not any(sample.verdicts or sample.judged or sample.pending for sample in samples):
         return list(samples)
-    return [_with_scores(spec, sample, rubrics, known, awaiting) for sample in samples]
+    return [_with_scores(spec, sample, rubrics, known, computed) for sample in samples]
 
 
 def _with_scores(
@@ -77,7 +77,7 @@ def _with_scores(
     sample: Sample,
     rubrics: Mapping[str, Rubric],
     facts: Mapping[str, RubricFacts],
-    awaiting: _Awaiting,
+    computed: _Known,
 ) -> Sample:
     scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
     statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
@@ -88,7 +88,7 @@ def _with_scores(
         found = sample.verdicts.get(name, ())
         if found and [one.text for one in found] == texts:
             verdicts[name] = found
-        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), awaiting)
+        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), computed)
     for metric, one in judged.items():
         low, high = one.limits
         scores[metric] = None
@@ -114,19 +114,20 @@ def _scores(
     rubric: Rubric,
     facts: RubricFacts | None,
     found: tuple[JudgedResponse, ...],
-    awaiting: _Awaiting,
+    computed: _Known,
 ) -> dict[str, JudgedScore]:
-    """Every metric of one rubric; ``awaiting`` shares them between samples without verdicts."""
+    """Every metric of one rubric; ``computed`` shares them between samples."""
     document = judged_document(sample)
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
     failed = sample.status == FAILED  # open if the ideal response would be judged
     texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]
     asked = tuple(is_asked(spec, rubric.name, document, text) for text in texts)
-    by_aspect = any(asked) and "aspects" in rubric.metrics.values()
+    combined = bool(found) and facts is not None and not failed
+    by_aspect = any(asked) and (combined or "aspects" in rubric.metrics.values())
     names = tuple(aspect.name for aspect in aspects_of(rubric, document)) if by_aspect else ()
-    key = rubric.name, asked, names
-    if not found and key in awaiting:
-        return awaiting[key]
+    key = rubric.name, asked, failed, names, tuple(map(_votes, found))
+    if key in computed:
+        return computed[key]
     for number, is_open in enumerate(asked):
         if not is_open:
             rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
@@ -139,9 +140,13 @@ def _scores(
         parts = {key: _sum([row[metric][1][key] for row in rows]) for key in rows[0][metric][1]}
         repeats = tuple(row[metric][0] for row in rows) if len(rows) > 1 else ()
         scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
-    if not found:
-        awaiting[key] = scores
+    computed[key] = scores
     return scores
+
+
+def _votes(response: JudgedResponse) -> tuple[Any, ...]:
+    """The scores of each judge, as part of a key."""
+    return tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
 
 
 _NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))

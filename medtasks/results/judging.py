@@ -38,7 +38,7 @@ from medtasks.results.panel import (
 )
 from medtasks.results.run import scores_of
 from medtasks.results.run_tables import RunTables
-from medtasks.results.samples import Sample, without_garbage_collection
+from medtasks.results.samples import Sample, rare_garbage_collection, without_garbage_collection
 from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
@@ -284,7 +284,8 @@ class _Panel:
     ) -> Outcome:
         """Judge every response of ``tasks`` that ``rubric`` asks about."""
         cases = cases_of(samples, tasks, rubric)
-        asked = asyncio.run(self._ask(rubric, cases))
+        with rare_garbage_collection():
+            asked = asyncio.run(self._ask(rubric, cases))
         config = self._config
         with without_garbage_collection():
             responses = panel_responses(rubric, config.combine, cases, asked)

@@ -273,6 +273,17 @@ def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Search for reference cycles less often, while many objects with few cycles are made, as for requests."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
     """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
     counts = Counter(sample.sample_id for sample in samples)
