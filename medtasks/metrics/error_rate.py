@@ -58,7 +58,7 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
         kind.label,
         cases=_listed(kind, "gold"),
         harms=kind.harms,
-        choices={"errors": _listed(kind, "answer"), "texts": f"{NORMALISED}"},
+        choices={"errors": _listed(kind, "answer"), "texts": NORMALISED},
         higher_is_better=kind.higher_is_better,
     )
 
