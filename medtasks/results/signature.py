@@ -213,9 +213,11 @@ def versions_today(tasks: Iterable[str]) -> dict[str, str]:
 
 def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str, str]:
     """The parts of a signature for versions of task files, and of their filters by name."""
+    # sorted, as in a manifest that was read; their order of use is part of the protocol hash
+    filters = {task: ",".join(map("=".join, sorted(names.items()))) for task, (_, names) in tasks.items()}
     return {
         "version": _combined({task: f"{version:g}" for task, (version, _) in tasks.items()}),
-        "filters": _combined({task: ",".join(map("=".join, filters.items())) for task, (_, filters) in tasks.items()}),
+        "filters": _combined(filters),
     }
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
+from medtasks.files import canonical_json
 from medtasks.filters import FILTER_VERSIONS
 from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
@@ -192,6 +193,12 @@ def test_what_moves_no_score_changes_nothing(change: dict[str, Any], name: str) 
 def test_the_order_of_samples_changes_nothing(ids: list[str]) -> None:
     run = plain()
     assert sign(run, ids=ids) == sign(run)
+
+
+def test_a_manifest_that_was_read_signs_like_the_run() -> None:
+    """Its keys are sorted; a task may name its filters in another order."""
+    run = with_facts(filters={"ThinkingFilter": "1", "AnswerTextFilter": "2"})
+    assert sign(RunManifest.model_validate_json(canonical_json(run.model_dump(mode="json")))) == sign(run)
 
 
 def test_package_versions_are_the_runs_not_the_readers() -> None:
