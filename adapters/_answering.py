@@ -117,6 +117,9 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
+TYPICAL_ANSWER = 512
+"""Tokens of an answer for which a batch has room; more from the first longer one on. Limits are meant for models that
+reason: with room for the whole limit in every row, batches would be many times smaller."""
 TRIED = 4
 """Number of tokens whose scores are compared with and without sharing, once per kind of batch."""
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
@@ -151,6 +154,7 @@ class Answering:
         self._tried: set[tuple[int, bool, bool]] = set()
         self._computed = {"media": 0, "prompt_tokens": 0}
         self._ties = 0
+        self._longest_answer = TYPICAL_ANSWER
         if share_prefix and self.not_shared:
             self._give_up(self.not_shared)
 
@@ -183,14 +187,18 @@ class Answering:
         Raises:
             MedtasksError: a single prompt does not fit into memory.
         """
-        lengths = [prompt.tokens + settings.max_new_tokens for prompt in prompts]
+        room = min(settings.max_new_tokens, self._longest_answer)
+        lengths = [prompt.tokens + room for prompt in prompts]
 
         def compute(rows: range) -> list[Answer]:
             some = slice(rows.start, rows.stop)
             return self._batch(chats[some], prompts[some], settings, seed)
 
         with torch.inference_mode():  # with gradients, whatever is shared would keep all that it was computed from
-            return list(self._budget.run(lengths, compute))
+            answers = list(self._budget.run(lengths, compute))
+        spoken = (answer.token_counts.output_tokens for answer in answers)
+        self._longest_answer = max(self._longest_answer, max(spoken, default=0))
+        return answers
 
     def _batch(
         self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int

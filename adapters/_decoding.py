@@ -94,6 +94,23 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
     return text[: min(found)] if found else text
 
 
+END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
+"""Special tokens that end a turn in chat templates."""
+
+
+def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
+    """The tokens that end an answer: those of the checkpoint (``own``: one, several or None), and `END_OF_TURN`.
+
+    A fine-tuned checkpoint often names only its base model's end of text. Without its template's end of turn it goes on
+    with an invented next question, up to the token limit. Padding ends an answer only if the checkpoint says so.
+    """
+    named = [own] if isinstance(own, int) else list(own or ())
+    added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
+    known = {token.content: number for number, token in added.items() if token.special}
+    more = {known[text] for text in END_OF_TURN if text in known} - {getattr(tokenizer, "pad_token_id", None), *named}
+    return [*named, *sorted(more)]
+
+
 def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
     """A 63-bit seed from its arguments alone, so sharding and batching cannot change a draw."""
     key = json.dumps([seed, sample_id, repeat]).encode()
@@ -190,6 +207,7 @@ class Decoder:
         config = settings.configure(self._model.generation_config)
         if config.eos_token_id is None:
             config.eos_token_id = self._tokenizer.eos_token_id
+        config.eos_token_id = ends_of_turn(self._tokenizer, config.eos_token_id)
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
@@ -199,8 +217,7 @@ class Decoder:
         return own[:-1] if own and own[-1] in self._ends() else own
 
     def _ends(self) -> set[int]:
-        ends = self._configure(GenerationSettings()).eos_token_id
-        return set(ends) if isinstance(ends, (list, tuple)) else {ends}
+        return set(self._configure(GenerationSettings()).eos_token_id)
 
     def _answer(self, row: list[int], prompt_tokens: int, ties: list[bool], settings: GenerationSettings) -> Answer:
         ends = self._ends()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +24,22 @@ def digest(images: Sequence[Image.Image]) -> bytes:
     """A digest of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
-        total.update(f"{image.mode} {image.size}\0".encode())
-        total.update(image.tobytes())
+        total.update(_digest(image))
     return total.digest()
+
+
+_DIGESTS: dict[int, tuple[weakref.ref[Image.Image], bytes]] = {}
+"""By the pictures' ids: cached pictures are shown in many prompts, and nobody changes them."""
+
+
+def _digest(image: Image.Image) -> bytes:
+    key = id(image)
+    known = _DIGESTS.get(key)
+    if known is not None and known[0]() is image:
+        return known[1]
+    found = hashlib.blake2b(f"{image.mode} {image.size}\0".encode() + image.tobytes(), digest_size=16).digest()
+    _DIGESTS[key] = weakref.ref(image, lambda _: _DIGESTS.pop(key, None)), found
+    return found
 
 
 @dataclass(frozen=True)

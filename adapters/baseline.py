@@ -89,7 +89,7 @@ class MedtasksBaseline(MedtasksAdapter):
             rows, answers = views[where]
             question = Question.of(rows[request.doc_id], request.sample_id, answers)
             text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
-            results.append(Response(text, probabilities=found))
+            results.append(Response(text, finish="stop", probabilities=found))
         return results
 
 

@@ -24,7 +24,8 @@ class ReplayArguments(Arguments):
 
     path: str
     """JSONL file, one object per line: ``sample_id``, ``response`` and, if a sample id occurs in several tasks,
-    ``task``. A row with the task takes precedence over one without. All repeats of a sample get the same response."""
+    ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the token limit cut off. A row
+    with the task takes precedence over one without. All repeats of a sample get the same response."""
 
     missing: Literal["error", "failed"] = "error"
     """A requested sample without a row ends the run (``error``) or is counted as not answered (``failed``)."""
@@ -89,13 +90,16 @@ class MedtasksReplay(MedtasksAdapter):
         self._counts["missing"] += len(lacking)
         self._counts["answered"] += requested - len(lacking)
         reason = "the file of predictions has no row for it"
-        return [Response(found or "", failed=reason if found is None else None) for found in responses]
+        return [
+            Response("", failed=reason) if found is None else Response(found.response, finish=found.finish_reason)
+            for found in responses
+        ]
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
         """As `generate_until`: a recorded response contains all rounds of its sample."""
         return self.generate_until(requests)
 
-    def _find(self, request: ChatRequest) -> str | None:
+    def _find(self, request: ChatRequest) -> _Row | None:
         unnamed = self._responses.get((None, request.sample_id))
         return self._responses.get((request.task, request.sample_id), unnamed)
 
@@ -128,15 +132,16 @@ class _Row(BaseModel):
     sample_id: _Text
     response: _Text
     task: _Text | None = None
+    finish_reason: Literal["stop", "length"] | None = None
 
 
-def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]:
-    """Responses by (task or None, sample id), and the number of rows.
+def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], _Row], int]:
+    """Rows by (task or None, sample id), and their number.
 
     Raises:
         DataError: the file or a row of it cannot be read, or a sample has two different responses; names file and line.
     """
-    responses: dict[tuple[str | None, str], str] = {}
+    responses: dict[tuple[str | None, str], _Row] = {}
     first_line: dict[tuple[str | None, str], int] = {}
     rows = list(read_jsonl(path))
     for source in rows:
@@ -146,7 +151,7 @@ def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], str], int]
             raise DataError(f"{source.where}: {first_problem(error)}.") from error
         key = (row.task, row.sample_id)
         earlier = first_line.setdefault(key, source.where.line)
-        if responses.setdefault(key, row.response) != row.response:
+        if responses.setdefault(key, row).response != row.response:
             raise DataError(
                 f"{source.where}: another response for sample {row.sample_id!r} than in line {earlier}; "
                 "keep one of them, or name the task in each."

@@ -17,7 +17,7 @@ from medtasks.harness.identity import fingerprint_of
 from medtasks.schema import first_problem
 
 from ._base import Count, Response
-from ._decoding import GenerationSettings, cut_at_stop, sample_seed
+from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
 from ._likelihoods import LETTERS, Letters, Likelihoods
 from ._messages import Conversation
@@ -90,6 +90,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self._model = self._load(given.pretrained)
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
+        self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
         self._facts = self._checkpoint_facts(given.pretrained)
         self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._usage = dict.fromkeys(COUNTERS, 0)
@@ -175,6 +176,7 @@ class MedtasksVLLM(GeneratingAdapter):
             top_k=settings.top_k,
             repetition_penalty=settings.repetition_penalty or 1.0,
             stop=list(settings.until) or None,
+            stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **self._recorded(request.options),
             seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,

@@ -66,6 +66,7 @@ class MedtasksVLM(GeneratingAdapter):
             raise UsageError(
                 f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
             )
+        self.processor = loaded.processor
         self._facts = loaded.facts
         self._settings = {"batch_tokens": given.batch_tokens, "video": given.video}
         self._answering = Answering(

@@ -16,6 +16,9 @@ from medtasks.results.usage import RunUsage, Usage
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
 
+FORMATS = ("svg", "png", "pdf")
+"""Of figures as files."""
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -200,12 +203,16 @@ class Timeline(_Frozen):
 
 
 class PublishedCell(_Frozen):
-    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions)."""
+    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions).
+
+    ``why`` says in one sentence why a figure that is not ``rankable`` must not be compared with ours.
+    """
 
     column: str
     printed: str | None
     value: float | None
     rankable: bool
+    why: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -273,6 +280,24 @@ class PromptOrder(_Frozen):
     lowest_tau: float | None
 
 
+class SizeCorrelation(_Frozen):
+    """Pearson's r between the logarithm of the parameters and a score over so many ``models`` whose size is stated: of
+    runs, or of the rows of a ``published`` table."""
+
+    column: BoardColumn
+    published: str
+    models: int
+    r: float
+
+
+class TypeMeans(_Frozen):
+    """The mean of a score over the models of each type (closed, general, medical), and their numbers."""
+
+    column: BoardColumn
+    means: dict[str, float]
+    models: dict[str, int]
+
+
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
     board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
@@ -300,6 +325,8 @@ class BenchmarkBoard(_Frozen):
     published: tuple[Published, ...] = ()
     published_notes: tuple[str, ...] = ()
     published_gaps: tuple[str, ...] = ()
+    size_correlations: tuple[SizeCorrelation, ...] = ()
+    type_means: tuple[TypeMeans, ...] = ()
 
 
 class RunFacts(_Frozen):

@@ -11,6 +11,7 @@ from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
 from .models import Models, distinct_names, model_facts
+from .over_models import with_models
 from .pairs import CONFIDENCE, SEED
 from .releases import Releases, verified
 from .standings import Standings
@@ -53,8 +54,11 @@ def build_board(
     if releases is not None:
         runs = [verified(digest, releases) for digest in runs]
     standings = Standings(runs, demonstration=demonstration)
+    known = _models(runs, models)
     boards = tuple(
-        benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices)
+        with_models(
+            benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices), known
+        )
         for card in all_cards().values()
         if is_shown(card, runs)
     )
@@ -66,7 +70,7 @@ def build_board(
         resamples=resamples,
         seed=SEED,
         demonstration=demonstration,
-        models=_models(runs, models),
+        models=known,
         runs={facts.key: facts for facts in _runs(runs, standings, boards, prices or {})},
         benchmarks=boards,
         refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
@@ -86,7 +87,8 @@ def rescored(task: str, manifest: RunManifest, samples: Sequence[Sample], *, lea
     """
     spec = load_spec(task)
     problems: list[str] = []
-    scored = scored_again(spec, samples)
+    with miniature(manifest.miniature):
+        scored = scored_again(spec, samples)
     if learned:
         scored = with_learned_metrics(spec, scored, problems)
     if problems:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from medtasks.data.prepared import data_root, is_mini
 from medtasks.errors import MedtasksError, UsageError
+from medtasks.files import canonical_json
 from medtasks.results.find import SUFFIX, run_folders
-from medtasks.results.folder import file_sha256, folder_digest
+from medtasks.results.folder import file_sha256, folder_digest, read_manifest
 from medtasks.results.run import data_facts
 from medtasks.results.swap import recover
 from medtasks.spec import load_spec
@@ -23,7 +25,7 @@ from medtasks.spec import load_spec
 from .board import Refused
 from .digest import Digest
 from .digest_cache import DigestCache
-from .doubts import UNSCORED
+from .numbers import safe_name
 from .plain import PlainRun, converted, plain_digest, plain_runs
 from .reading import digest_record, digest_run
 from .redaction import shown
@@ -157,6 +159,24 @@ def _into_cache(run: Path | PlainRun, cache: DigestCache) -> None:
         _digest(run, cache)
 
 
+def state_of_results(paths: Sequence[Path]) -> str | None:
+    """All that a board takes from ``paths``: the runs, by content, and what is not read; as text.
+
+    None if a run cannot be read; :func:`collect` says why.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+    found = find_everything(paths)
+    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    try:
+        keys = [_key(run, _content(run)) for run in runs]
+    except Exception:  # untrusted input
+        return None
+    unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
+    return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
+
+
 def _content(run: Path | PlainRun) -> str:
     if isinstance(run, PlainRun):
         return plain_digest(run)
@@ -174,8 +194,7 @@ def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
     digest = cache.read(key)
     if digest is None or digest.facts.digest != content:
         digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
-        if not any(UNSCORED in note for note in digest.facts.notes):  # what is lacking may be there next time
-            cache.keep(digest, key)
+        cache.keep(digest, key)
     return digest
 
 
@@ -188,12 +207,21 @@ def _files(run: Path | PlainRun) -> list[Path]:
 
 
 def _beside(run: Path | PlainRun) -> str:
-    """What else a digest depends on: the scores.json that is compared, or the data prepared here."""
+    """What else a digest depends on: the scores.json that is compared, and the data prepared here."""
     if isinstance(run, Path):
         path = run / "scores.json"
-        return file_sha256(path) if path.is_file() else ""
+        names = sorted(read_manifest(run).data)
+        return " ".join((file_sha256(path) if path.is_file() else "", *map(_prepared, names)))
     benchmarks = sorted({load_spec(task).metadata.benchmark for task in run.logs})
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
+
+
+def _prepared(benchmark: str) -> str:
+    """A hash of the manifest of the data prepared for a benchmark that a run names; ``mini`` for miniature data."""
+    if is_mini():
+        return "mini"
+    path = data_root() / benchmark / "manifest.json"
+    return file_sha256(path) if safe_name(benchmark) == benchmark and path.is_file() else ""
 
 
 def find_everything(paths: Sequence[Path]) -> Found:

@@ -21,6 +21,7 @@ _NAMED: dict[str, Unit] = {
     "chrf": "points",
     "chrf++": "points",
     "cider": "score",
+    "meteor": "fraction",  # its signature needs NLTK, which takes a second to import
     "bleurt": "score",
     "signed_delay": "seconds",
 }

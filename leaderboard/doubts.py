@@ -9,9 +9,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from medtasks.benchmarks.base import FAILED, Document
-from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.stages import asked_prompt
 from medtasks.errors import MedtasksError, first_line
-from medtasks.prompts import render
 from medtasks.results.manifest import RunManifest, TaskFacts, protocol_today
 from medtasks.results.samples import Sample
 from medtasks.results.signature import changed_options
@@ -97,9 +96,7 @@ def other_prompts(
 def _prompt(spec: TaskSpec, document: Document) -> bytes:
     """The hash of the prompt; empty if the document does not give one."""
     try:
-        if spec.stage1_template is not None:
-            return _hash(render(spec.stage1_template))
-        return _hash(prompt_text(document, spec.template or ""))
+        return _hash(asked_prompt(spec, document))
     except (MedtasksError, KeyError):
         return b""
 

@@ -57,6 +57,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
                 "asked": one.asked,
                 "answered": one.answered,
                 **{f"status {key}": n for key, n in one.status.items()},
+                **{f"finish {key}": n for key, n in one.finish.items()},
             }
             for task, one in sorted(manifest.tasks.items())
         },
@@ -110,10 +111,13 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     """The number of prepared records, and the number in the release.
 
     They are those of the run's tasks if the data count records by task. If the source had fewer records than were
-    published, whatever it counted, all prepared records are compared with the published number.
+    published, whatever it counted, all prepared records are compared with the published number, which says nothing
+    about tasks whose rows it does not count (`Benchmark.apart`).
     """
     facts = manifest.data[benchmark]
-    published = get_benchmark(benchmark).published.get("rows", 0)
+    known = get_benchmark(benchmark)
+    counted = [task for task, one in manifest.tasks.items() if one.benchmark == benchmark and not known.is_apart(task)]
+    published = known.published.get("rows", 0) if counted else 0
     excluded = sum(facts.excluded.values())
     source = sum(entry.records for entry in facts.coverage) or facts.records
     if not facts.mini and source + excluded < published:
@@ -166,6 +170,8 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
     for task, one in sorted(manifest.tasks.items()):
         for why, count in sorted(one.failed.items()):
             yield f"{task}: {count:,} requests without a response ({why})"
+        if share := one.cut_off:
+            yield f"{task}: {share:.0%} of the responses were cut off at the token limit"
     yield from manifest.problems
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:

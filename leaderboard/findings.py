@@ -49,8 +49,17 @@ def _top(equals: Sequence[str], behind: Sequence[str], ranking: Ranking, models:
         tied = f"{_named(equals[1:], models)} cannot be told apart from {best}"
     if not behind:
         return f"{tied}."
-    lead = f"{best} leads {models[behind[0]].name}{_by(equals[0], behind[0], ranking)}."
+    lead = f"{best} leads {models[behind[0]].name}{_by(equals[0], behind[0], ranking)}{_next(behind, ranking, models)}."
     return lead if len(equals) == 1 else f"{tied}; {lead}"
+
+
+def _next(behind: Sequence[str], ranking: Ranking, models: Mapping[str, ModelFacts]) -> str:
+    """By how much the best of those behind leads the model after it; nothing if they cannot be told apart."""
+    letters = {one.model: {*one.letters} for one in ranking.ranked}
+    if len(behind) < 2 or letters[behind[0]] & letters[behind[1]]:
+        return ""
+    first, second = (models[one].name for one in behind[:2])
+    return f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
 
 
 def _by(first: str, second: str, ranking: Ranking) -> str:

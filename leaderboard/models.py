@@ -49,7 +49,7 @@ NO_IDENTITY = frozenset(
         "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
         "api_key_env", "predictions", "layout",
         # counted or derived while it ran
-        "finish", "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
+        "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
         "architecture", "torch", "transformers", "rows", "identical_repeats", "unmatched", "answered", "missing",
         # the same model, run without media
         "blind",

@@ -1,22 +1,83 @@
-"""From result directories to the site with all its files, for the command line and the demo."""
+"""From result directories to the board, and to the site with all its files."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from medtasks.errors import UsageError
+from medtasks.errors import UsageError, reading
+from medtasks.files import canonical_json, file_sha256
 
 from .board import Board
-from .build import build_board
-from .collect import collect
+from .build import RESAMPLES, build_board
+from .collect import NO_RUN, collect, state_of_results
+from .digest_cache import DigestCache
 from .exports import write_exports
-from .figures import FORMATS, draw_all
 from .models import Described, read_by_model
 from .releases import Releases
-from .site import samples_of, write_site
+from .site import samples_of
+from .site.write import is_current, write_site
 from .usage import Price
+
+Progress = Callable[[int, int], None]
+
+
+def board_of(
+    results: Sequence[Path],
+    *,
+    title: str,
+    models: Path | None = None,
+    demonstration: bool | None = False,
+    published: bool = True,
+    documents: Sequence[Path] = (),
+    prices: Path | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[Board, str]:
+    """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
+
+    With a ``cache``, the board of the same results and options is neither computed nor are samples read again. Other
+    arguments are those of :func:`publish`; if ``demonstration`` is None, miniature data are ranked if there are any.
+
+    Raises:
+        UsageError: a path is not a directory.
+        DataError: the file of models or prices, or one of document hashes, cannot be read.
+    """
+    kept = DigestCache(cache)
+    state = None if cache is None else state_of_results(results)
+    files = [[_hash(path) for path in several] for several in ((models,), documents, (prices,))]
+    key = "" if state is None else kept.key(canonical_json([title, demonstration, published, RESAMPLES, files]), state)
+    board = kept.read_board(key) if key else None
+    if board is not None:
+        return board, key
+    releases = Releases(documents)
+    described = read_by_model(models, Described) if models is not None else None
+    digests, refused = collect(results, cache, progress)
+    if demonstration is None:
+        demonstration = any(digest.facts.mini for digest in digests)
+        refused = [one for one in refused if digests or one.reason != NO_RUN]
+    board = build_board(
+        digests,
+        refused,
+        title=title,
+        models=described,
+        demonstration=demonstration,
+        published=published,
+        releases=releases,
+        prices=read_by_model(prices, Price) if prices is not None else None,
+    )
+    if key:
+        kept.keep_board(board, digests, key)
+    return board, key
+
+
+def _hash(path: Path | None) -> str:
+    if path is None:
+        return ""
+    with reading(path, "name another file"):
+        return file_sha256(path)
 
 
 def publish(
@@ -29,11 +90,13 @@ def publish(
     published: bool = True,
     documents: Sequence[Path] = (),
     prices: Path | None = None,
-    figures: Sequence[str] = FORMATS,
+    figures: Sequence[str] = (),
     cache: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
+
+    If all is as at the last build, and nobody changed the site since, nothing is written.
 
     Args:
         results: result directories, or trees that contain some.
@@ -44,35 +107,35 @@ def publish(
         published: show the papers' figures.
         documents: files of document hashes.
         prices: the file of prices.
-        figures: formats of figures; none draws none.
-        cache: keeps the digests of directories; None reads every directory again.
+        figures: formats of figures for download; none draws none.
+        cache: keeps the digests of directories and the board; None reads every directory again.
         progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: a path is not a directory, there are no results, or ``site`` has other files.
         DataError: the file of models or prices, or one of document hashes, cannot be read.
     """
-    releases = Releases(documents)
-    described = read_by_model(models, Described) if models is not None else None
-    digests, refused = collect(results, cache, progress)
-    if not digests:
-        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in refused)
-        raise UsageError(f"nothing to show: {reasons or 'no result directory (…_medtasks)'}.")
-    board = build_board(
-        digests,
-        refused,
+    board, key = board_of(
+        results,
         title=title,
-        models=described,
+        models=models,
         demonstration=demonstration,
         published=published,
-        releases=releases,
-        prices=read_by_model(prices, Price) if prices is not None else None,
+        documents=documents,
+        prices=prices,
+        cache=cache,
+        progress=progress,
     )
-    write_site(
-        board,
-        site,
-        samples=samples_of(board, results),
-        figures=functools.partial(draw_all, formats=figures) if figures else None,
-        exports=write_exports,
-    )
+    if not board.runs:
+        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused)
+        raise UsageError(f"nothing to show: {reasons or 'no result directory (…_medtasks)'}.")
+    made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
+    if made_of and is_current(site, made_of):
+        return board
+    draw = None
+    if figures:
+        from .figures.draw import draw_all  # matplotlib takes a second to import
+
+        draw = functools.partial(draw_all, formats=figures)
+    write_site(board, site, samples=samples_of(board, results), figures=draw, exports=write_exports, made_of=made_of)
     return board

@@ -101,7 +101,16 @@ class _Scored(Frozen):
     breakdown: str | None = None
     group: str | None = None
     rankable: bool = True
+    why: str = ""
     notes: Notes = ()
+
+    @model_validator(mode="after")
+    def _reason_without_rank(self) -> _Scored:
+        if self.why and self.rankable:
+            raise ValueError(
+                f"`why` is {self.why[:60]!r}, but the figures are rankable; remove it or set rankable: false"
+            )
+        return self
 
 
 class _Column(_Scored):
@@ -224,6 +233,7 @@ def _cells(table: _Table) -> Iterator[tuple[str, ReferenceCell]]:
                     printed=text,
                     value=_value(f"table {table.name!r}, row {label!r}, column {heading!r}", scored.unit, text),
                     rankable=scored.rankable,
+                    why=scored.why,
                     notes=scored.notes + cell_notes.get((label, heading), ()),
                     task=scored.task,
                     metric=scored.metric,

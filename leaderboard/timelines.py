@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from medtasks.benchmarks.base import Item, SampleView
-from medtasks.benchmarks.streams import Turn
-from medtasks.metrics import Stream, StreamRound, streaming
+from medtasks.benchmarks.streams import Turn, stream_of, timing_of
+from medtasks.metrics import streaming
 
 from .board import Round, Timeline
 from .redaction import shown
@@ -32,13 +32,7 @@ def timelines(
 
 
 def _timeline(model: str, task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
-    first = turns[0]
-    stream = Stream(
-        rounds=tuple(StreamRound(one.time, one.answerable, one.positive, one.content, one.invalid) for one in turns),
-        query_time=min(first.query_time, first.time),
-        expected_time=first.expected_time,
-        tolerance=first.tolerance,
-    )
+    stream = stream_of(turns, timing_of(task))
     return Timeline(
         model=model,
         task=task,

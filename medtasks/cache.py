@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,6 +21,30 @@ def cache_root() -> Path:
 
     value = os.environ.get("MEDTASKS_CACHE")
     return Path(value).expanduser() if value else user_cache_path("medtasks")
+
+
+def can_be_written(folder: Path) -> bool:
+    """Whether files can be made in ``folder``, which may not exist yet."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))  # noqa: PTH110
+    return os.path.isdir(existing) and os.access(existing, os.W_OK)  # noqa: PTH112
+
+
+def writable_cache() -> Path:
+    """:func:`cache_root`, or, where a home directory cannot be written, a directory of this user's below the system's
+    temporary one: for what can be rebuilt and has to be on disk."""
+    root = cache_root()
+    return root if os.environ.get("MEDTASKS_CACHE") or can_be_written(root) else _temporary()
+
+
+@cache
+def _temporary() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"medtasks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    facts = folder.lstat()
+    if facts.st_uid == os.getuid() and stat.S_ISDIR(facts.st_mode) and not facts.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="medtasks-"))  # another user made it first
 
 
 class RecentlyUsed(Generic[K, V]):

@@ -92,6 +92,9 @@ class TaskPackage:
     templates: Path
     rubrics: Path
 
+    def __hash__(self) -> int:
+        return hash((self.distribution, self.version, self.module))  # part of cache keys; paths are slow to hash
+
     @property
     def owner(self) -> str:
         """Distribution and version, for tables and messages."""

@@ -17,7 +17,8 @@ from medtasks.plugin import FilterInfo, Plugin
 SHARED_METRICS = frozenset(
     {
         *("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match", "accuracy"),
-        *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_open"),
+        *("bertscore", "bleurt", "content", "content_closed", "content_closed_fallback", "content_fallback"),
+        *("content_open", "responsiveness_stream_length", "overall_stream_length"),
         *("responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
         *("circular_accuracy", "rotation_consistency", "letter_preference", "no_option_rate"),
         *("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement"),

@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.files import short_hash
-from medtasks.packages import OURS, warn
+from medtasks.packages import OURS, TaskPackage, task_packages, warn
 from medtasks.prompts import template_hash
 from medtasks.registry import code_left_out, get_benchmark
 from medtasks.schema import suggestion
-from medtasks.task_files import owner_of, task_files
+from medtasks.task_files import owner_of, task_files, task_path
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 
 
@@ -34,6 +34,7 @@ class TaskSpec(BaseModel, frozen=True):
     members: tuple[str, ...] = ()
     template: str | None = None
     stage1_template: str | None = None
+    system_template: str | None = None
     metrics: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     generation: dict[str, Any] = {}
@@ -53,8 +54,10 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Every template of the task: of the first stage, its own, and the further ones of ``metadata.prompts``."""
-        return tuple(dict.fromkeys(filter(None, (self.stage1_template, self.template, *self.metadata.prompts))))
+        """Every template of the task: of the system prompt and the first stage, its own, and the further ones of
+        ``metadata.prompts``."""
+        named = (self.system_template, self.stage1_template, self.template, *self.metadata.prompts)
+        return tuple(dict.fromkeys(filter(None, named)))
 
     @property
     def prompt_hash(self) -> str | None:
@@ -89,6 +92,7 @@ def _load(path: Path) -> TaskSpec:
         metadata=file.metadata,
         template=file.lmms_eval_specific_kwargs.template,
         stage1_template=file.lmms_eval_specific_kwargs.stage1_template,
+        system_template=file.lmms_eval_specific_kwargs.system_template,
         metrics=tuple(entry.metric for entry in file.metric_list),
         filters=tuple(filter_name(step.function) for pipeline in file.filter_list for step in pipeline.filter),
         generation=content["generation_kwargs"],
@@ -144,7 +148,7 @@ def load_spec(name: str) -> TaskSpec:
         UsageError: there is no such task or group.
         MedtasksError: its file is faulty, or the code of its package cannot be used.
     """
-    path = next((path for found, _, path in task_files() if found == name), None)
+    path = task_path(name)
     if path is None:
         raise UsageError(f"task {name!r} is unknown; `medtasks list` shows all tasks.")
     if of_broken_package(path):
@@ -159,7 +163,7 @@ def leaf_tasks(name: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is no such task or group, or a group contains an unknown member or itself.
     """
-    return tuple(dict.fromkeys(_leaves(name, ())))
+    return _leaf_tasks(name, task_packages())
 
 
 def inner_groups(name: str) -> tuple[str, ...]:
@@ -168,6 +172,12 @@ def inner_groups(name: str) -> tuple[str, ...]:
     if spec.kind == "task":
         return ()
     return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
+
+
+@functools.cache
+def _leaf_tasks(name: str, packages: tuple[TaskPackage, ...]) -> tuple[str, ...]:
+    del packages  # only part of the cache key
+    return tuple(dict.fromkeys(_leaves(name, ())))
 
 
 def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:

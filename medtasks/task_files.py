@@ -30,6 +30,16 @@ def _files_of(packages: tuple[TaskPackage, ...]) -> tuple[tuple[str, Literal["ta
     return tuple(sorted((path.stem, "group" if path.parent.name == "groups" else "task", path) for path in paths))
 
 
+def task_path(name: str) -> Path | None:
+    """The file of the task or group ``name``; None if there is none."""
+    return _paths_of(task_packages()).get(name)
+
+
+@functools.cache
+def _paths_of(packages: tuple[TaskPackage, ...]) -> dict[str, Path]:
+    return {name: path for name, _, path in _files_of(packages)}
+
+
 def owner_of(path: Path) -> TaskPackage:
     """The package that the task file ``path`` belongs to; ours by default."""
     return _owner(path, task_packages())

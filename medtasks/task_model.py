@@ -6,6 +6,7 @@ Keys are those of lmms-eval's task and group configuration, and our ``metadata``
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,10 @@ def _answers(value: Any) -> tuple[str, ...]:
 
 def _is_whole(value: Any, least: int) -> bool:
     return type(value) is int and value >= least
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < inf
 
 
 def _are_names(value: Any) -> bool:
@@ -136,6 +141,26 @@ class Confidence(_Keys):
     correct: Name = "accuracy"
 
 
+HALF_GAP = "half-smallest-gap"
+"""The default tolerance that follows from a stream's rounds."""
+
+
+class Timing(_Keys):
+    """``metadata.timing``: how the time of a stream's first positive response is scored.
+
+    Responsiveness is 1 within the tolerance δ and falls linearly beyond it, early and late alike, to 0 at ``scale``
+    times δ (``law: tolerance``) or times the stream's length (``law: stream-length``) beyond it. ``default_tolerance``
+    is the δ of a stream whose record has none: half the smallest gap between its rounds, or a number in the stream's
+    unit of time (seconds, or frame indices).
+    """
+
+    law: Literal["tolerance", "stream-length"] = "tolerance"
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    default_tolerance: Annotated[
+        Any, expects(f"`{HALF_GAP}`, or a number of at least 0", lambda value: value == HALF_GAP or _is_amount(value))
+    ] = HALF_GAP
+
+
 class ErrorKind(_Keys):
     """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur.
 
@@ -170,7 +195,8 @@ class Metadata(_Keys):
     a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
     always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
     those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
-    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error."""
+    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error, and ``timing`` declares
+    how the times of responses to streams are scored."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -183,6 +209,7 @@ class Metadata(_Keys):
     options: OptionOrder = _ABSENT
     prompts: Annotated[Names, Field(min_length=2, max_length=MOST_PROMPTS)] = ()
     confidence: Confidence = _ABSENT
+    timing: Timing = _ABSENT
     errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
 
     @property
@@ -250,6 +277,14 @@ class Templates(BaseModel):
 
     template: Name
     stage1_template: Name = _ABSENT
+    system_template: Name = _ABSENT
+
+    @model_validator(mode="after")
+    def _one_stage_with_system_prompt(self) -> Templates:
+        if self.stage1_template is not None and self.system_template is not None:
+            message = "system_template is set, but a task with stage1_template has no system prompt"
+            raise _contradiction(message, "remove one", "system_template")
+        return self
 
 
 def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
@@ -362,7 +397,7 @@ class GroupFile(_Keys):
 
     @model_validator(mode="after")
     def _settings_of_tasks(self) -> GroupFile:
-        for key in ("options", "prompts", "confidence", "errors"):
+        for key in ("options", "prompts", "confidence", "timing", "errors"):
             if getattr(self.metadata, key):
                 message = "metadata.{key} is set, but a group asks nothing itself"
                 raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -13,6 +14,9 @@ import hypothesis
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
+
+# torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU time
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # the same examples in every run, however slow the machine is; more are found by running with another profile
 hypothesis.settings.register_profile(
@@ -36,6 +40,7 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
         if ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.unfreeze()  # commands that ran in this process froze what they read: triton's bindings would report it as leaked
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -58,7 +63,30 @@ def python(tmp_path: Path) -> Command:
     return run
 
 
+def pytest_collection_finish() -> None:
+    """Keep what the collection imported out of every later garbage collection; the harness runs one in each run."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow files first, so that no worker is left alone with one of them at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+WANTED = {
+    "WordNet": "`medtasks fetch wordnet`, or `apt-get install wordnet-base wordnet-sense-index`",
+    "Chromium": "`apt-get install chromium`",
+}
+"""What some tests need and no package index has, with the commands that get it."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Name, in the last lines, what tests were skipped for, and how to get it."""
+    yield
+    reasons = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for name, command in WANTED.items():
+        if count := sum(name in reason for reason in reasons):
+            terminalreporter.write_line(f"{count} tests were skipped for want of {name}; get it with {command}.")

@@ -97,6 +97,6 @@ def _scene(draw: random.Random) -> Scene:
         instrument=draw.choice((None, None, "polyp snare", "biopsy forceps")),
         box=draw.choice((None, None, "green", "black")),
         text=draw.random() < 0.5,
-        landmark=None if lesions else draw.choice((None, "z-line", "cecum")),
-        landmark_cell=draw.choice(("center", "center-left")),
+        landmark=(landmark := None if lesions else draw.choice((None, "z-line", "cecum"))),
+        landmark_cell=draw.choice(("center", "center-left")) if landmark else "center",
     )

@@ -13,8 +13,8 @@ from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph
 
 from .lesson import Claim, Lesson, Shown
 
-PATIENTS = tuple(f"p{number:08}" for number in range(7, 13))
-"""Their build is that of none of the miniature's patients, 1 to 6."""
+PATIENTS = tuple(f"p{number:08}" for number in range(101, 141))
+"""None has the build of one of the miniature's patients, 1 to 28."""
 CHANGES = ("newly appears", "resolves", "worsens", "improves", "is unchanged", "remains absent")
 _EVENTS = {"newly appears": ("newly appear", "emergence"), "resolves": ("resolve", "resolution")}
 _INTERVALS = tuple(f"T{visit} → T{visit + 1}" for visit in range(1, 5))

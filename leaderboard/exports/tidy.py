@@ -76,7 +76,7 @@ def _published(benchmark: BenchmarkBoard) -> Iterator[dict[str, _Field]]:
                 **(_column(columns[cell.column]) if cell.column in columns else {"metric": cell.column}),
                 "value": cell.value,
                 "set_apart": "yes",
-                "reasons": "; ".join(("published, not re-run", *cell.notes)),
+                "reasons": "; ".join(("published, not re-run", *filter(None, (cell.why,)), *cell.notes)),
                 "published": f"{row.paper}, {row.source}",
             }
 

@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 
 from ..board import BoardColumn, BoardPlot
 from ..numbers import shown
-from .canvas import INK, Drawing, listed, short
+from .canvas import Drawing
 from .chosen import Chosen, Shown, scaled
-from .panels import axis_title, lines, panels, top_of, written
+from .looks import INK, listed, short
+from .panels import lines, panels, top_of, written
+from .values import axis_title, chance_of
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str], confidence: float) -> Drawing:
@@ -24,7 +26,7 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str], confidence: f
 def _panel(
     axes: Axes, columns: Sequence[BoardColumn], models: Sequence[Shown], plot: BoardPlot, confidence: float
 ) -> None:
-    chances = [_chance(column, plot) for column in columns]
+    chances = [chance_of(column, plot) for column in columns]
     texts = [
         column.remark if chance is None else f"dashed: chance {shown(chance, column.unit)}"
         for column, chance in zip(columns, chances, strict=True)
@@ -56,16 +58,9 @@ def _bar(axes: Axes, one: Shown, column: BoardColumn, at: float, width: float) -
     written(axes, max(0.0, value, *ends) + 0.015 * width, at, one.number(column))
 
 
-def _chance(column: BoardColumn, plot: BoardPlot) -> float | None:
-    """The column's chance level if the plot shows any, by default the plot's."""
-    if plot.chance is None:
-        return None
-    return plot.chance if column.chance is None else column.chance
-
-
 def _alt(plot: BoardPlot, chosen: Chosen, confidence: float) -> str:
     which = f" for {chosen.extent}" if chosen.extent else ""
-    levels = {_chance(column, plot): column for column in chosen.columns}
+    levels = {chance_of(column, plot): column for column in chosen.columns}
     chance = [shown(level, column.unit) for level, column in levels.items() if level is not None]
     guessing = f" Chance level {' or '.join(chance)}, drawn dashed." if chance else ""
     summary = listed([chosen.summary(column) for column in chosen.columns])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
 from ..numbers import UNITS, direction, shown, shown_interval, shown_name
-from .canvas import LOOKS, Look, distinct, listed
+from .looks import LOOKS, Look, distinct, listed
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from medtasks.stats import normalised_ranks
-
-from ..board import BoardColumn, BoardPlot
-from .canvas import INK, WIDTH, Drawing, Drawn, listed, new_figure, short
-from .chosen import Chosen, Shown
+from ..board import BoardPlot
+from .canvas import WIDTH, Drawing, new_figure
+from .chosen import Chosen
+from .looks import INK, Drawn, listed, short
+from .values import ends_of, goodness_of, heat_number
 
 _WITH_NUMBERS = 12
 """Columns up to which a cell has room for its number."""
@@ -37,51 +37,15 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
     above = 0.065 * max((len(name) for name in across), default=0)
     figure = new_figure(plot.title, 0.18 * len(down) + above + 0.75, width=width, lines=subtitle)
     body, scale = figure.subplots(2, 1, height_ratios=[max(len(down), 3), 0.7])
-    goodness = _goodness(plot, chosen)
+    goodness = goodness_of(plot, chosen)
     for place, column in enumerate(chosen.columns):
         for number, model in enumerate(chosen.models):
             at = (number, place) if turned else (place, number)
             good = goodness[place][number]
-            _cell(body, at, good, _number(plot, column, model, good) if numbers else "")
+            _cell(body, at, good, heat_number(plot, column, model, good) if numbers else "")
     _frame(body, across, down)
     _scale(scale, plot, chosen, width)
     return Drawing(figure, plot.title, _alt(plot, chosen, goodness))
-
-
-def _number(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | None) -> str:
-    if good is None:
-        return ""
-    return f"{1 - good:.2f}" if plot.ranks else model.number(column)
-
-
-def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:
-    """By column and model 0 (worst) to 1 (best), 0.5 if all are equal; None without a value.
-
-    Ranks need a complete one.
-    """
-    if plot.ranks:
-        ranks = [
-            normalised_ranks([one.complete(column) for one in chosen.models], higher_is_better=column.higher_is_better)
-            for column in chosen.columns
-        ]
-        return [[None if rank is None else 1 - rank for rank in row] for row in ranks]
-    table = [[model.value(column) for model in chosen.models] for column in chosen.columns]
-    shared = _shared(chosen.columns)
-    everything = [value for row in table for value in row if value is not None]
-    goodness = []
-    for row, column in zip(table, chosen.columns, strict=True):
-        found = everything if shared else [value for value in row if value is not None]
-        low, high = min(found, default=0.0), max(found, default=0.0)
-        worst, best = (low, high) if column.higher_is_better else (high, low)
-        goodness.append(
-            [None if one is None else 0.5 if low == high else (one - worst) / (best - worst) for one in row]
-        )
-    return goodness
-
-
-def _shared(columns: Sequence[BoardColumn]) -> bool:
-    """Whether all columns have the same unit and direction, so that they share a scale."""
-    return len({(column.unit, column.higher_is_better) for column in columns}) <= 1
 
 
 def _colour(good: float) -> tuple[float, float, float]:
@@ -116,25 +80,13 @@ def _scale(axes: Axes, plot: BoardPlot, chosen: Chosen, width: float) -> None:
         colour = _colour(step / (steps - 1))
         axes.add_patch(Rectangle((step, 0), 1, 1, facecolor=colour, edgecolor=colour, linewidth=0.2))
     axes.add_patch(Rectangle((steps + 2, 0), 1, 1, **_MISSING))
-    worst, best = _ends(plot, chosen)
+    worst, best = ends_of(plot, chosen)
     axes.text(0, -0.15, worst, va="top", size=7)
     axes.text(steps, -0.15, best, va="top", ha="right", size=7)
     axes.text(steps + 3.3, 0.5, "no rank" if plot.ranks else "no value", va="center", size=7)
     axes.set_xlim(0, max(steps + 6, 4.2 * width))
     axes.set_ylim(-1.1, 1)
     axes.set_axis_off()
-
-
-def _ends(plot: BoardPlot, chosen: Chosen) -> tuple[str, str]:
-    if plot.ranks:
-        return "last: 1", "best: 0"
-    if not _shared(chosen.columns):
-        return "worst of the column", "best of the column"
-    found = [value for column in chosen.columns for one in chosen.models if (value := one.value(column)) is not None]
-    digits = 3 if chosen.columns[0].unit == "score" else 1
-    ends = (f"{min(found):.{digits}f}", f"{max(found):.{digits}f}")
-    low, high = ends if chosen.columns[0].higher_is_better else ends[::-1]
-    return f"worst: {low}", f"best: {high}"
 
 
 def _alt(plot: BoardPlot, chosen: Chosen, goodness: Sequence[Sequence[float | None]]) -> str:

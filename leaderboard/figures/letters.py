@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, LetterCounts
-from .canvas import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawing, Drawn, listed, new_figure, short
+from .canvas import Drawing, new_figure
 from .chosen import labelled_best, plotted_tasks
+from .looks import GRID, INK, LOOKS, MOST_MODELS, PAPER, Drawn, listed, short
 
 _RIGHT: Drawn = {"facecolor": PAPER, "edgecolor": INK, "hatch": "////", "linewidth": 0.6}
 _CHOSEN: Drawn = {"facecolor": LOOKS[0].colour, "edgecolor": INK, "linewidth": 0.6}

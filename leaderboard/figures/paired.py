@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from ..board import BoardColumn, BoardPlot
-from ..numbers import MINUS, difference
-from .canvas import LOOKS, MUTED, PAPER, Drawing, Drawn, listed, short
+from .canvas import Drawing
 from .chosen import Chosen, Shown
-from .panels import axis_title, lines, panels, written
+from .looks import LOOKS, MUTED, PAPER, Drawn, listed, short
+from .panels import lines, panels, written
+from .values import axis_title, difference_of, pair_names
 
 _FILLED = LOOKS[0].mark(5.5)
 _HOLLOW: Drawn = {
@@ -41,15 +42,8 @@ def _panel(axes: Axes, pairs: Sequence[tuple[BoardColumn, BoardColumn]], models:
         _dumbbell(axes, one, *pairs[block], at, width)
 
 
-def _names(column: BoardColumn, other: BoardColumn) -> tuple[str, str]:
-    """Both labels; with their tasks if the labels are equal."""
-    if column.label != other.label:
-        return column.label, other.label
-    return f"{column.label} ({column.task})", f"{other.label} ({other.task})"
-
-
 def _against(column: BoardColumn, other: BoardColumn) -> str:
-    first, second = _names(column, other)
+    first, second = pair_names(column, other)
     whole = f"{short(first, 44)} against {short(second, 44)}"
     return whole if len(whole) <= 44 else f"{short(first, 18)} against {short(second, 18)}"
 
@@ -63,19 +57,10 @@ def _dumbbell(axes: Axes, one: Shown, column: BoardColumn, other: BoardColumn, a
     if first is not None:
         axes.plot([first], [at], linestyle="none", **_FILLED)
     x = max((value for value in (first, second) if value is not None), default=0.0) + 0.025 * width
-    difference = _difference(one, column, other)
-    names = zip((column, other), _names(column, other), strict=True)
+    difference = difference_of(one, column, other)
+    names = zip((column, other), pair_names(column, other), strict=True)
     missing = [short(name, 20) for each, name in names if one.value(each) is None]
     written(axes, x, at, difference or f"no value: {' and '.join(missing)}", italic=not difference)
-
-
-def _difference(one: Shown, column: BoardColumn, other: BoardColumn) -> str:
-    """The difference with its sign; empty if one of the two is missing."""
-    first, second = one.value(column), one.value(other)
-    if first is None or second is None:
-        return ""
-    # percent and points are drawn on one axis, fractions in percent
-    return difference(first - second, "points" if column.unit == "fraction" else column.unit).replace(MINUS, "-")
 
 
 def _alt(chosen: Chosen) -> str:
@@ -83,8 +68,8 @@ def _alt(chosen: Chosen) -> str:
     parts = []
     for column, other in zip(chosen.columns, chosen.against, strict=True):
         found = [
-            f"{one.label} {difference}" for one in chosen.models if (difference := _difference(one, column, other))
+            f"{one.label} {difference}" for one in chosen.models if (difference := difference_of(one, column, other))
         ]
-        first, second = _names(column, other)
+        first, second = pair_names(column, other)
         parts.append(f"{first} minus {second}: {listed(found) or 'no model has both'}")
     return f"Dumbbell chart{which}. {listed(parts)}.{chosen.omissions()}"

@@ -7,27 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..board import BoardColumn, BoardPlot
-from .canvas import GRID, INK, MUTED, Drawn, new_figure
+from ..board import BoardPlot
+from .canvas import new_figure
 from .chosen import Chosen, Shown
+from .looks import GRID, INK, MUTED, Drawn
+from .values import by_scale, span
 
 _LINE = 0.165
 """Line spacing in inches."""
-
-
-def by_scale(columns: Sequence[BoardColumn]) -> list[list[int]]:
-    """Places of the columns that can share an axis, as percent and points can; ordered by their first column."""
-    found: dict[str, list[int]] = {}
-    for place, column in enumerate(columns):
-        found.setdefault("percent" if column.unit in ("fraction", "points") else column.unit, []).append(place)
-    return list(found.values())
-
-
-def axis_title(columns: Iterable[BoardColumn]) -> str:
-    """The units of the numbers along the axis."""
-    units = {column.unit for column in columns}
-    names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
-    return " or ".join(name for unit, name in names.items() if unit in units)
 
 
 def panels(
@@ -53,7 +40,7 @@ def lines(
 
     ``headings`` are the texts at the left and at the right above each block.
     """
-    low, high = _span(values, title.startswith("p"))
+    low, high = span(values, title.startswith("p"))
     axes.set_xlim(low, high)
     ticks, names = [], []
     for block, (left, right) in enumerate(headings):
@@ -72,18 +59,6 @@ def lines(
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", color=MUTED, labelcolor=INK)
     axes.spines["left"].set_visible(False)
-
-
-def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
-    """Ends of an axis that includes 0, with room for a number at the end of the longest bar."""
-    found = [0.0, *values]
-    low, high = min(found), max(found)
-    if high == low:
-        high = 1.0
-    room = 0.16 * (high - low)
-    low, high = low - (room if low < 0 else 0.0), high + room
-    # no tick beyond 100 percent, but room for the numbers
-    return (max(low, -118.0), min(high, 118.0)) if percent else (low, high)
 
 
 def written(axes: Axes, x: float, y: float, text: str, italic: bool = False) -> None:

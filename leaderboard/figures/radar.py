@@ -10,19 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.projections.polar import PolarAxes
 
 from ..board import BoardColumn, BoardPlot
-from .canvas import GRID, INK, MUTED, PAPER, Drawing, Drawn, listed, new_figure, wrapped
+from .canvas import Drawing, new_figure
 from .chosen import Chosen
-from .panels import axis_title, by_scale
-
-
-def possible(chosen: Chosen) -> bool:
-    """Whether the columns make a radar: three or more, on one scale, none of them signed, and nothing below 0."""
-    signed = any(column.signed for column in chosen.columns)
-    return not signed and len(chosen.columns) >= 3 and len(by_scale(chosen.columns)) == 1 and min(_values(chosen)) >= 0
-
-
-def _values(chosen: Chosen) -> list[float]:
-    return [value for one in chosen.models for column in chosen.columns if (value := one.value(column)) is not None]
+from .looks import GRID, INK, MUTED, PAPER, Drawn, listed, wrapped
+from .values import all_values, axis_title, rim_of
 
 
 def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
@@ -39,7 +30,7 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
         how: Drawn = {**one.look.mark(5), "markeredgecolor": PAPER, "linestyle": one.look.line, "linewidth": 1.5}
         axes.plot([*angles, angles[0]], [*values, values[0]], **how)
         handles.append(Line2D([], [], **how))
-    _frame(axes, angles, chosen.columns, max(_values(chosen)))
+    _frame(axes, angles, chosen.columns, max(all_values(chosen)))
     legend = figure.legend(handles, [str(n) for n in range(len(handles))], loc="outside lower center", ncols=2)
     for text, one in zip(legend.get_texts(), chosen.models, strict=True):
         text.set_text(one.label)  # given to `legend`, labels that begin with an underscore are left out
@@ -47,9 +38,7 @@ def draw(plot: BoardPlot, chosen: Chosen, subtitle: Sequence[str]) -> Drawing:
 
 
 def _frame(axes: PolarAxes, angles: Sequence[float], columns: Sequence[BoardColumn], highest: float) -> None:
-    percent = columns[0].unit in ("fraction", "points")
-    top = min(100.0, 20.0 * math.ceil(highest / 20)) if percent else highest
-    top = max(top, highest) or 1.0
+    top = rim_of(columns, highest)
     axes.set_ylim(0, top)
     axes.set_yticks([top * share for share in (0.25, 0.5, 0.75, 1)])
     axes.set_yticklabels([f"{top * share:g}" for share in (0.25, 0.5, 0.75, 1)], size=6.5, color=MUTED)

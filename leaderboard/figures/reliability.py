@@ -9,16 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..board import BenchmarkBoard, Board, BoardPlot, ModelReliability
-from .canvas import GRID, LOOKS, MOST_MODELS, MUTED, Drawing, Look, listed, new_figure
-from .chosen import labelled_best, plotted_tasks
-
-Series = list[tuple[str, Look, ModelReliability]]
+from ..board import BenchmarkBoard, Board, BoardPlot
+from .canvas import Drawing, new_figure
+from .looks import GRID, MUTED
+from .values import Series, coverage_words, reliability_series, reliability_words
 
 
 def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
     """Accuracy against the mean confidence of each bin, with intervals. None without a confidence."""
-    series, extent = _series(board, benchmark, plot)
+    series, extent = reliability_series(board, benchmark, plot)
     if not series:
         return None
     figure, axes = _axes(plot.title + extent, subtitle, series)
@@ -35,42 +34,23 @@ def draw(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Seq
     axes.set_xlim(-2, 102)
     axes.set_ylim(-2, 102)
     axes.set_xlabel("confidence (%)")
-    words = [
-        f"{label}: "
-        + ", ".join(
-            f"{100 * each.confidence:.0f} % sure, {100 * each.accuracy:.0f} % right" for each in one.reliability.bins
-        )
-        for label, _, one in series
-    ]
-    return Drawing(figure, plot.title + extent, f"Line chart of accuracy by confidence. {listed(words)}.")
+    return Drawing(figure, plot.title + extent, reliability_words(series))
 
 
 def draw_coverage(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, subtitle: Sequence[str]) -> Drawing | None:
     """Accuracy of the most confident answers against their share. None without a confidence."""
-    series, extent = _series(board, benchmark, plot)
+    series, extent = reliability_series(board, benchmark, plot)
     if not series:
         return None
     figure, axes = _axes(plot.title + extent, subtitle, series)
-    words = []
-    for label, look, one in series:
+    for _, look, one in series:
         curve = [100 * accuracy for accuracy in one.reliability.curve]
         shares = [100 * place / len(curve) for place in range(1, len(curve) + 1)]
         axes.plot(shares, curve, color=look.colour, linestyle=look.line, linewidth=1.1)
         axes.plot(shares, curve, linestyle="none", **look.mark(5))
-        words.append(f"{label}: {curve[0]:.0f} % right among the most confident tenth, {curve[-1]:.0f} % among all")
     axes.set_xlim(0, 103)
     axes.set_xlabel("share of the answers, most confident first (%)")
-    return Drawing(figure, plot.title + extent, f"Line chart of accuracy by coverage. {listed(words)}.")
-
-
-def _series(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[Series, str]:
-    """The models of the plot's task, best first, and how many of them are drawn if not all."""
-    tasks = plotted_tasks(benchmark, plot)
-    found = {one.model: one for one in benchmark.reliability if one.task in tasks}
-    labels = labelled_best(board, benchmark, found, 26)
-    drawn = list(labels)[:MOST_MODELS]
-    extent = f" ({len(drawn)} of {len(labels)} models)" if len(drawn) < len(labels) else ""
-    return [(labels[model], look, found[model]) for look, model in zip(LOOKS, drawn, strict=False)], extent
+    return Drawing(figure, plot.title + extent, coverage_words(series))
 
 
 def _axes(title: str, subtitle: Sequence[str], series: Series) -> tuple[Figure, Axes]:

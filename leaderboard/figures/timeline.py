@@ -10,8 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..board import BenchmarkBoard, Board, BoardPlot, Round, Timeline
-from .canvas import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawing, Drawn, listed, new_figure, short
+from .canvas import Drawing, new_figure
 from .chosen import labelled_best, plotted_tasks
+from .looks import GRID, INK, LOOKS, MOST_MODELS, MUTED, PAPER, SPAN, Drawn, listed, short
 
 MOST_ITEMS = 6
 """Maximum number of items in a figure."""

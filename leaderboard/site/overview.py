@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, BoardRow, ModelFacts
+from ..board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts
 from .cells import CellView, best_values, cell_view, scale_of
 from .tables import RowView, TableView, column_view, rank_cells
 
@@ -48,13 +48,19 @@ def all_models(board: Board) -> TableView:
     return TableView("models", "All models", "", tuple(columns), views, (), {})
 
 
+def is_beside_its_model(table: BoardTable, apart: Apart) -> bool:
+    """Whether a row that is not comparable is just a ranked model's blind run: every page shows it below that model."""
+    ranked = {row.model for row in table.rows}
+    return apart.row.blind and apart.row.model in ranked and len(apart.reasons) == 1  # that it is blind
+
+
 def not_comparable(board: Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
         reasons: dict[tuple[str, bool], dict[str, dict[str, None]]] = {}
         for table in benchmark.tables:
-            for one in table.apart:
+            for one in (one for one in table.apart if not is_beside_its_model(table, one)):
                 by_table = reasons.setdefault((one.row.model, one.row.blind), {})
                 by_table.setdefault(table.name, {}).update(dict.fromkeys(one.reasons))
         for (model, blind), by_table in reasons.items():

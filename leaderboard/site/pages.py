@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.results.signature import parse_signature
 from medtasks.results.usage import RunUsage
-from medtasks.stats import normalised_ranks
 
 from ..board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
-    BoardPlot,
     LetterCounts,
     ModelFacts,
     Published,
@@ -28,14 +27,13 @@ from ..board import (
 from ..numbers import UNIT_LABELS, direction, number
 from .cells import cell_view
 from .charts import charts, overview_charts
+from .figures import drawn_figures, lanes, share_bar
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables
 from .tables import (
-    ColumnView,
     benchmark_tables,
     column_view,
-    column_views,
     model_order,
     size_class,
     size_order,
@@ -43,12 +41,9 @@ from .tables import (
 )
 from .text import paper_link, safe_link
 
-if TYPE_CHECKING:
-    from medtasks.benchmarks.card import Card
-
-    from ..figures import FigureFiles
-
 Entry = TypeVar("Entry", LetterCounts, Timeline)
+Files = Mapping[tuple[str, str], Mapping[str, str]]
+"""Figures as files: paths by format, by benchmark and plot."""
 
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none'; "
@@ -77,78 +72,89 @@ _SIGNATURE_PARTS = {
 
 def pages_of(
     board: Board,
-    figures: Mapping[tuple[str, str], FigureFiles],
+    figures: Files,
     downloads: Sequence[str],
     *,
     samples: bool = False,
     served: bool = False,
-) -> Iterator[tuple[str, str]]:
-    """File names and texts of all pages, one after the other.
+) -> dict[str, Callable[[], str]]:
+    """Functions that render the pages, by file name.
 
-    ``downloads`` are the paths of other files of the site, ``samples`` says whether it has the data of samples, and
-    ``served`` whether `medtasks view` serves it, which has its own pages of samples.
+    ``figures`` are the paths of figures as files, by format, ``downloads`` those of the site's other files. ``samples``
+    says whether it has the data of samples, and ``served`` whether `medtasks view` serves it, which has its own pages
+    of samples.
     """
     environment = page_environment(board, samples=samples, served=served)
+    found: dict[str, Callable[[], str]] = {}
 
-    def page(name: str, template: str, **views: object) -> tuple[str, str]:
-        return name, environment.get_template(template).render(page=name, **views)
+    def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
+        found[name] = lambda: environment.get_template(template).render(page=name, **views())
 
-    yield page(
-        "index.html",
-        "index.html.j2",
-        charts=overview_charts(board),
-        models=all_models(board),
-        apart=not_comparable(board),
-        choices=_choices(board.models.values()),
-        downloads=downloads,
-    )
-    cards = all_cards() if figures else {}  # without figures, none is missing
+    page("index.html", "index.html.j2", lambda: _overview(board, downloads))
     for benchmark in board.benchmarks:
-        order = model_order(benchmark)
-        on_page = [board.models[slug] for slug in sorted(order)]
-        yield page(
-            f"benchmark-{benchmark.name}.html",
-            "benchmark.html.j2",
-            benchmark=benchmark,
-            tables=benchmark_tables(board, benchmark),
-            charts=list(charts(board, benchmark)),
-            titles={table.name: table.title for table in benchmark.tables},
-            figures={plot: figure for (name, plot), figure in figures.items() if name == benchmark.name},
-            undrawn=_undrawn(cards.get(benchmark.name), {plot for name, plot in figures if name == benchmark.name}),
-            ranks={plot.name: _ranks(benchmark, plot) for plot in benchmark.plots if plot.ranks},
-            letters=_in_order(benchmark.letters, order),
-            timelines=_in_order(benchmark.timelines, order),
-            usage=usage_table(benchmark.usage),
-            used_for=_used_for(benchmark),
-            published=published_tables(benchmark),
-            choices=_choices([*on_page, *benchmark.published]),
-        )
+        files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
+        page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
-        parts = model_parts(board, model.slug)
-        runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
-        runs.sort(key=lambda run: (run.created, run.key), reverse=True)
-        used = [run for run in runs if run.usage != RunUsage()]
-        yield page(
-            f"model-{model.slug}.html",
-            "model.html.j2",
-            model=model,
-            results=parts,
-            runs=runs,
-            used=used,
-            usage=usage_table(used),
-        )
-    yield page("compare.html", "compare.html.j2", models=models)
+        page(f"model-{model.slug}.html", "model.html.j2", partial(_model, board, model))
+    page("compare.html", "compare.html.j2", lambda: {"models": models, "best": _best(board)})
     if samples and not served:
-        yield page("samples.html", "samples.html.j2")
+        page("samples.html", "samples.html.j2", dict)
+    page("protocol.html", "protocol.html.j2", lambda: _protocol(board))
+    return found
+
+
+def _overview(board: Board, downloads: Sequence[str]) -> dict[str, object]:
+    return {
+        "charts": overview_charts(board),
+        "models": all_models(board),
+        "apart": not_comparable(board),
+        "choices": _choices(board.models.values()),
+        "downloads": downloads,
+    }
+
+
+def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+    order = model_order(benchmark)
+    on_page = [board.models[slug] for slug in sorted(order)]
+    figures = drawn_figures(board, benchmark)
+    return {
+        "benchmark": benchmark,
+        "tables": benchmark_tables(board, benchmark),
+        "charts": list(charts(board, benchmark)),
+        "titles": {table.name: table.title for table in benchmark.tables},
+        "figures": figures,
+        "files": files,
+        "undrawn": _undrawn(benchmark, figures),
+        "letters": _in_order(benchmark.letters, order),
+        "timelines": _in_order(benchmark.timelines, order),
+        "usage": usage_table(benchmark.usage),
+        "used_for": _used_for(benchmark),
+        "published": published_tables(benchmark),
+        "choices": _choices([*on_page, *benchmark.published]),
+    }
+
+
+def _model(board: Board, model: ModelFacts) -> dict[str, object]:
+    parts = model_parts(board, model.slug)
+    runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
+    runs.sort(key=lambda run: (run.created, run.key), reverse=True)
+    used = [run for run in runs if run.usage != RunUsage()]
+    return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage_table(used)}
+
+
+def _best(board: Board) -> list[str]:
+    """The two models to compare until others are chosen: the first two of the overview."""
+    return [row.model.slug for row in all_models(board).rows[:2]]
+
+
+def _protocol(board: Board) -> dict[str, object]:
     sets = _protocol_sets(board)
-    yield page(
-        "protocol.html",
-        "protocol.html.j2",
-        sets=sets,
-        numbers={run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
-        runs=sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
-    )
+    return {
+        "sets": sets,
+        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
+        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
+    }
 
 
 def page_environment(
@@ -176,12 +182,14 @@ def page_environment(
             *([("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
+        share_bar=share_bar,
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     environment.filters.update(
         cell_view=cell_view,
         column_view=column_view,
         direction=direction,
+        lanes=lanes,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         letters=_letters,
@@ -228,24 +236,12 @@ def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]
     return sorted(entries, key=lambda one: (order.get(one.model, len(order)), one.model))
 
 
-def _undrawn(card: Card | None, drawn: set[str]) -> list[str]:
+def _undrawn(benchmark: BenchmarkBoard, drawn: Container[str]) -> list[str]:
     """Titles of the plots of a layout for which too few models have values."""
-    return [] if card is None else [plot.title for plot in card.plots if plot.name not in drawn]
-
-
-def _ranks(benchmark: BenchmarkBoard, plot: BoardPlot) -> tuple[list[ColumnView], dict[str, list[float | None]]]:
-    """Columns of a heat map of ranks, and by model its ranks: 0 the best, 1 the last, None without a complete value."""
-    table = next(one for one in benchmark.tables if one.name == plot.table)
-    order = model_order(benchmark)
-    rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
-    by_key = {column.key: column for column in table.columns}
-    columns = [by_key[key] for key in plot.columns if key in by_key and not by_key[key].signed]
-    ranks = []
-    for column in columns:
-        cells = [row.cells.get(column.key) for row in rows]
-        values = [None if cell is None or cell.incomplete else cell.value for cell in cells]
-        ranks.append(normalised_ranks(values, higher_is_better=column.higher_is_better))
-    return column_views(columns), {row.model: [one[place] for one in ranks] for place, row in enumerate(rows)}
+    card = all_cards().get(benchmark.name)
+    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
+    plots = () if card is None else card.plots
+    return [plot.title for plot in plots if plot.name not in drawn and not tables.get(plot.kind)]
 
 
 def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:

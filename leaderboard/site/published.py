@@ -14,7 +14,10 @@ from .tables import ColumnView, column_view
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table of a paper; ``first`` is its first row. Each row has its cells, and the numbers of its notes."""
+    """One table of a paper; ``first`` is its first row. Each row has its cells, and the numbers of its notes.
+
+    ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the columns it is about.
+    """
 
     name: str
     first: Published
@@ -22,6 +25,7 @@ class PublishedTable:
     columns: tuple[ColumnView, ...]
     rows: tuple[tuple[Published, tuple[CellView, ...], tuple[int, ...]], ...]
     notes: tuple[str, ...]
+    not_comparable: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
@@ -43,15 +47,21 @@ def _table(name: str, rows: Sequence[Published], known: Mapping[str, BoardColumn
         by_column = {cell.column: cell for cell in row.cells}
         cells = tuple(_cell(by_column.get(key), known.get(key), notes) for key in keys)
         views.append((row, cells, tuple(notes[text] for text in row.notes)))
+    columns = tuple(
+        column_view(known[key]) if key in known else ColumnView(f"c{place}", key) for place, key in enumerate(keys)
+    )
+    labels = dict(zip(keys, (column.label for column in columns), strict=True))
+    reasons: dict[str, dict[str, None]] = {}
+    for cell in (cell for row in rows for cell in row.cells if cell.why):
+        reasons.setdefault(cell.why, {})[labels[cell.column]] = None
     return PublishedTable(
         name=name,
         first=rows[0],
         judges=tuple(dict.fromkeys(row.judge for row in rows if row.judge)),
-        columns=tuple(
-            column_view(known[key]) if key in known else ColumnView(f"c{place}", key) for place, key in enumerate(keys)
-        ),
+        columns=columns,
         rows=tuple(views),
         notes=tuple(notes),
+        not_comparable=tuple((why, tuple(of)) for why, of in reasons.items()),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -21,6 +20,7 @@ from ..board import (
     RunFacts,
 )
 from ..numbers import UNIT_LABELS, direction, exact, shown_name
+from ..over_models import billions_of
 from ..tables import without_empty
 from ..usage import amount, measured
 from .cells import CellView, Scale, best_values, cell_view, scale_of
@@ -68,15 +68,6 @@ class TableView:
     rankings: tuple[Ranking, ...] = ()
 
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
-_BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
-
-
-def _billions_of(size: str | None) -> float | None:
-    found = _SIZE.match(size or "")
-    return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
-
-
 def size_class(size: str | None) -> str:
     """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
     ``x`` above, ``n`` if it is not stated.
@@ -84,7 +75,7 @@ def size_class(size: str | None) -> str:
     >>> [size_class(size) for size in ("500M", "8B", "30B-A3B", "1T", None, "large")]
     ['s', 'm', 'l', 'x', 'n', 'n']
     """
-    billions = _billions_of(size)
+    billions = billions_of(size)
     if billions is None:
         return "n"
     return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
@@ -92,7 +83,7 @@ def size_class(size: str | None) -> str:
 
 def size_order(size: str | None) -> str:
     """Parameters in billions, to sort by."""
-    billions = _billions_of(size)
+    billions = billions_of(size)
     return "" if billions is None else f"{billions:.6g}"
 
 

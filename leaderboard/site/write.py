@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks.errors import UsageError
-from medtasks.files import temporary_beside
+from medtasks.files import file_sha256, temporary_beside
 from medtasks.results.swap import recover, swap
 
 from ..board import Board
@@ -19,7 +20,7 @@ from .samples import SampleText
 from .text import require_name
 
 if TYPE_CHECKING:
-    from ..figures import FigureFiles
+    from ..figures.draw import FigureFiles
 
     Figures = Callable[[Board, Path], Mapping[tuple[str, str], FigureFiles]]
     Exports = Callable[[Board, Path], object]
@@ -35,7 +36,7 @@ def write_site(
     samples: SampleText | None = None,
     figures: Figures | None = None,
     exports: Exports | None = None,
-    served: bool = False,
+    made_of: str = "",
 ) -> None:
     """Write the pages of ``board`` to ``directory``; open its ``index.html``.
 
@@ -45,9 +46,9 @@ def write_site(
     Args:
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
-        figures: draws the plots below the directory it is given (`medtasks.leaderboard.figures.draw_all`).
+        figures: draws the plots as files below the directory it is given (`medtasks.leaderboard.figures.draw`).
         exports: writes other files below the directory it is given; the overview links to all of them.
-        served: whether `medtasks view` serves the site, and adds pages of its own.
+        made_of: a hash of everything that the site is made of, for :func:`is_current`.
 
     Raises:
         UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
@@ -59,7 +60,7 @@ def write_site(
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
-        _write(board, partial, samples, figures, exports, served)
+        _write(board, partial, samples, figures, exports, made_of)
         if not directory.exists():
             partial.rename(directory)
             return
@@ -74,7 +75,7 @@ def _write(
     samples: SampleText | None,
     figures: Figures | None,
     exports: Exports | None,
-    served: bool,
+    made_of: str,
 ) -> None:
     drawn = figures(board, site / "figures") if figures else {}
     downloads: list[str] = []
@@ -83,14 +84,37 @@ def _write(
         downloads = sorted(
             path.relative_to(site).as_posix() for path in (site / "exports").rglob("*") if path.is_file()
         )
-    for name, text in pages_of(board, drawn, downloads, samples=bool(samples), served=served):
+    files = {key: {kind: f"figures/{path}" for kind, path in one.files.items()} for key, one in drawn.items()}
+    for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
         # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-        (site / name).write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
+        (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
     write_data(board, site, samples)
     shutil.copytree(Path(__file__).parent / "assets", site / "assets")
     names = sorted(path.name for path in site.iterdir())
-    mark = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
+    mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
+    if made_of:
+        mark |= {"made_of": made_of, "content": _content(site, names)}
     (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+
+
+def is_current(directory: Path, made_of: str) -> bool:
+    """Whether ``directory`` has the site that was made of this (:func:`write_site`), and all its files as written."""
+    recover(directory)
+    try:
+        mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
+        return bool(mark["made_of"] == made_of and mark["content"] == _content(directory, mark["holds"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _content(site: Path, names: Sequence[str]) -> str:
+    """A hash of the files and directories ``names`` in ``site``."""
+    digest = hashlib.sha256()
+    for name in names:
+        for path in sorted([site / name, *(site / name).rglob("*")]):
+            if not path.is_dir():
+                digest.update(f"{path.relative_to(site).as_posix()}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
 
 
 def _other_files(directory: Path) -> list[str]:

@@ -1,15 +1,16 @@
-"""What a view shows: the board of the result directories, its site as files, and their samples by task and run."""
+"""What a view shows: the board of the result directories, the files of its site, and the samples by task and run."""
 
 from __future__ import annotations
 
 import functools
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.card import Card
@@ -21,25 +22,24 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.table_file import code_hash
 from medtasks.spec import load_spec, load_specs
 
-from ..board import Board
+from ..board import FORMATS, Board
 from ..build import build_board
-from ..collect import NO_RUN, collect, find_runs
+from ..collect import find_runs
 from ..digest_cache import state_of
-from ..exports import write_exports
-from ..figures import draw_all
-from ..numbers import shown_name
-from ..releases import Releases
-from ..site import samples_of, write_site
+from ..exports import exports_of
+from ..numbers import safe_name, shown_name
+from ..publish import board_of
+from ..site import samples_of
 from ..site.data import data_scripts
+from ..site.pages import pages_of
 from ..site.samples import runs_on_board
 from .index import SampleIndex, read_index
-
-if TYPE_CHECKING:
-    from ..site.write import Figures
 
 TITLE = "medtasks results"
 _HELD = 48
 """Indexes in memory: those of one task for more models than a page compares."""
+_DRAWING = threading.Lock()
+"""matplotlib draws in one thread at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +58,31 @@ class Run:
 
 @dataclass(frozen=True)
 class Library:
-    """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`)."""
+    """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`).
+
+    ``pages``, ``scripts`` and ``exports`` make the files of the site by name, when they are asked for.
+    """
 
     board: Board
     runs: tuple[Run, ...]
+    pages: dict[str, Callable[[], str]]
     scripts: dict[str, Callable[[], Any]]
-    site: tempfile.TemporaryDirectory[str]
+    exports: dict[str, Callable[[], bytes]]
     _indexes: Callable[[Path, str], SampleIndex] = field(repr=False)
 
-    @cached_property
-    def files(self) -> dict[str, Path]:
-        """The site's files by their addresses: nothing else can be asked for."""
-        root = Path(self.site.name) / "site"
-        return {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    def figure(self, path: str) -> bytes | None:
+        """The figure as a file, drawn now; None if there is no such figure."""
+        key, kind = next(
+            ((key, kind) for key, files in figure_files(self.board).items() for kind in files if files[kind] == path),
+            (None, ""),
+        )
+        if key is None:
+            return None
+        from ..figures.draw import draw_all  # matplotlib takes a second to import
+
+        with _DRAWING, tempfile.TemporaryDirectory() as folder:
+            drawn = draw_all(self.board, Path(folder), (kind,), only=key)
+            return (Path(folder) / drawn[key].files[kind]).read_bytes() if key in drawn else None
 
     @cached_property
     def tasks(self) -> dict[str, tuple[Run, ...]]:
@@ -104,49 +116,42 @@ def title_of(task: str) -> str:
     return load_spec(task).benchmark.title
 
 
-def read_library(paths: Sequence[Path], root: str, progress: Callable[[int, int], None] | None = None) -> Library:
-    """The board, the runs and the site of ``paths``, which may have no finished run yet; the site is below ``root``.
+def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> Library:
+    """The board, the runs and the site of ``paths``, which may have no finished run yet.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    digests, refused = collect(paths, cache_root() / "leaderboard", progress)
-    mini = any(digest.facts.mini for digest in digests)
-    found = [one for one in refused if digests or one.reason != NO_RUN]
-    board = build_board(digests, found, title=TITLE, demonstration=mini, releases=Releases())
+    board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root() / "leaderboard", progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
     read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
-    scripts = dict(data_scripts(board, samples_of(board, paths)))
-    site = _written(board, root)
-    return Library(board, tuple(_runs(board, paths)), scripts, site, functools.lru_cache(_HELD)(read))
+    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
+    return Library(
+        board,
+        tuple(_runs(board, paths)),
+        pages_of(board, figure_files(board), sorted(exports), served=True),
+        dict(data_scripts(board, samples_of(board, paths))),
+        exports,
+        functools.lru_cache(_HELD)(read),
+    )
 
 
-class EndedError(Exception):
-    """Figures are no longer wanted."""
+def empty_board() -> Board:
+    """What pages show until the results are read."""
+    return build_board((), title=TITLE)
 
 
-def with_figures(library: Library, ended: Callable[[], bool]) -> Library:
-    """The library with the figures of its board, which take longer than everything else.
-
-    Raises:
-        EndedError: ``ended``, which is asked before each figure, said so.
-    """
-
-    def check() -> None:
-        if ended():
-            raise EndedError
-
-    draw = functools.partial(draw_all, formats=("svg",), before_each=check)
-    return replace(library, site=_written(library.board, str(Path(library.site.name).parent), draw))
-
-
-def _written(board: Board, root: str, draw: Figures | None = None) -> tempfile.TemporaryDirectory[str]:
-    """The site, in a directory that exists as long as it is used."""
-    site = tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True)
-    write_site(board, Path(site.name) / "site", figures=draw, exports=write_exports, served=True)
-    return site
+def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:
+    """The paths of all figures that can be drawn as files, by format, by benchmark and plot."""
+    return {
+        (benchmark.name, plot.name): {
+            kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}.{kind}" for kind in FORMATS
+        }
+        for benchmark in board.benchmarks
+        for plot in benchmark.plots
+    }
 
 
 def state(paths: Sequence[Path]) -> str:

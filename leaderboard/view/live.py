@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import FAILED, Document
+from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
@@ -152,7 +153,8 @@ class _Followed:
             if len(replies) == repeats and (known is None or known[0] != replies):
                 prompt = given[0].slot.prompt
                 new[place] = Answered(documents[place], replies, prompt, spec.prompt_hash or "")
-        scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
+        with miniature(plan.manifest.miniature):
+            scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
         for (place, answered), sample in zip(new.items(), scored, strict=True):
             self._samples[task, place] = (answered.replies, sample)
         return [self._samples[task, place][1] for place in found if (task, place) in self._samples]

@@ -53,8 +53,8 @@ class Media:
         except MedtasksError as error:
             benchmark = load_spec(sample.task).metadata.benchmark
             facts = manifest.data.get(benchmark)
-            command = "set MEDTASKS_DATA=mini" if facts and facts.mini else f"run: {get_benchmark(benchmark).prepare}"
-            return Shown(absent=f"Pictures need the data of this run. To prepare them, {command} ({first_line(error)})")
+            fix = "run the model again" if facts and facts.mini else f"prepare them: {get_benchmark(benchmark).prepare}"
+            return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
         if tuple(document["media"]) != sample.media:
             return Shown(absent="The data prepared here have other media for this sample than the run names.")
         if document.get("frames"):

@@ -41,7 +41,7 @@ def view_environment(board: Board) -> Environment:
     return environment
 
 
-def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
+def list_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
     """The list of samples that an address asks for, one page of it."""
     query = Query.parsed({"task": next(iter(library.tasks), ""), **given})
     selection = select(library, query)
@@ -51,6 +51,9 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
     index, runs = selection.index, library.tasks[query.task]
     rows = selection.page(shown).tolist()
     plain = Query(query.task, query.run)
+    entries = list(zip(rows, index.read(rows), strict=True))
+    shows_media = bool(entries) and media.shown(entries[0][1], selection.run.manifest).count > 0
+    place = urlencode({"task": query.task, "run": query.run, "n": 0, "small": 1}, errors="surrogatepass")
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
@@ -71,7 +74,8 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
             for name in index.breakdowns
         ],
         sorts=list(SORTS.items()),
-        entries=list(zip(rows, index.read(rows), strict=True)),
+        entries=entries,
+        pictures=f"media?{place}" if shows_media else "",
         number=shown,
         previous=query.address("samples.html", page=shown - 1),
         following=query.address("samples.html", page=shown + 1),
@@ -111,6 +115,11 @@ def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) ->
     return environment.get_template("live.html.j2" if whole else "live_part.html.j2").render(
         page="live.html", live=runs
     )
+
+
+def waiting_page(environment: Environment, progress: str) -> str:
+    """A page that loads itself again until the results are read."""
+    return environment.get_template("waiting.html.j2").render(page="", progress=progress)
 
 
 def message_page(environment: Environment, title: str, text: str) -> str:

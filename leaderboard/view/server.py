@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import secrets
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +16,13 @@ from aiohttp import web
 from jinja2 import Environment
 
 from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.results.find import run_folders, unfinished_runs
 
 from ..site.text import data_script
-from .library import EndedError, Library, read_library, state, with_figures
+from .library import Library, empty_board, read_library, state
 from .live import Live
 from .media import Media
-from .pages import POLICY, list_page, live_page, message_page, picture, sample_page, view_environment
+from .pages import POLICY, list_page, live_page, message_page, picture, sample_page, view_environment, waiting_page
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -38,10 +38,12 @@ _HEADERS = {
 """Sent with every answer, refusals included."""
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 """Media types of files; all others are downloads."""
-_ASSETS = {f"assets/{path.name}": path for path in (Path(__file__).parent / "assets").iterdir()}
+_ASSETS = {
+    f"assets/{path.name}": path
+    for folder in ("site", "view")
+    for path in (Path(__file__).parents[1] / folder / "assets").iterdir()
+}
 
-_LONGEST_WAIT = 10.0
-"""Seconds that the end waits for what is being read or drawn."""
 _PAUSE = 2.0
 """Seconds between two looks for results that came or went."""
 
@@ -61,15 +63,19 @@ class _Shown:
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
 
+    Nothing is read before :meth:`read`; until then, pages say how far it is.
+
     Args:
         paths: result directories, or trees that contain some.
-        progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
 
-    def __init__(self, paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            if not path.is_dir():
+                raise UsageError(f"{path}: no such directory; give result directories.")
         self._paths = paths
         self._media = Media()
         self._live = Live(paths)
@@ -77,33 +83,51 @@ class View:
         self._following = threading.Lock()
         self._next = 0.0
         self._ended = threading.Event()
-        self._root = tempfile.TemporaryDirectory(prefix="medtasks-view-", ignore_cleanup_errors=True)
-        self._shown = self._read(progress)
+        self._shown: _Shown | None = None
+        self._read_once = threading.Event()
+        self._waiting = view_environment(empty_board())
+        self._progress = "reading results"
+        self._failed = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is any result, or a run under way."""
+        return any(found for path in self._paths for found in (*run_folders(path), *unfinished_runs(path)))
 
     @property
     def first_page(self) -> str:
         """The page to open: the board, or the run under way if there is no result yet."""
-        return "index.html" if self._shown.library.board.runs else "live.html"
+        return "index.html" if self._shown is None or self._shown.library.board.runs else "live.html"
+
+    def read(self) -> None:
+        """Read the results, then index their samples."""
+        with self._reading:
+            try:
+                self._shown = self._read()
+            except Exception as error:  # shown on the page, since there is nobody else to tell
+                self._failed = first_line(error)
+                return
+            finally:
+                self._read_once.set()
+        self.finish()
+
+    def wait(self) -> None:
+        """Wait until the results have been read once."""
+        self._read_once.wait()
 
     def finish(self) -> None:
-        """Index the samples, and draw the figures of the board: what pages can do without for a while."""
-        with self._reading, contextlib.suppress(EndedError):
-            shown = self._shown
-            for task, runs in shown.library.tasks.items():
+        """Index the samples, which pages can do without for a while."""
+        with self._reading:
+            library = None if self._shown is None else self._shown.library
+            for task, runs in {} if library is None else library.tasks.items():
                 for run in runs:
-                    if not self._ended.is_set():
+                    if library is not None and not self._ended.is_set():
                         with contextlib.suppress(MedtasksError):  # its page reports it
-                            shown.library.index(run, task)
-            library = with_figures(shown.library, self._ended.is_set)
-            self._shown = _Shown(library, shown.environment, shown.state)
+                            library.index(run, task)
 
     def close(self) -> None:
-        """Stop drawing, and remove the pages' files."""
+        """End reading and indexing."""
         self._ended.set()
-        free = self._reading.acquire(timeout=_LONGEST_WAIT)
-        self._root.cleanup()
-        if free:
-            self._reading.release()
 
     @property
     def is_due(self) -> bool:
@@ -116,9 +140,9 @@ class View:
             return  # they are being read
         try:
             self._next = time.monotonic() + _PAUSE
-            if self._ended.is_set() or state(self._paths) == self._shown.state:
+            if self._ended.is_set() or self._shown is None or state(self._paths) == self._shown.state:
                 return
-            self._shown = self._read(None)
+            self._shown = self._read()
         finally:
             self._reading.release()
         self.finish()
@@ -129,10 +153,17 @@ class View:
         Raises:
             MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
         """
+        if name in _ASSETS:
+            return _ASSETS[name].read_bytes(), _TYPES.get(_ASSETS[name].suffix, "application/octet-stream")
+        if self._shown is None and name.endswith(".html") and not self._failed:
+            return _page(waiting_page(self._waiting, self._progress))
+        self.wait()
         shown = self._shown
+        if shown is None:
+            raise MedtasksError(f"The results cannot be read: {self._failed}")
         library, environment = shown.library, shown.environment
         if name == "samples.html" and "id" not in given:
-            return _page(list_page(library, environment, given))
+            return _page(list_page(library, environment, given, self._media))
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
             return _page(sample_page(library, environment, given, self._media))
         if name in ("live.html", "live-part.html"):
@@ -143,18 +174,22 @@ class View:
             return picture(library, given, self._media)
         if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
-        path = _ASSETS.get(name) or library.files.get(name)
-        if path is None:
-            return None
-        return path.read_bytes(), _TYPES.get(path.suffix, "application/octet-stream")
+        if name in library.pages:
+            return _page(library.pages[name]())
+        content = library.exports[name]() if name in library.exports else library.figure(name)
+        return None if content is None else (content, _TYPES.get(Path(name).suffix, "application/octet-stream"))
 
     def message(self, title: str, text: str) -> Answer:
-        return _page(message_page(self._shown.environment, title, text))
+        environment = self._waiting if self._shown is None else self._shown.environment
+        return _page(message_page(environment, title, text))
 
-    def _read(self, progress: Callable[[int, int], None] | None) -> _Shown:
+    def _read(self) -> _Shown:
         before = state(self._paths)
-        library = read_library(self._paths, self._root.name, progress)
+        library = read_library(self._paths, self._report)
         return _Shown(library, view_environment(library.board), before)
+
+    def _report(self, done: int, total: int) -> None:
+        self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
 
 
 def _page(text: str) -> Answer:
@@ -246,7 +281,7 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
     try:
         await web.SockSite(runner, listening).start()
         ready(f"http://{HOST}:{bound}/{token}/")
-        in_background(view.finish)
+        in_background(view.read)
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

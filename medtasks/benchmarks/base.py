@@ -71,6 +71,7 @@ class SampleView:
     values: Mapping[str, Value] = field(default_factory=dict)
     further: tuple[str, ...] = ()
     """Extraction statuses of the second and later repeats."""
+    task: str = ""
 
 
 def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
@@ -228,6 +229,10 @@ class Benchmark:
         """
         kind = name.removeprefix(self.name)
         return self.published.get(kind.removeprefix("_") or "rows")
+
+    def is_apart(self, task: str) -> bool:
+        """Whether the task's rows are of kinds that start with ``apart``, which ``rows`` does not count."""
+        return self.apart is not None and self.apart in task
 
     @property
     def repeatable(self) -> bool:

@@ -1,7 +1,8 @@
 """Documents for the harness, and the prompt functions that every task file names.
 
 Chat back-ends get one user turn: the media, then one text part. Simple back-ends get the same media through
-``doc_to_visual`` and the same text through ``doc_to_text``.
+``doc_to_visual`` and the same text through ``doc_to_text``. A task's system prompt (``system_template``) is a turn of
+its own before the user's, or the beginning of the text for back-ends that take none (`SYSTEM_IN_TEXT`).
 """
 
 from __future__ import annotations
@@ -223,24 +224,29 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
     return [default_cache().load(path, paths) for path in paths]
 
 
-def messages(doc: Mapping[str, Any], template: str) -> list[dict[str, Any]]:
+def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     """One user turn: every picture in order, then the text.
 
     Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
 
     Raises:
-        MedtasksError: as :func:`prompt_text` and :func:`pictures`.
+        MedtasksError: as :func:`pictures`.
     """
     content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures(doc)]
     if doc.get("frames") and content:
         content = [{**part, "time": time} for part, time in zip(content, doc["times"], strict=True)]
-    content.append({"type": "text", "text": prompt_text(doc, template)})
-    return [{"role": "user", "content": content}]
+    return {"role": "user", "content": [*content, {"type": "text", "text": text}]}
+
+
+SYSTEM_IN_TEXT = "system_in_text"
+"""Key of ``lmms_eval_specific_kwargs``, set for back-ends that take no system prompt."""
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> str:
-    """:func:`prompt_text` of the task's template, for the harness."""
-    return prompt_text(doc, lmms_eval_specific_kwargs["template"])
+    """:func:`prompt_text` of the task's template, after its system prompt if it has one, for the harness."""
+    text = prompt_text(doc, lmms_eval_specific_kwargs["template"])
+    system = lmms_eval_specific_kwargs.get("system_template")
+    return text if system is None else f"{render(system)}\n\n{text}"
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
@@ -249,8 +255,12 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """:func:`messages`, for the harness."""
-    return messages(doc, lmms_eval_specific_kwargs["template"])
+    """The prompt as chat messages, for the harness: the task's system prompt, if it has one, and :func:`user_turn`."""
+    system = lmms_eval_specific_kwargs.get("system_template")
+    if system is None or lmms_eval_specific_kwargs.get(SYSTEM_IN_TEXT):
+        return [user_turn(doc, doc_to_text(doc, lmms_eval_specific_kwargs))]
+    first = {"role": "system", "content": [{"type": "text", "text": render(system)}]}
+    return [first, user_turn(doc, prompt_text(doc, lmms_eval_specific_kwargs["template"]))]
 
 
 _SAMPLED, _SAMPLED_BYTES = 16, 64 * 2**20

@@ -1,7 +1,7 @@
 """Stage-wise inference: what changed first, then which option, without the images (arXiv 2605.15574, section 4.3.2).
 
-Stage 1 shows the images and asks what changed in each interval; question and options are withheld. Stage 2 shows the
-question, the options and the text of stage 1, and no image. Both use the harness's multi-round protocol: after each
+Stage 1 shows the images and the question, and asks what changed in each interval; options are withheld. Stage 2 shows
+the question, the options and the text of stage 1, and no image. Both use the harness's multi-round protocol: after each
 response it calls :func:`stage_text` (or :func:`stage_messages`, for chat back-ends).
 """
 
@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtasks.benchmarks.documents import pictures, prompt_text
+from medtasks.benchmarks.documents import doc_to_text, prompt_text, user_turn
 from medtasks.filters.option_letter import join_stages
 from medtasks.prompts import render
+from medtasks.registry import get_benchmark
+from medtasks.spec import TaskSpec
+
+WITHHELD = frozenset({"choices", "options"})
+"""Fields that no template of stage 1 may use, although prompts may."""
 
 NextText = tuple[list[Any] | None, str | None, bool, list[str] | None, None]
 NextMessages = tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]
@@ -31,7 +36,7 @@ def stage_text(
         A text; or media (none), text, whether this was the last round, the outputs so far, and no state.
     """
     if not round_idx:
-        return _first_text(lmms_eval_specific_kwargs)
+        return first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"])
     outputs = list(previous_output or ())
     if round_idx == 1:
         return [], _second_text(doc, lmms_eval_specific_kwargs, outputs[0]), False, outputs, None
@@ -47,21 +52,34 @@ def stage_messages(
 ) -> list[dict[str, Any]] | NextMessages:
     """As :func:`stage_text`, for chat back-ends: one user turn a stage, images only in the first."""
     if not round_idx:
-        content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures(doc)]
-        return _turn([*content, {"type": "text", "text": _first_text(lmms_eval_specific_kwargs)}])
+        return [user_turn(doc, first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"]))]
     outputs = list(previous_output or ())
     if round_idx == 1:
         text = _second_text(doc, lmms_eval_specific_kwargs, outputs[0])
-        return _turn([{"type": "text", "text": text}]), False, outputs, None
+        turn = {"role": "user", "content": [{"type": "text", "text": text}]}
+        return [turn], False, outputs, None
     return None, True, [join_stages(outputs)], None
 
 
-def _turn(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"role": "user", "content": content}]
+def first_prompt(doc: Mapping[str, Any], template: str) -> str:
+    """The prompt of stage 1: ``template`` with the benchmark's visible fields, the options withheld.
+
+    Raises:
+        MedtasksError: as :func:`medtasks.prompts.render`.
+    """
+    visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
+    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
 
 
-def _first_text(settings: Mapping[str, Any]) -> str:
-    return render(settings["stage1_template"])  # no fields, so that none can leak
+def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
+    """The text with which a task asks about ``doc``, as samples log it: of two stages the first.
+
+    Raises:
+        MedtasksError: as :func:`medtasks.prompts.render`.
+    """
+    if spec.stage1_template is not None:
+        return first_prompt(doc, spec.stage1_template)
+    return doc_to_text(doc, {"template": spec.template, "system_template": spec.system_template})
 
 
 def _second_text(doc: Mapping[str, Any], settings: Mapping[str, Any], observations: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.base import FAILED, SampleView, Value
+from medtasks.benchmarks.base import FAILED, Item, SampleView, Value
 from medtasks.metrics import (
     ITEM_METRICS,
     Stream,
@@ -18,6 +19,8 @@ from medtasks.metrics import (
     streaming,
 )
 from medtasks.metrics.item_metrics import ItemMetric
+from medtasks.spec import load_spec
+from medtasks.task_model import Timing
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
@@ -55,41 +58,57 @@ class Turn:
         """The turn as JSON, for the harness's own aggregation."""
         return asdict(self)
 
+    @property
+    def with_fallback(self) -> Turn:
+        """The turn with the content that it has if a judge decides on closed answers that do not match."""
+        return replace(self, content=self.fallback, judge=self.fallback_judge) if self.closed else self
+
+
+@lru_cache(maxsize=256)
+def timing_of(task: str) -> Timing:
+    """``metadata.timing`` of a task; the defaults of a task that declares none.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    return load_spec(task).metadata.timing or Timing()
+
 
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
     """Every metric of the item whose rounds are ``samples``; unknown if a round has no response."""
     turns = [turn_of(sample) for sample in samples]
-    values = item_values(turns, fallback=FALLBACK in samples[0].values)
+    values = item_values(turns, timing_of(samples[0].task), fallback=FALLBACK in samples[0].values)
     if any(sample.status == FAILED for sample in samples):
         return {name: _unknown(name, value, turns[0]) for name, value in values.items()}
     return values
 
 
-def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, Value]:
+def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False) -> dict[str, Value]:
     """Every metric of one whole item, by name; equations 6 to 10 of the paper.
 
-    ``fallback`` adds the content of closed items with mismatches judged, which no other metric includes.
+    ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
     """
     first = turns[0]
-    stream = _stream(turns)
+    stream = stream_of(turns, timing)
     low, high = streaming.content_limits(stream)
-    judge = _judge([(turn.content, turn.judge) for turn in turns])
+    judge = _judge(turns)
     values = {
         "content": _value("content", low, high, judge),
         "content_closed": _value("content_closed", *_where(first.closed, low, high)),
         OPEN: _value(OPEN, *_where(not first.closed, low, high), judge),
     }
     if fallback:
-        limits = streaming.content_limits(_stream([replace(turn, content=turn.fallback) for turn in turns]))
-        asked = _judge([(turn.fallback, turn.fallback_judge) for turn in turns])
+        judged = [turn.with_fallback for turn in turns]
+        limits, asked = streaming.content_limits(stream_of(judged, timing)), _judge(judged)
         values[FALLBACK] = _value(FALLBACK, *_where(first.closed, *limits), asked)
+        values["content_fallback"] = _value("content_fallback", *limits, asked)
     if not first.streaming:
-        return {**values, "overall": _value("overall", low, high, judge)}
-    responsiveness = streaming.responsiveness(stream)
-    overall = [streaming.overall(content, responsiveness) for content in (low, high)]
+        return {**values, **{name: _value(name, low, high, judge) for name in ("overall", "overall_stream_length")}}
     missed = streaming.missed(stream)
+    laws = {"": stream, "_stream_length": streaming.under_stream_length(stream)}
+    responsiveness = {law: streaming.responsiveness(one) for law, one in laws.items()}
     exact: dict[str, float | None] = {
-        "responsiveness": responsiveness,
+        **{f"responsiveness{law}": value for law, value in responsiveness.items()},
         "stability": streaming.stability(stream),
         "false_alarm_rate": float(streaming.false_alarm(stream)),
         "miss_rate": None if missed is None else float(missed),
@@ -98,7 +117,12 @@ def item_values(turns: Sequence[Turn], *, fallback: bool = False) -> dict[str, V
     }
     return {
         **values,
-        "overall": _value("overall", overall[0], overall[1], judge),
+        **{
+            f"overall{law}": _value(
+                f"overall{law}", streaming.overall(low, value), streaming.overall(high, value), judge
+            )
+            for law, value in responsiveness.items()
+        },
         **{name: _value(name, number, number) for name, number in exact.items()},
     }
 
@@ -116,18 +140,28 @@ def _unknown(name: str, value: Value, first: Turn) -> Value:
     return Value(low=low, high=high, judge=value.judge, failed=True)
 
 
+def of_item(name: str) -> Callable[[Item], Value | None]:
+    """A function for `Benchmark.pooled`: the item's value of one of :func:`item_values`."""
+
+    def value(item: Item) -> Value | None:
+        return item.values.get(name)
+
+    return value
+
+
 def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
     return (low, high) if applies else (None, None)
 
 
-def _judge(turns: Sequence[tuple[float | None, str | None]]) -> str | None:
-    """The judge of an item's turns, (content, judge) each; None if a turn still needs a judge."""
-    if any(content is None and judge is None for content, judge in turns):
+def _judge(turns: Sequence[Turn]) -> str | None:
+    """The judge of an item's turns; None if a turn still needs a judge."""
+    if any(turn.content is None and turn.judge is None for turn in turns):
         return None
-    return next((judge for _, judge in turns if judge is not None), None)
+    return next((turn.judge for turn in turns if turn.judge is not None), None)
 
 
-def _stream(turns: Sequence[Turn]) -> Stream:
+def stream_of(turns: Sequence[Turn], timing: Timing) -> Stream:
+    """The stream whose rounds are ``turns``."""
     first = turns[0]
     return Stream(
         rounds=tuple(
@@ -137,6 +171,7 @@ def _stream(turns: Sequence[Turn]) -> Stream:
         query_time=min(first.query_time, first.time),
         expected_time=first.expected_time,
         tolerance=first.tolerance,
+        timing=timing,
     )
 
 
@@ -148,17 +183,22 @@ def _value(name: str, low: float | None, high: float | None, judge: str | None =
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """Aggregation for ``metric_list``: the metric over the items that the turns form."""
+    """Aggregation for ``metric_list``: the metric over the items that the turns form.
+
+    The harness does not say which task it aggregates; each value names the one whose ``metadata.timing`` counts.
+    """
 
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
-        groups: dict[str, list[Turn]] = {}
+        groups: dict[tuple[str, str], list[Turn]] = {}
         for value in values:
             turn = Turn(**value["turn"])
-            groups.setdefault(turn.item, []).append(turn)
+            groups.setdefault((value["task"], turn.item), []).append(turn)
         whole = [
-            sorted(turns, key=lambda turn: turn.number) for turns in groups.values() if len(turns) == turns[0].rounds
+            (task, sorted(turns, key=lambda turn: turn.number))
+            for (task, _), turns in groups.items()
+            if len(turns) == turns[0].rounds
         ]
-        items = [item_values(turns)[name] for turns in whole]
+        items = [item_values(turns, timing_of(task))[name] for task, turns in whole]
         pending = sum(item.pending for item in items)
         if pending or not items:
             why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"

@@ -80,7 +80,7 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
     # read as numpy is imported: its threads would spin between small products, for up to a quarter of the CPU time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    atexit.register(gc.freeze)  # searching what the process leaves for cycles would take up to two seconds
+    atexit.register(_spare_the_last_search)
     try:
         with interrupts_arrive():
             plain_help(typer.main.get_command(app))()
@@ -97,6 +97,17 @@ def main() -> None:
             console.fail(f"{place[0]}, line {place[1]}: the package ended the program ({end!r}); fix or uninstall it.")
             sys.exit(1)
         raise
+
+
+def _spare_the_last_search() -> None:
+    """Skip the last search for reference cycles, which takes up to two seconds after many samples were read.
+
+    Where triton is loaded (torchvision imports it), the search stays: its bindings print what remains as leaks.
+    """
+    if "triton" in sys.modules:
+        gc.unfreeze()  # commands freeze what they read
+    else:
+        gc.freeze()
 
 
 def _sentence(error: OSError) -> str:

@@ -12,10 +12,12 @@ import typer
 
 from medtasks.cache import cache_root
 from medtasks.cli.console import Prices, progress, table, write
+from medtasks.errors import UsageError
 from medtasks.text import first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.compare import Comparison, Line
+    from medtasks.leaderboard.compare_pairs import LeaningTest
     from medtasks.results.usage import Usage
 
 DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
@@ -23,9 +25,17 @@ DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
 def compare(
     first: Annotated[
-        Path, typer.Argument(help="A run's directory (…_medtasks), or one that contains it.", show_default=False)
-    ],
-    second: Annotated[Path, typer.Argument(help="Another run's directory.", show_default=False)],
+        Path | None, typer.Argument(help="A run's directory (…_medtasks), or one that contains it.", show_default=False)
+    ] = None,
+    second: Annotated[Path | None, typer.Argument(help="Another run's directory.", show_default=False)] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pairs",
+            metavar="BASE:TUNED",
+            help="Two runs' directories; repeat it. Sign test and Wilcoxon's test over all pairs and a group's tasks.",
+        ),
+    ] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only this task or group.")] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
     prices: Prices = None,
@@ -36,6 +46,13 @@ def compare(
     from medtasks.leaderboard.models import read_by_model
     from medtasks.leaderboard.usage import Price, used_by
 
+    if pairs:
+        if first is not None or prices is not None:
+            raise UsageError("--pairs takes the place of two directories, and of --prices; leave them out.")
+        _compare_pairs(pairs, task, metric, as_json=as_json)
+        return
+    if first is None or second is None:
+        raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
     known = {} if prices is None else read_by_model(prices, Price)
 
     with progress("reading results"):
@@ -55,6 +72,70 @@ def compare(
     table(columns, [_row(line) for line in found.lines])
     write(_notes(found))
     _write_usage(used)
+
+
+def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
+    from medtasks.leaderboard.compare import read_one
+    from medtasks.leaderboard.compare_pairs import compare_pairs
+
+    folders = [one.split(":") for one in pairs]
+    for given, parts in zip(pairs, folders, strict=True):
+        if len(parts) != 2 or not all(parts):
+            raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
+    with progress("reading results"):
+        read = {
+            folder: read_one(Path(folder), cache=cache_root() / "leaderboard")
+            for folder in dict.fromkeys(folder for parts in folders for folder in parts)
+        }
+    with progress("comparing") as bar:
+        tests = compare_pairs(
+            [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
+        )
+    if as_json:
+        write(json.dumps({"tests": [{**asdict(test), "least_p": test.least_p} for test in tests]}, indent=1))
+        return
+    table(
+        ("group", "metric", "base", "tuned", "task", "tuned - base"),
+        [
+            (test.group, test.metric, one.base, one.tuned, one.task, _signed(one.difference, DIGITS[test.unit]))
+            for test in tests
+            for one in test.differences
+        ],
+    )
+    write("")
+    table(
+        ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p"),
+        [
+            (
+                *(test.group, test.metric, f"{len(pairs)}", f"{test.better}", f"{test.worse}"),
+                f"{sum(one.difference == 0 for one in test.differences)}",
+                *("" if p is None else f"{p:.3g}" for p in (test.sign_p, test.wilcoxon_p)),
+                f"{test.least_p:.3g}",
+            )
+            for test in tests
+        ],
+    )
+    write(_notes_on(tests))
+
+
+def _signed(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:+.{digits}f}"
+
+
+def _notes_on(tests: Sequence[LeaningTest]) -> str:
+    lines = [
+        "One difference per pair and task, over the items with a value in both runs; p is two-sided and not corrected.",
+        "A task with few items counts as much as one with many; differences of one pair are not independent.",
+    ]
+    found = [(test, one) for test in tests for one in test.differences]
+    reasons: dict[str, dict[str, None]] = {}
+    for test, one in found:
+        for what, texts in (("no difference", filter(None, [one.reason])), ("not comparable", one.unlike)):
+            for reason in texts:
+                place = f"{one.tuned} - {one.base} {one.task} {test.metric}"
+                reasons.setdefault(f"{what}: {reason}", {})[place] = None
+    lines += [f"{reason} ({first_names(places)})" for reason, places in reasons.items()]
+    return "\n".join(f"  {printable(line)}" for line in lines)
 
 
 def _plain_usage(used: Sequence[tuple[Usage, float | None]]) -> dict[str, Any]:

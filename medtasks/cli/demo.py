@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -15,12 +16,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks.cli.console import progress, table, write
-from medtasks.registry import all_benchmarks
+from medtasks.packages import task_packages
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
     from medtasks.leaderboard.site.charts import Chart
-    from medtasks.task_model import Metadata
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ MODELS = (
     _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
     _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
 )
-WIDTH = 100
-"""Columns of the terminal that the demo is written for."""
+NARROWEST, USUAL, WIDEST = 80, 100, 120
+"""Columns: what the output is made for at least and at most, and without a terminal."""
 
 
 def demo(
@@ -50,9 +50,11 @@ def demo(
     """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the miniature data."""
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    write("medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model that learned from")
-    write("other drawings, of the same model without the pictures, and of three baselines. A stub that compares")
-    write("words judges the open answers.")
+    _write_filled(
+        "medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model that learned from other "
+        "drawings, of the same model without the pictures, and of three baselines. A stub that compares words judges "
+        "the open answers."
+    )
     out.mkdir(parents=True, exist_ok=True)
     with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
         for number, model in enumerate(MODELS):
@@ -87,29 +89,11 @@ def _stub_judge(settings: Path) -> Iterator[None]:
 def _run(model: _Model, out: Path) -> None:
     folder = out / model.directory
     folder.mkdir(exist_ok=True)
+    groups = [package.module.rpartition(".")[2] for package in task_packages() if package.ours]
     with _harness_output_in(folder / "harness.log"):
         from medtasks.harness import run_tasks
 
-        run_tasks(model.backend, model.arguments, demo_tasks(), folder)
-
-
-def demo_tasks() -> list[str]:
-    """Every task of the benchmarks with miniature data, other packages' included, by outermost groups if in any. Tasks
-    that ask for a confidence, or each question several times, are left out."""
-    from medtasks.spec import leaf_tasks, load_specs
-
-    drawn = {name for name, one in all_benchmarks().items() if one.mini is not None}
-    specs = load_specs().items()
-    asked = [(name, spec.metadata) for name, spec in specs if spec.kind == "task"]
-    tasks = {name for name, facts in asked if facts.benchmark in drawn and _is_plain(facts)}
-    groups = {name: {*leaf_tasks(name)} for name, spec in specs if spec.kind == "group"}
-    groups = {name: leaves for name, leaves in groups.items() if leaves <= tasks}
-    outermost = [name for name, leaves in groups.items() if not any(leaves < other for other in groups.values())]
-    return [*outermost, *sorted(tasks.difference(*(groups[name] for name in outermost)))]
-
-
-def _is_plain(facts: Metadata) -> bool:
-    return facts.varied is None and (facts.confidence is None or facts.confidence.of != "stated")
+        run_tasks(model.backend, model.arguments, groups, folder)
 
 
 @contextlib.contextmanager
@@ -135,7 +119,6 @@ def _publish(out: Path) -> Board:
         out / "leaderboard",
         title="medtasks demonstration",
         demonstration=True,
-        figures=("svg",),
     )
 
 
@@ -164,6 +147,14 @@ def _added_by_pictures(charts: Sequence[Chart]) -> str:
     return f"What the pictures add to tiny: {', '.join(parts)}."
 
 
+def _width() -> int:
+    return max(NARROWEST, min(shutil.get_terminal_size((USUAL, 24)).columns, WIDEST))
+
+
+def _write_filled(text: str, indent: str = "") -> None:
+    write(textwrap.fill(text, _width(), subsequent_indent=indent))
+
+
 def _report(board: Board, out: Path) -> None:
     from medtasks.leaderboard.site.charts import overview_charts
 
@@ -171,8 +162,9 @@ def _report(board: Board, out: Path) -> None:
     cells = [_cells(board, one) for one in shown]
     names = dict.fromkeys(name for column in cells for name in column)
     head = [f"{one.benchmark.title}: {one.ranking.column.label}" for one in shown]
-    for start in range(0, len(head), 2):
-        columns = slice(start, start + 2)
+    beside = 2 if _width() >= USUAL else 1
+    for start in range(0, len(head), beside):
+        columns = slice(start, start + beside)
         rows = [[name, *(column.get(name, "no value") for column in cells[columns])] for name in names]
         table(
             ("", *head[columns]),
@@ -182,7 +174,7 @@ def _report(board: Board, out: Path) -> None:
     write("")
     findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
     for text in (*findings, _added_by_pictures(shown)):
-        write(textwrap.fill(text, WIDTH, subsequent_indent="  "))
+        _write_filled(text, "  ")
     write("\nMiniature data: a demonstration, not a benchmark result.")
     write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")
     write(f"Samples, scores and manifest of each run: {out}/*/*_medtasks/")

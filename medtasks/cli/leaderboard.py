@@ -48,13 +48,18 @@ def build(
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
     ] = True,
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (SVG, PNG, PDF).")] = True,
+    figures: Annotated[
+        str, typer.Option("--figures", help="Also draw each figure as files: formats of svg, png, pdf, with commas.")
+    ] = "",
     fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
-    from medtasks.leaderboard.figures import FORMATS
+    from medtasks.leaderboard.board import FORMATS
     from medtasks.leaderboard.publish import publish
 
+    formats = [one.strip() for one in figures.split(",") if one.strip()]
+    if unknown := [one for one in formats if one not in FORMATS]:
+        raise UsageError(f"--figures {unknown[0]}: unknown format; choose from {', '.join(FORMATS)}.")
     with progress("reading results") as bar:
         board = publish(
             results,
@@ -65,7 +70,7 @@ def build(
             published=published,
             documents=documents or (),
             prices=prices,
-            figures=FORMATS if figures else (),
+            figures=formats,
             cache=None if fresh else cache_root() / "leaderboard",
             progress=bar,
         )
@@ -75,6 +80,7 @@ def build(
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
     from medtasks.leaderboard.site.charts import charts
+    from medtasks.leaderboard.site.overview import is_beside_its_model
 
     rows = [
         [benchmark.title, one.ranking.column.label, one.finding]
@@ -88,6 +94,7 @@ def report(board: Board, out: Path) -> None:
         for benchmark in board.benchmarks
         for found in benchmark.tables
         for one in found.apart
+        if not is_beside_its_model(found, one)
         for reason in set(one.reasons)
     )
     if not_comparable:

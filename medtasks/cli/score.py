@@ -117,8 +117,6 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
 
 
 def _show_diagnostics(run: RunRecord) -> None:
-    from medtasks.results.diagnostics import level_gaps
-
     def share(value: float | None) -> str:
         return "" if value is None else f"{value:.1%}"
 
@@ -127,16 +125,26 @@ def _show_diagnostics(run: RunRecord) -> None:
             name,
             f"{one.responses:,}",
             share(one.extraction_failures),
+            share(one.read_by_text),
+            share(one.named_in_prose),
             share(one.letter_bias),
             share(one.false_abstention),
             share(one.false_commitment),
         )
         for name, one in run.diagnostics.items()
     ]
-    columns = ("task", "responses", "not extracted", "letter bias", "null chosen wrongly", "null missed")
+    columns = (
+        "task",
+        "responses",
+        "not extracted",
+        "by text",
+        "named in prose",
+        "letter bias",
+        "null chosen wrongly",
+        "null missed",
+    )
     table(columns, rows, title="\nDiagnostics")
-    gaps = level_gaps(run.tables)
-    if gaps:
+    if gaps := run.level_gaps:
         rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
         table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")
 

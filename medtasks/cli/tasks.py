@@ -86,8 +86,8 @@ def show(
 
 def _show_document(spec: TaskSpec, number: int) -> None:
     from medtasks.benchmarks.documents import prompt_text, task_documents
+    from medtasks.benchmarks.stages import asked_prompt
     from medtasks.data.store import open_prepared
-    from medtasks.prompts import render
 
     documents = task_documents(spec.name)
     if number >= len(documents):
@@ -100,9 +100,8 @@ def _show_document(spec: TaskSpec, number: int) -> None:
     for medium in document["media"]:
         path = prepared.media_path(medium)
         write(f"<{len(frames)} frames of {path}>" if frames else f"<image: {path}>")
+    write(asked_prompt(spec, document))
     if spec.stage1_template:
-        write(f"{render(spec.stage1_template)}\n\n--- stage 2, without images")
+        write("\n--- stage 2, without images")
         write(prompt_text(document, spec.template, observations="<output of stage 1>"))
-    else:
-        write(prompt_text(document, spec.template))
     write(f"\n--- gold answer (never in the prompt)\n{document['target']}")

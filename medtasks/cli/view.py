@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import Results, progress, write
+from medtasks.cli.console import Results, write
 
 
 def view(
@@ -23,8 +23,9 @@ def view(
     """Show results in a browser: the board, every sample with its pictures, and runs under way."""
     from medtasks.leaderboard.view.server import View, in_background, serve
 
-    with progress("reading results") as bar:
-        shown = View(results, bar)
+    shown = View(results)
+    if not shown.found:
+        write(f"{', '.join(map(str, results))}: no result directory (…_medtasks) and no run under way yet.")
 
     def ready(address: str) -> None:
         write(f"{address} (only from this computer; Ctrl+C ends it)")

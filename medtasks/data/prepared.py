@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -23,9 +25,22 @@ from medtasks.registry import get_benchmark
 T = TypeVar("T", bound=BaseModel)
 
 
-def is_mini() -> bool:
-    """Whether miniature data are requested (``MEDTASKS_DATA=mini``)."""
-    return os.environ.get("MEDTASKS_DATA") == "mini"
+_MINIATURE: ContextVar[frozenset[str]] = ContextVar("miniature", default=frozenset())
+
+
+def is_mini(benchmark: str = "") -> bool:
+    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for ``benchmark`` by :func:`miniature`."""
+    return os.environ.get("MEDTASKS_DATA") == "mini" or benchmark in _MINIATURE.get()
+
+
+@contextlib.contextmanager
+def miniature(benchmarks: Collection[str]) -> Iterator[None]:
+    """Open the miniature data of these benchmarks in the block: a run made on them is scored on them again."""
+    token = _MINIATURE.set(frozenset(benchmarks))
+    try:
+        yield
+    finally:
+        _MINIATURE.reset(token)
 
 
 def data_root() -> Path:

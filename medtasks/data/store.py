@@ -9,14 +9,14 @@ from medtasks.registry import get_benchmark
 
 
 def open_prepared(benchmark: str) -> Prepared:
-    """The prepared data of ``benchmark``; with ``MEDTASKS_DATA=mini`` its miniature, made on first use.
+    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`).
 
     Raises:
         UsageError: there is no such benchmark.
         NotPreparedError: there are none; the message has the command that prepares them.
     """
     known = get_benchmark(benchmark)
-    if is_mini():
+    if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
     if not (directory / "manifest.json").is_file():

@@ -19,7 +19,9 @@ arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same fo
 7. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
 8. The text after ``alert`` up to the next state is the reason, on one line, without a leading ``Reason:``; if nothing
    follows, it is an earlier alert's reason or a ``Reason:`` line above. It may be missing.
-9. ``Alert: no_alert`` and ``Alert: uncertain`` use *alert* as a label; ``Alert: no`` (none, false) is ``no_alert``.
+9. Lines that repeat the instruction's format (``no_alert / alert: <reason> / uncertain``) are not read. A later state
+   replaces one that is taken back (``correction``, ``wait``).
+10. ``Alert: no_alert`` and ``Alert: uncertain`` use *alert* as a label; ``Alert: no`` (none, false) is ``no_alert``.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ _TAIL_WORDS = (
 )
 _STANDS = re.compile(
     rf"{_STATE}[\"'”’)\]}}>]{{0,4}}{_TAIL_WORDS}[\"'”’)\]}}>]{{0,4}}(?:(?P<end>[^\w?/|]*$)"
-    r"|\s{0,4}(?P<sign>[:=]|[.,;!|/–—→]|->|=>|-\s|(?<=\s)-|(?=[(\[]|(?:because|since|due\s{1,3}to)\b)))",
+    r"|\s{0,4}(?P<sign>(?=(?P=state)(?![^\W_]))|[:=]|[.,;!|/–—→]|->|=>|-\s|(?<=\s)-|(?=[(\[]|(?:because|since|due\s{1,3}to)\b)))",
     re.IGNORECASE,
 )
 _DECORATION = (
@@ -70,7 +72,10 @@ _DECORATION = (
     r"[.:)\]–—-][^\w\n]{0,8})?"
 )
 _FINAL = r"(?P<final>final[ \t_-]{1,3})?"
-_SURE = r"(?:answer|response|reply|output|decision|verdict|alert[ _-](?:state|status|decision|level)|回答|答案|输出)"
+_SURE = (
+    r"(?:answer|response|reply|output|decision|verdict|correction|alert[ _-](?:state|status|decision|level)"
+    r"|回答|答案|输出)"
+)
 _LOOSE = r"(?:state|status|conclusion|assessment|prediction|result|classification|judge?ment|action)"
 _CLOSE = r"[\"')\]]{0,3}[ \t]{0,4}"
 _SAYS = (
@@ -79,7 +84,8 @@ _SAYS = (
 )
 _LABEL = re.compile(
     rf"(?:(?:so|thus|therefore|hence|the|my|our|current|correct|proactive|overall|monitoring)[ \t,]{{1,3}}){{0,4}}"
-    rf"(?:{_FINAL}(?:current[ \t]{{1,3}})?{_SAYS}|(?P<finally>final(?:ly)?)[ \t]{{0,3}}[:,])[^\w\n]{{0,12}}",
+    rf"(?:{_FINAL}(?:(?:current|corrected|revised|updated)[ \t]{{1,3}})?{_SAYS}|(?:wait|actually|sorry|no)[ \t]?,"
+    r"|(?P<finally>final(?:ly)?)[ \t]{0,3}[:,])[^\w\n]{0,12}",
     re.IGNORECASE,
 )
 _LABEL_ALONE = re.compile(
@@ -88,7 +94,11 @@ _LABEL_ALONE = re.compile(
 _LABEL_WITHIN = re.compile(  # fewer words than at the start of a line: a reason may describe a patient's state
     rf"(?<![^\W_])(?:(?P<final>final[ \t_-]{{1,3}})(?:{_SURE}|{_LOOSE}){_CLOSE}(?:[:=]|->|→|is\b:?)"
     rf"|answer{_CLOSE}(?:[:=]|is\b:?)|(?:my|the)[ \t]{{1,3}}response{_CLOSE}is\b:?"
-    rf"|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=])"
+    rf"|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=]"
+    r"|(?:so|thus|therefore|hence|因此|所以|故)[ \t]{0,2}[:,]"
+    r"|I(?:['’](?:d|ll)|[ \t]{1,3}(?:would|will|must|should|can))?[ \t]{1,3}"
+    r"(?:respond|reply|answer|report|say|output|choose|select|go)(?:[ \t]{1,3}with)?(?=[ \t])"
+    r"|I(?:['’]m|[ \t]{1,3}am)(?=[ \t]{1,3}uncertain))"
     rf"[^\w\n]{{0,12}}(?={_STATE})",
     re.IGNORECASE,
 )
@@ -120,6 +130,27 @@ _EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
 _SKIPPED = (_REASON_LABEL, _LABEL_WITHIN, re.compile(rf"[{re.escape(_EDGES)}]+"))
 _MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
 
+_PLACEHOLDER = re.compile(
+    r"alert[\"'`*]{0,3}[ ]?:[ ]?[\"'`*]{0,3}[<\[{](?:(?:your|the|a|brief|short)[ _])*"
+    r"(?:answer|reason|description|explanation|text|finding)s?[>\]}]",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(  # the three states offered side by side, as in the instruction
+    r"(?:(?:no[ _-]?alert|uncertain|alert(?:[ ]?:[^/|,\n]{0,40})?)[\s\"'`*.]{0,4}(?:[/|,]|\bor\b)"
+    r"[\s\"'`*]{0,4}(?:or\s)?){2}(?:no[ _-]?alert|uncertain|alert)(?![^\W_])",
+    re.IGNORECASE,
+)
+_RETRACTS = re.compile(
+    r"(?<!\w)(?:correction|wait|actually|scratch that|on second thoughts?|my mistake|let me (?:correct|revise)"
+    r"|I (?:was wrong|misread)|sorry)(?!\w)|更正|不对",
+    re.IGNORECASE,
+)
+_CHINESE = (
+    (re.compile("(?:无需?|没有|不需要?)(?:发出)?(?:警报|警示|告警|报警)"), "no_alert"),
+    (re.compile("不确定"), "uncertain"),
+    (re.compile("警报|告警"), "alert"),
+)
+
 _BARE, _LABELLED, _SAID_FINAL = 0, 1, 2
 
 
@@ -139,7 +170,7 @@ def parse_alert(text: str) -> AlertResponse:
     >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
     ('alert: active bleeding', '[invalid]')
     """
-    reply = reply_text(text)
+    reply = _without_instruction(reply_text(text))
     if reply in ("[invalid]", "[empty]"):
         return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
@@ -157,6 +188,16 @@ def parse_alert(text: str) -> AlertResponse:
     return _settled(tails[-1] or (reasons[-1] if reasons else ""))
 
 
+def _without_instruction(reply: str) -> str:
+    """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
+    for pattern, state in _CHINESE:
+        reply = pattern.sub(state, reply)
+    if not (_PLACEHOLDER.search(reply) or _LISTED.search(reply)):
+        return reply
+    lines = [line for line in reply.split("\n") if not (_PLACEHOLDER.search(line) or _LISTED.search(line))]
+    return "\n".join(lines).strip() or "[invalid]"
+
+
 def alert_status(filtered: str) -> AlertStatus:
     """Status of a response, filtered or not: ``ok`` if it reports one of the three states."""
     return parse_alert(filtered).status
@@ -165,7 +206,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "2"
+    version = "3"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 
@@ -266,6 +307,8 @@ def _deciding(selections: list[_Selection]) -> frozenset[State]:
     if not selections:
         return frozenset()
     last = selections[-1]
+    if any(_RETRACTS.search(selection.tail) for selection in selections[:-1]):
+        return last.states
     if all(selection.rank < last.rank for selection in selections if selection.states != last.states):
         return last.states
     return frozenset[State]().union(*(selection.states for selection in selections))

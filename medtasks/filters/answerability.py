@@ -11,9 +11,10 @@ still an abstention if that is its answer. The rules:
 4. It also abstains if one of its sentences calls the question, the answer or the response unanswerable, or concludes
    with the word (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore, unanswerable.``),
    or is that word alone.
-5. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
-   unanswerable``), or continues with *but* or *or*, is an answer, and stays as it was written. Other ways to decline
-   (``I cannot tell``) are answers, too: the protocol gives the word.
+5. A short reply that says nothing but that the question cannot be answered abstains, too, in whatever words
+   (``cannot be answered from the clip``, ``There isn't enough visual information``; ``words/abstentions.yaml``).
+6. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
+   unanswerable``), or continues with *but* or *or*, is an answer, and stays as it was written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Literal
 
 from medtasks.filters.answer_text import answer_text
 from medtasks.filters.base import ResponseFilter
+from medtasks.filters.cues import abstentions
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
@@ -35,7 +37,7 @@ _EMPTY = "[empty]"
 _LABELS_AGAIN = re.compile(r"(?:(?:\*\*)?(?:final\s{1,20})?answer\s{0,20}[:：](?:\*\*)?\s*)+", re.IGNORECASE)
 _LABEL = re.compile(
     r"^[^\w\n]{0,12}(?:(?:so|thus|therefore|hence|the|my|correct|final)[ ,_]{1,3}){0,4}"
-    r"(?:answer|response|output|status|assistant)[\"')\]]{0,3}[ \t]{0,4}(?:[:=]|[-–—][ \t]|is\b:?|$)",
+    r"(?:answer|response|respond|reply|output|status|assistant)[\"')\]]{0,3}[ \t]{0,4}(?:[:=]|[-–—][ \t]|is\b:?|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD = (
@@ -45,7 +47,9 @@ _WORD = (
 )
 _OPEN = r"[\"'(\[{]{0,3}"
 _ABSTAINS = re.compile(
-    rf"[\W_]{{0,20}}(?:option\s{{1,3}})?(?:[A-Z\d]{{1,2}}[)\].:]{{1,2}}\s{{0,3}})?{_OPEN}{_WORD}", re.IGNORECASE
+    r"[\W_]{0,20}(?:(?:based\s+on|from|given|according\s+to)\s[^,.\n]{2,60},\s{0,3})?"
+    rf"(?:option\s{{1,3}})?(?:[A-Z\d]{{1,2}}[)\].:]{{1,2}}\s{{0,3}})?{_OPEN}{_WORD}",
+    re.IGNORECASE,
 )
 _SAYS = re.compile(
     r"(?:\b(?:question|query|answer|response|reply|output|status|it|this|that)\s{1,3}"
@@ -89,7 +93,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "3"
+    version = "4"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 
@@ -115,7 +119,15 @@ def _abstains(answer: str) -> bool:
             start = label.end()
     if _ABSTAINS.match(plain, start):
         return True
-    return any(_concludes(sentence) for sentence in _SENTENCE_ENDS.split(plain[start:]))
+    return _declines(plain[start:].strip()) or any(map(_concludes, _SENTENCE_ENDS.split(plain[start:])))
+
+
+def _declines(reply: str) -> bool:
+    """Whether a short reply says only that the question cannot be answered."""
+    if len(reply) > 400 or "?" in reply:
+        return False
+    says, answers = abstentions()
+    return says.match(reply) is not None and answers.search(reply) is None
 
 
 def _concludes(sentence: str) -> bool:

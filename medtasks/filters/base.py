@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+
+class Reading(NamedTuple):
+    """A filtered response, and how it was read if there are several ways (`medtasks.filters.option_letter`)."""
+
+    filtered: str
+    how: str = ""
 
 
 class ResponseFilter:
@@ -22,12 +29,26 @@ class ResponseFilter:
         """``empty``, or ``ok`` for any other text."""
         return "ok" if filtered.strip() else "empty"
 
-    def reader(self, docs: Any) -> Callable[[str], str]:  # noqa: ARG002
-        """``read``, or for a filter that depends on the documents, the function for ``docs``."""
-        return self.read
+    def context(self, document: Mapping[str, Any]) -> Hashable:  # noqa: ARG002
+        """What of a document the reading depends on: nothing, unless a filter says otherwise."""
+        return None
+
+    def reader(self, context: Any) -> Callable[[str], Reading]:  # noqa: ARG002
+        """The function that reads responses to documents with this context."""
+        return lambda text: Reading(self.read(text))
+
+    def readings(self, resps: Sequence[Sequence[str]], docs: Any) -> list[list[Reading]]:
+        """The reading of every response to every document."""
+        readers: dict[Hashable, Callable[[str], Reading]] = {}
+        found = []
+        for texts, document in zip(resps, docs or [{}] * len(resps), strict=True):
+            context = self.context(document)
+            if context not in readers:
+                readers[context] = cache(self.reader(context))  # many responses are one letter
+            found.append([readers[context](text) for text in texts])
+        return found
 
     def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them if a document was answered several times."""
-        read = cache(self.reader(docs))  # many responses are one letter
-        filtered = [[read(text) for text in answers] for answers in resps]
+        filtered = [[reading.filtered for reading in several] for several in self.readings(resps, docs)]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]

@@ -1,8 +1,9 @@
-r"""The words that make an option the answer: patterns over texts whose letters are marked.
+r"""Words and patterns of claims, denials and corrections, in the languages that a response is written in.
 
-Patterns are regular expressions with abbreviations: ``{name}`` is an entry of the vocabulary, a blank is white space,
-``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one. All repetitions are bounded, so that
-reading takes linear time.
+The words are data: one table a language in ``words/``. The patterns here are the same for all languages; a pattern is
+compiled with the words of English and of each language whose ``signs`` the response contains. Abbreviations: ``{name}``
+is a part or a list of words, a blank is white space, ``~`` optional white space, ``§`` the letter, ``¶`` any letter,
+``¬`` a denied one, ``°`` the option's text behind its letter. All repetitions are bounded: reading takes linear time.
 """
 
 from __future__ import annotations
@@ -10,19 +11,206 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
 
-from medtasks.filters.mentions import ASIDE, DENIED, MARK
+import yaml
+
+MARK = "\ue000"
+"""Replaces a letter or an option's text that may be the answer (a private-use character)."""
+
+OWN = "\ue002"
+"""Replaces an option's text right behind its letter."""
+
+DENIED = "\ue001"
+"""Replaces letters and option texts that the response names only to deny that they are the answer."""
 
 
 class Rank(IntEnum):
-    """How firmly an option is called the answer, as in rule 3 of ``option_letter``."""
+    """How firmly an option is called the answer: the table by which statements are weighed."""
 
+    LABEL = 0
+    """A letter before a text or in brackets, without any claim: ``B. Pneumothorax``."""
     TENTATIVE = 1
+    """``It may be B.``"""
     SUGGESTED = 2
+    """``The findings point to B.``"""
     STATED = 3
+    """``The answer is B.`` ``B is correct.``"""
     CONCLUDED = 4
+    """``Therefore B.``"""
     ANSWER = 5
+    """``Answer: B`` at the start of a line, a tick, a letter alone on the first line."""
     FINAL = 6
+    """``Final answer: B``, a box, an answer tag."""
+
+
+_PARTS = {
+    "start": r"^[^\w\n]{0,12}",
+    "open": r"[(\[{\"'“‘]{0,2}[^\S\n]?",
+    "blank": r"[^\S\n]{1,4}",
+    "end": r"(?=~(?:$|[.!,;:)\]\"”'’。、✓(\[–—→°-]|{because}))",
+    "stop": r"(?=~(?:$|[.!,;|]))",
+    # between a label and its letter
+    "sign": r"(?:[:=|#]|-{1,2}>?|=>|[–—→⇒…]|\.{3})",
+    "be": "(?:['’]s|{is}|{maybe}|{mustbe})",
+    "says": r"[\"')\]]{0,2}~\.?(?:{be}~{sign}?|{chinesebe}~:?|(?P<sign>{sign}))\s{0,6}",
+    "again_": "(?:final )?(?:option|choice|letter|answer|interval)s?~{sign}~|{again}",
+    "lead": "(?:{open}(?:{filler} |{filler}(?=[^\\w\\s])|{again_})){0,5}{open}",
+    # what a label is called: an answer by itself, an option where it is said to be right, or begins a line
+    "further": (
+        r"(?:[^\S\n]{1,3}(?!{clause}|(?:options|choices)~[:=|])[^\W_][\w'’/-]{0,30}){0,12}?"
+        r"(?:[^\S\n]?\([^()\n]{0,60}\))?"
+    ),
+    "chinese": "(?:{answer_zh}|(?:最终的?|最終的?|最后的?)?(?:{start}|{best_zh}){option_zh})",
+    "said": r"(?:{start}|{qualifier}(?:[^\S\n]|[_-]){1,3})",
+    "label": (
+        r"(?:{chinese}[^\n。,;!?¶]{0,8}?|(?:{qualifier}(?:[^\S\n]|[_-]){1,3}){0,4}{answer}{further}"
+        r"|(?:{said}{option}|{option}{blank}{qualifier}|{qualifier} one){further})"
+    ),
+    "itis": "(?<![A-Za-z0-9])(?:it|that|this|which)~{be}",
+    "aside": (
+        r"(?:[.:,)\]–—-]{0,2}°)?(?:\s{0,3}[(\[][^()\[\]\n]{0,80}[)\]])?"
+        r"(?:[.:,]?\s{0,3}T\d(?:\s?(?:→|->|–|-|to|and|,|&)\s?T\d)?(?:\s?\([^()\n]{0,40}\))?,?)?"
+    ),
+    "seen": r"[^\S\n]{0,4}(?:{be}|{seems})~(?:{adverb} ){0,5}",
+    "fully": (
+        r"(?!-)(?! (?:for T\d|if|when|that|only|with (?:respect|regard)|regarding|about|in (?:terms|that|so)|at first))"
+    ),
+    "wrongly": r"(?:{wrong}|n['’]t(?![A-Za-z]))",
+    "turn": r"[\s*(]{0,4}(?:{ah}[,.…\s]{1,4}){0,3}",
+    "sentence": r"(?:^|[.!?。！？\n,;–—…-])",
+    "verdict": r"(?:[.:,)\]–—-]{0,2}°)?[\"')\]]{0,2}[^\S\n]{0,3}[:–—|-][^\S\n]{0,3}",
+    "item": r"^[^\w\n]{0,12}(?:\d{1,2}[.)][^\S\n]{0,2})?",
+}
+
+_CLAIMS: tuple[tuple[Rank, str], ...] = (
+    # Answer: B; the correct option is B; final: B; most likely: B
+    (Rank.STATED, "{label}{says}{lead}§"),
+    (Rank.STATED, "{option}(?:{blank}{qualifier}){1,3}{says}{lead}§"),
+    (Rank.STATED, "(?:(?<![A-Za-z])final(?:ly)?|{final})~(?P<sign>[:=])~{lead}§"),
+    (Rank.STATED, r"(?:{start}|[.,;:(]~|{qualifier}\s)(?:answer|ans|prediction)\.?[\])]? {open}§(?:{end})"),
+    (Rank.STATED, r"(?:{start}|[.!?] ){surely}~(?P<sign>:)~{lead}§"),
+    (Rank.STATED, r"{most}{blank}(?:[\w-]{2,20}{blank}){0,3}?{be} {lead}§{end}"),
+    (Rank.STATED, "{answer_bare}~{lead}§"),
+    # I'm going with B; choosing B; let me revise: B; wait, B
+    (Rank.STATED, r"{I}(?: {will}){0,4} {pick} (?:for |with )?:?~{lead}§"),
+    (Rank.STATED, r"(?:{start}|[.,;:!?]\s|{therefore}\s){pick} :?~{lead}§{end}"),
+    (Rank.STATED, r"{sentence}{turn}{retracts}[^\n.!?¶¬]{0,24}[:,–—] ?{lead}§{end}"),
+    (Rank.STATED, r"{forced}[^\n.!?¶¬]{0,20}[:,–—]~{lead}§{end}"),
+    # therefore B; I think it's B; leaving B; not A but B
+    (Rank.CONCLUDED, "{therefore},?:?~(?:(?:{itis}|we(?:['’]re| get| have)(?: left with)?) )?{lead}§{end}"),
+    (Rank.STATED, "{I}(?: {will}){0,2} {believe}(?: that)?(?: it~{be})? {lead}§{end}"),
+    (Rank.STATED, "(?:{itis}|{leaving},?|{thatis},?) {lead}§{end}"),
+    (Rank.STATED, r"{leaving}[^\n.!?¶¬]{1,60}[,:(–—]~{lead}§{end}"),
+    (Rank.STATED, r"(?:{start}|[.!?;,]\s){right} {is} {lead}§{end}"),
+    (Rank.STATED, "¬[^\n.!?¶¬]{0,12}[.,;]?~{but} {lead}§{end}"),
+    (Rank.STATED, "(?:{start}|[.!?] ){surely},? {lead}§{end}"),
+    (Rank.STATED, r"\bi\.e\.,?~{lead}§{end}"),
+    # points to B; makes B more likely; perhaps B
+    (Rank.SUGGESTED, "{suggests} {lead}§(?:{end}|{aside} {better})"),
+    (Rank.STATED, "{thus_is} {lead}§"),
+    (Rank.STATED, "§{aside} (?:{be} )(?:left|the remaining (?:one|option)){stop}"),
+    (Rank.STATED, "{only} {lead}§{aside} (?:{be} )?{tells}"),
+    (Rank.STATED, "ma(?:k|d)(?:e|es|ing) {lead}§{aside}{blank}(?:the )?(?:more|most|best|only) {supported}"),
+    (Rank.TENTATIVE, "(?:(?:it|this|that|there) {maybe}|{perhaps}),?~{lead}§{end}"),
+    # 故选B; 应该是B; 符合B
+    (Rank.STATED, "{pick_zh}~:?~{open}§"),
+    (Rank.STATED, "{stated_zh}~§"),
+    (Rank.CONCLUDED, "{concluded_zh}~§"),
+    (Rank.SUGGESTED, "{suggests_zh}~§"),
+    # B is correct; B best describes it; B it is; B: correct
+    (Rank.STATED, "§{aside}{seen}(?:{right}{fully}|{likely} (?:correct )?{kind})"),
+    (Rank.STATED, "§{aside}{blank}(?:{bestfits}|the answer|{thebest} {kind})"),
+    (Rank.STATED, "§{aside}{blank}(?:it (?:is|must be)|wins|correct|true){stop}"),
+    (Rank.STATED, "§{aside}{verdict}(?:this is )?(?:the )?(?:(?:correct|true)\\b|right{stop})"),
+    (Rank.STATED, r"{item}§[^\n¶¬]{0,200}[.;:?–—|-]\s{0,2}(?:this (?:\w{1,12} )?is )?{affirms}[^\w\n]{0,4}$"),
+    (
+        Rank.STATED,
+        r"{item}§(?:{verdict}{affirms}|[.)]?[^\S\n](?:this is )?(?:correct|true|yes))(?=[^\S\n]{0,3}(?:$|[.,;:–—|(-]))",
+    ),
+    (Rank.STATED, "§{aside}{right_zh}"),
+    (Rank.STATED, "§{aside}~{right_after}"),
+    (Rank.STATED, "§{aside}~{pick_after}"),
+    (Rank.STATED, "§{aside}{blank}(?:is|remains) the only (?:{option}|{kind})(?: (?:that|which))?(?: {be})? {tells}"),
+    (Rank.STATED, "(?:{option}|one) (?:that|which) {be} {right} {be}~:?~{lead}§"),
+    (Rank.SUGGESTED, "§{aside}{seen}{supported}"),
+    (Rank.SUGGESTED, "§{aside}{blank}(?:(?:clearly|correctly|perfectly|would) )?{fits}"),
+    (Rank.TENTATIVE, "§{aside}{blank}(?:{maybe}|{possible})"),
+)
+
+_PATTERNS = {
+    "concludes": "{therefore}",
+    "final": r"(?:(?:the|my|our)\s+)?(?<![A-Za-z0-9])final(?:ly|ised|ized)?\b|最[終终后]",
+    "ticked": (r"^[^\w\n¶]{0,8}✓[^\w\n✗¶]{0,8}(?P<letter>¶)|(?P<before>¶)(?=[^\n✗¶]{0,160}✓)"),
+    # denial
+    "denied_before": (r"(?:(?:{not}|n['’]t):? (?:{denied_filler} ){0,5}{open}|{not_zh}\s?{open})\Z"),
+    "denied_after": (
+        r"{aside}[^\S\n]{0,4}(?:"
+        r"[.:–-]?\s{0,4}(?:is|are|was|were|seems?|looks?|appears?|(?:can|would|could|must) (?:all |both )?be) "
+        r"(?:[a-z]{2,12} ){0,2}?{wrongly}"
+        r"|[:–—→|-]?\s{0,4}(?:in\s?correct|wrong|false|not (?:correct|right|true))\b"
+        r"|\s{0,3}[:–—-]\s{0,3}not\b|[:–—|-]?[^\S\n]{0,4}✗"
+        r"|{verdict}{rejects}(?=[^\S\n]{0,3}(?:$|[.,;:–—|(-]))"
+        r"|\s{0,3}[:–—|-]\s{0,4}(?:this|that|it)(?: (?:{kind}|choice))? is (?:[a-z]{2,12} )?{wrongly}"
+        r"|{cannot}|(?:can|is|are|does|do|did|would|was)n['’]t\b"
+        r"|{wrong_zh}|{denied_after})"
+    ),
+    "denied_line": (  # "A. T1 → T2: no change. Not correct."
+        r"(?:(?!(?<![A-Za-z0-9])[A-Z](?![A-Za-z0-9]))[^\n]){0,200}?(?:✗|[.;:?–—|,-]\s{0,2}(?:so )?"
+        r"(?:this\s(?:\w{1,12}\s)?is\s)?(?:{rejects}))[^\w\n✓]{0,4}$"
+    ),
+    "denied_set": (  # "A and B, which lie outside the lung, do not fit"
+        r",[^\n.!?]{0,80}?,?[^\S\n]{1,2}(?:do|does|did|are|is|can|would)(?:n['’]t| not|not)\b"
+    ),
+    "denies_clause": r"{denies_clause}",
+    "clause_turns": r"[.!?;。！？；\n]|{although}|{but}|{anew}|, (?:and|which|with|while|whereas)\b",
+    # conditions and doubts
+    "doubts": "(?:{doubts}|{doubts_zh})(?!.*(?:{anew}|{but}))",
+    "discredits": (
+        r"(?:(?:{discredits}|n['’]t\b)(?!.*{still})(?!.*(?:{anew}|{but}))"
+        r"|{discredits_zh}(?!.*{still_zh})(?!.*{anew}))"
+    ),
+    "provided": r"[^.!?\n]{0,60}?{provided}",
+    "qualifies": "{qualifies}",
+    "too": r"[^.!?\n]{0,12}{too}",
+    "but": r"[^.!?。！？\n¶]{0,80}{although}",
+    "forced": "{forced}",
+    "guesses": "{guesses}",
+    "question": r"[^.!?。！？\n¶]{0,120}[?？]",
+    "beside": (
+        r"(?:[^\n¶¬]{0,70}?(?:{or}|[,;]|\())?\s{0,3}"
+        r"(?:(?:or|and|so|is|are|does|it|maybe|possibly|perhaps|even|option|choice)\s+){0,4}"
+        r"[(\[]?(?P<letter>¶)(?=[\"')\]]{0,2}\s{0,3}(?:$|[.:,;?)\n(]))"
+    ),
+    "or_before": (
+        r"(?P<both>\b(?:both|either)\s[^\n¶]{0,20})?(?P<letter>¶)[^\n¶¬]{0,60}"
+        r"\b(?:or|(?(both)and|or))\s[^\n\w]{0,3}\Z"
+    ),
+    "both": r"{both}\s{1,3}\Z",
+    "or": "{or}|maybe|possibly|perhaps",
+    "contrast": r"{contrast}|n['’]t\b",
+    # corrections
+    "retracts": "{sentence}{turn}{retracts}",
+    "withdraws": r"[.!?。！？\n,;–—-]{turn}(?:actually,?\s)?{withdraws}",
+    "reasons_on": r"(?:[.!?。！？\n])[\s*]{0,4}(?:{ah}[,.…\s]{1,4}){0,3}{reasons_on}",
+    "answer_label": r"\A[^\w\n]{0,8}(?:{therefore},?~)?(?:{label}{says}|{surely}~:~){open}",
+    "answer_line": r"^[^\w\n]{0,8}{label}[\"')\]]{0,2}~{sign}~{open}",
+    "unfinished": r"(?:[,，、;:—–→-]|{unfinished})\Z",
+    # headings
+    "opener": (
+        r"^(?![^\n]{0,200}{decides})[^\n]{0,160}{opens}[^\n]{0,60}:[^\w\n]{0,4}$"
+        r"|{weighs}\s(?:\w{1,12}\s){0,3}{weighed}|{opens_zh}"
+        r"|^[^\n]{0,120}\b(?:options?|choices?|letters?)\b[^\n]{0,120}\n(?:[^\S\n]|[:|-]){0,40}-{3,}(?:[^\S\n]|[:|-]){0,80}$"
+    ),
+    "heading": (
+        r"^[^\w\n]{0,8}(?:\w[\w'’-]{0,20}[^\S\n]{1,2}){0,4}{headed}"
+        r"(?:[^\n]{0,50}[:?？]|[^\S\n]?\w{0,12})[^\w\n]{0,4}$"
+    ),
+}
+
+SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；]")
 
 
 @dataclass(frozen=True)
@@ -37,182 +225,92 @@ class Cue:
     loose: bool
 
 
-_WORDS = {
-    "qualifier": (
-        "final|revised|updated|corrected|correct|right|best|most|likely|appropriate|suitable|accurate|single|chosen|selected|predicted|probable"
-        "|only|remaining|plausible|proper|true|model|overall|my|our|the"
-    ),
-    "answer": (
-        "answers?|ans|response|reply|prediction|output|selection|result|conclusion|decision|verdict|solution|pick"
-        "|guess|vote|bet|preference|correction|assistant|(?:correct|predicted|selected|chosen)(?=~:)"
-        "|réponse|antwort|respuesta|risposta|resposta|ответ"
-    ),
-    "option": (
-        "option|choice|letter|label|key|interval|diagnosis|pair|statement|description|fit|match|sequence|transition|finding|change"
-    ),
-    "clause": "is|are|was|were|not|never|whether|if|nor|wrong|incorrect|but|because|since|so|and",
-    "because": (
-        "because|since|as|given|for|due|based|with|so|which|on|in|by|at|from|rather|instead|over"
-    ),
-    "is": "is|are|was|were|remains|becomes|falls on|est|ist|es|è",
-    "mustbe": (
-        "(?:would|will|must|should|has to|have to|appears to|seems to|turns out to|proves to)"
-        "(?: therefore| thus| then)? be"
-    ),
-    "maybe": "(?:may|might|could|can)(?: well| also)? be",
-    "filler": (
-        "most|likely|probably|clearly|definitely|therefore|thus|indeed|still|then|actually|simply|now|either|both|the"
-        "|best|correct|right|answer|final|option|choice|interval|letter|(?:given|described) (?:by|in|as)|by|be|to"
-    ),
-    "therefore": (
-        "therefore|thus|hence|so|consequently|accordingly|overall|ultimately|in conclusion|in summary|to conclude"
-        "|finally|altogether|taken together|on balance"
-    ),
-    "I": "(?:I|we|let['’]?s|let us|let me)(?:['’](?:d|ll|ve|m|re)| am| are)?",
-    "will": "would|will|shall|have|has|must|can|do|rather|therefore|thus|then|finally|to|also|now|still",
-    "pick": (
-        "choos(?:e|ing)|chose|chosen|select(?:ed|ing)?|pick(?:ed|ing)?|answer(?:ing)?"
-        "|go(?:ing)?(?: ahead)? (?:with|for)|opt(?:ing|ed)? for|settl(?:e|ed|ing) (?:on|for)|vot(?:e|ing) for"
-        "|stick(?:ing)? with|decid(?:e|ed) on|bet(?:ting)? on|commit(?:ting)? to|respond(?:ing)? with|take|mark|submit"
-    ),
-    "believe": "think|believe|say|guess|meant?|conclude|suspect|determine|infer|reckon",
-    "leaving": "(?:leav(?:es|ing)|left)(?: us| only)*(?: with)?|namely|making(?: it)?|actually|rather",
-    "surely": "most likely|very likely|likely|probably|definitely|clearly|certainly",
-    "perhaps": "perhaps|possibly|maybe",
-    "suggests": (
-        "point(?:s|ing)?(?: clearly| strongly)? to(?:wards?)?|correspond(?:s|ing)? to|match(?:es|ing)?|consistent with"
-        "|compatible with|supports?|supporting|favou?rs?|favou?ring|indicat(?:es|ing)|suggest(?:s|ing)|fits?"
-        "|describ(?:es|ed|ing)(?: by| in)?|in (?:line|keeping) with|align(?:s|ing|ed)? with|captured by|given by"
-        "|lean(?:s|ing)? to(?:wards?)?|represented by"
-        "|(?:emerg|resolv|appear|occur)(?:e?s|ing) (?:in|within|during)(?: the)? interval"
-    ),
-    "seems": "seems?|appears?|looks?|being|as",
-    "adverb": (
-        "most|likely|clearly|therefore|thus|single|the only|indeed|also|definitely|more|probably|the|a|my|our|best"
-        "|overall|final|to be|one|what I(?: would)?|what I['’]d"
-    ),
-    "right": "correct|right|true|best|answer|appropriate|accurate|choice|pick|choose|select|selected|chosen",
-    "likely": "likely|probable|suitable|plausible|reasonable|consistent|fitting",
-    "kind": "answer|option|choice|diagnosis|interval|one|explanation",
-    "tells": "supported|consistent|correct|right|true|left|remaining|fits|matches|matching",
-    "thebest": "the (?:most )?(?:best|correct|right|only|appropriate|accurate|likely|suitable|probable)(?: correct)?",
-    "fits": "fits?|match(?:es)?|aligns|remains|stands out|makes (?:the )?most sense",
-    "bestfits": (
-        "(?:best|most (?:closely|accurately|likely)) (?:fits?|match(?:es)?|describes?|explains?|represents?|captures?"
-        "|corresponds|aligns|reflects|answers)"
-    ),
-    "supported": "likely|probable|supported|consistent|match|fit|favou?red|suitable",
-    "possible": (
-        "(?:is|are|remains?|seems?) (?:(?:also|equally|both|still) )?(?:possible|plausible|compatible|conceivable)"
-    ),
-}  # fmt: skip
-"""Whole words (Chinese characters may stand directly beside them)."""
+class Vocabulary:
+    """The words of some languages, and every pattern with these words."""
 
-_PARTS = {
-    "start": r"^[^\w\n]{0,12}",
-    "open": r"[(\[{\"'“‘]{0,2}[^\S\n]?",
-    "blank": r"[^\S\n]{1,4}",
-    "end": r"(?=~(?:$|[.!,;:)\]\"”'’。、✓(\[–—→-]|{because}|以|因|而))",
-    "stop": r"(?=~(?:$|[.!,;|]))",
-    # between a label and its letter
-    "sign": r"(?:[:=|#]|-{1,2}>?|=>|[–—→⇒…]|\.{3})",
-    "may": "(?:{maybe}|(?<!最)可能(?:是|为|選|选))",
-    "be": "(?:['’]s|{is}|{may}|{mustbe})",
-    "chinesebe": "(?:应该|應該|应当|應當|应|應|就|则|則|即|也|仍|只能|必)?(?:可能)?(?:是|为|為|选择|選擇|选|選)了?",
-    "says": r"[\"')\]]{0,2}~\.?(?:{be}~{sign}?|{chinesebe}~:?|(?P<sign>{sign}))\s{0,6}",
-    "again": "(?:final )?(?:option|choice|letter|answer|interval)s?~{sign}~|选项|選項",
-    "lead": "(?:{open}(?:{filler} |{again})){0,5}{open}",
-    # what a label is called: an answer by itself, an option where it is said to be right, or begins a line
-    "further": (
-        r"(?:[^\S\n]{1,3}(?!{clause}|(?:options|choices)~[:=|])[^\W_][\w'’/-]{0,30}){0,12}?"
-        r"(?:[^\S\n]?\([^()\n]{0,60}\))?"
-    ),
-    "chinese": (
-        r"(?:最终的?|最終的?|最后的?)?(?:答(?=\s?:)|答案|回答|结论|結論|诊断|診斷|预测|输出|정답|답|答え|正解"
-        r"|(?:{start}|正确的?|正確的?|最[佳优]|最(?:合适|符合|可能)的?|所|应)(?:选项|選項|选择|選擇))"
-    ),
-    "label": (
-        r"(?:{chinese}[^\n。,;!?¶]{0,8}?|(?:{qualifier}(?:[^\S\n]|[_-]){1,3}){0,4}{answer}{further}"
-        r"|(?:(?:{start}|{qualifier}(?:[^\S\n]|[_-]){1,3}){option}|{qualifier} one){further})"
-    ),
-    "conclusion": "(?:{therefore}|因此|所以|故|因而|综上(?:所述)?)",
-    "itis": "(?<![A-Za-z0-9])(?:it|that|this|which)~{be}",
-    "aside": ASIDE,
-    "seen": r"[^\S\n]{0,4}(?:{be}|{seems}) (?:{adverb} ){0,5}",
-    "fully": (
-        r"(?!-)(?! (?:for T\d|if|when|that|only|with (?:respect|regard)|regarding|about|in (?:terms|that|so)|at first))"
-    ),
-}  # fmt: skip
-"""The other parts of patterns."""
+    def __init__(self, languages: tuple[str, ...]) -> None:
+        self.languages = languages
+        self._made: dict[str, re.Pattern[str]] = {}
 
-_CUES: tuple[tuple[Rank, str], ...] = (
-    # Answer: B; the correct option is B; final: B
-    (Rank.STATED, "{label}{says}{lead}§"),
-    (Rank.STATED, "(?:(?<![A-Za-z])final(?:ly)?|最终|最后)~(?P<sign>[:=])~{lead}§"),
-    (Rank.STATED, r"(?:{start}|[.,;:(]~|{qualifier}\s)(?:answer|ans|prediction)\.?[\])]? {open}§(?:{end})"),
-    # I'm going with B; choosing B
-    (Rank.STATED, r"{I}(?: {will}){0,4} {pick} (?:for |with )?:?~{lead}§"),
-    (Rank.STATED, r"(?:{start}|[.,;:!?]\s|{conclusion}\s){pick} :?~{lead}§{end}"),
-    # therefore B; I think it's B; leaving B; not A but B
-    (Rank.CONCLUDED, "{conclusion},?:?~(?:(?:{itis}|we(?:['’]re| get| have)(?: left with)?) )?{lead}§{end}"),
-    (Rank.STATED, "{I}(?: {will}){0,2} {believe}(?: that)?(?: it~{be})? {lead}§{end}"),
-    (Rank.STATED, "(?:{itis}|{leaving},?|that is,|¬[.,;]? (?:but|rather|instead)) {lead}§{end}"),
-    (Rank.STATED, "(?:{start}|[.!?] ){surely},? {lead}§{end}"),
-    (Rank.STATED, r"\bi\.e\.,?~{lead}§{end}"),
-    # points to B; perhaps B
-    (Rank.SUGGESTED, "{suggests} {lead}§{end}"),
-    (Rank.TENTATIVE, "(?:(?:it|this|that|there) {may}|{perhaps}|(?<!最)可能是),?~{lead}§{end}"),
-    # 故选B; 应该是B; 符合B
-    (Rank.STATED, "(?:选择|選擇|选|選)(?:了|的是|为|為)?~:?~{open}§"),
-    (Rank.STATED, "(?:(?:应该|應該|应|應)(?:是|为|為)|(?:判断|判定|确定|考虑)(?:为|是)|剩下?的?是?)~§"),
-    (Rank.CONCLUDED, "(?:因此|所以|故)(?:是|为)~§"),
-    (Rank.STATED, r"(?:的是|就是|即为?|也就是|答案[)\]]?)~§"),
-    (Rank.SUGGESTED, "(?:符合|对应|支持|提示|指向)~§"),
-    # B is correct; B best describes it; B it is; B: correct
-    (Rank.STATED, "§{aside}{seen}(?:{right}{fully}|{likely} (?:correct )?{kind})"),
-    (Rank.STATED, "§{aside}{blank}(?:{bestfits}|the answer|{thebest} {kind})"),
-    (Rank.STATED, "§{aside}{blank}(?:it (?:is|must be)|wins|correct|true){stop}"),
-    (Rank.STATED, r"§{aside}[\"')\]]{0,2}~[:–—|-]~(?:this is )?(?:the )?(?:(?:correct|true)\b|right{stop})"),
-    (Rank.STATED, r"{start}§[^\n¶¬]{0,200}[.;:–—|-]\s{0,2}(?:this (?:\w{1,12} )?is )?(?:correct|true)[^\w\n]{0,4}$"),
-    (Rank.STATED, "§{aside}(?:的?(?:描述|说法))?[也都均]?(?:是|为|為)?最?(?:正[确確]|[对對]的|符合|合适|恰当|佳)"),
-    (Rank.STATED, "§{aside}{blank}(?:is|remains) the only (?:{option}|{kind})(?: (?:that|which))?(?: {be})? {tells}"),
-    (Rank.STATED, "(?:{option}|one) (?:that|which) {be} {right} {be}~:?~{lead}§"),
-    (Rank.SUGGESTED, "§{aside}{seen}{supported}"),
-    (Rank.SUGGESTED, "§{aside}{blank}(?:(?:clearly|correctly|perfectly|would) )?{fits}"),
-    (Rank.TENTATIVE, "§{aside}{blank}(?:{may}|{possible})"),
-)  # fmt: skip
+    def words(self, name: str) -> str:
+        """A regular expression of the words called ``name``; it matches nothing if no language has any."""
+        entries = []
+        for language in self.languages:
+            table = _tables()[language]
+            if found := table["words"].get(name):
+                edge = table["boundary"]
+                before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
+                entries.append(f"{before}(?:{'|'.join(found)}){after}")
+        return f"(?:{'|'.join(entries)})" if entries else "(?!)"
+
+    def compiled(self, pattern: str) -> re.Pattern[str]:
+        """The regular expression that ``pattern`` abbreviates."""
+        while (spelt := _NAME.sub(lambda part: _PARTS.get(part[1]) or self.words(part[1]), pattern)) != pattern:
+            pattern = spelt
+        for sign, meaning in (
+            (" ", r"\s{1,4}"),
+            ("~", r"\s{0,4}"),
+            ("§", f"(?P<letter>{MARK})"),
+            ("¶", MARK),
+            ("¬", DENIED),
+            ("°", OWN),
+        ):
+            pattern = pattern.replace(sign, meaning)
+        return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+    def __getitem__(self, name: str) -> re.Pattern[str]:
+        if name not in self._made:
+            self._made[name] = self.compiled(_PATTERNS[name])
+        return self._made[name]
+
+    @cached_property
+    def claims(self) -> tuple[Cue, ...]:
+        """Every pattern of a claim."""
+        return tuple(Cue(self.compiled(cue), rank, cue.endswith("{end}")) for rank, cue in _CLAIMS)
 
 
-def _compiled(cue: str) -> re.Pattern[str]:
-    """The regular expression that ``cue`` abbreviates."""
-    vocabulary = {name: rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])" for name, words in _WORDS.items()}
-    vocabulary |= _PARTS
-    while (spelt := re.sub(r"\{([A-Za-z]+)\}", lambda part: vocabulary[part[1]], cue)) != cue:
-        cue = spelt
-    for sign, meaning in (
-        (" ", r"\s{1,4}"),
-        ("~", r"\s{0,4}"),
-        ("§", f"(?P<letter>{MARK})"),
-        ("¶", MARK),
-        ("¬", DENIED),
-    ):
-        cue = cue.replace(sign, meaning)
-    return re.compile(cue, re.IGNORECASE | re.MULTILINE)
+_FOLDER = files(__package__) / "words"
+_NAME = re.compile(r"\{([A-Za-z]\w*)\}")
 
 
-SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；]")
+def _table(name: str) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 20 times as fast
+    table: dict[str, Any] = yaml.load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), loader)
+    return table
 
-FINAL = re.compile(r"(?:(?:the|my|our)\s+)?(?<![A-Za-z0-9])final(?:ly|ised|ized)?\b|最[終终后]", re.IGNORECASE)
-"""At the beginning of a label, makes it final."""
 
-CONCLUDES = _compiled("{conclusion}")
-"""Makes what follows it a conclusion."""
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    languages = sorted(one.name.removesuffix(".yaml") for one in _FOLDER.iterdir() if one.name.endswith(".yaml"))
+    return {name: _table(name) for name in languages if name not in ("names", "abstentions")}
 
-CUES = tuple(Cue(_compiled(cue), rank, cue.endswith("{end}")) for rank, cue in _CUES)
-"""Every pattern of a claim."""
 
-TICKED = re.compile(
-    rf"^[^\w\n{MARK}]{{0,8}}✓[^\w\n✗{MARK}]{{0,8}}(?P<letter>{MARK})|(?P<before>{MARK})(?=[^\n✗{MARK}]{{0,160}}✓)",
-    re.MULTILINE,
-)
-"""An option with a tick on its line."""
+@cache
+def names() -> dict[str, str]:
+    """What makes a letter part of a name (``words/names.yaml``), as regular expressions."""
+    return {name: "|".join(entries) for name, entries in _table("names").items()}
+
+
+@cache
+def abstentions() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """How replies begin that say a question cannot be answered, and the words by which they answer it nevertheless."""
+    says, answers = ("|".join(_table("abstentions")[name]).replace(" ", r"\s{1,4}") for name in ("says", "answers"))
+    says, answers = says.replace(r"\s{1,4}?", r"\s{0,4}"), rf"(?<!\w)(?:{answers})(?!\w)"
+    return re.compile(rf"[^\w\n]{{0,8}}(?:{says})", re.IGNORECASE), re.compile(answers, re.IGNORECASE)
+
+
+@cache
+def _vocabulary(languages: tuple[str, ...]) -> Vocabulary:
+    return Vocabulary(languages)
+
+
+def vocabulary_of(text: str) -> Vocabulary:
+    """The words of the languages that ``text`` may be written in, by their ``signs``; English always is one.
+
+    Of the others in Latin letters, whose words are easily confused, it is the one with the most signs.
+    """
+    folded = text.casefold()
+    counts = {name: sum(sign in folded for sign in one["signs"]) for name, one in _tables().items()}
+    latin = {name: counts[name] for name, one in _tables().items() if one.get("script") == "Latin"}
+    most = max(latin.values())
+    return _vocabulary(tuple(name for name, count in counts.items() if count and latin.get(name, most) == most))

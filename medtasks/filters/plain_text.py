@@ -13,6 +13,7 @@ _ANSWER_OPENED = re.compile(r"<\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORE
 _ANSWER_CLOSED = re.compile(r"<\s{0,3}/\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\s{0,3}(?=\{)")
 _LATEX_FONT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf)\s{0,3}(?=\{)")
+_LATEX_WORDS = re.compile(r"\\text\s{0,3}\{(?P<words>[^{}\n]{0,300}\s[^{}\n]{0,300})\}")
 _LATEX_SIGN = re.compile(r"[\\$]")
 _HTML_BOLD = re.compile(r"<(?P<tag>b|strong|em|i|u|code)>(?P<inner>[^<\n]{1,400})</(?P=tag)>", re.IGNORECASE)
 _EMPHASISED_LETTER = re.compile(
@@ -49,6 +50,7 @@ def plain_text(text: str) -> str:
     text = _ANSWER_OPENED.sub("\nfinal answer: ", text)
     text = _ANSWER_CLOSED.sub("\n", text)
     text = _BOXED.sub("final answer: ", text)
+    text = _LATEX_WORDS.sub(r"\g<words>", text)
     text = _LATEX_FONT.sub("", text)
     text = _LATEX_SIGN.sub("", text)
     text = _HTML_BOLD.sub(r"**\g<inner>**", text)

@@ -11,7 +11,10 @@ Prompts may ask for a reasoning part and then one line ``Final answer: …`` (ar
 3. The last label with something after it decides. The answer runs from there to the end of the reply, over lines if
    need be; a box and a tag end it where they close, and a line ``Reasoning: …`` ends what a plain ``Answer:`` begins.
    Markup around it is removed, the inside stays as written.
-4. A reply without such a label, or with nothing after it, is ``no_final_answer``.
+   A line ``Note: …`` or another question ends it, and a placeholder (``<your answer>``) is none. Plain labels are known
+   in several languages (``答案：``, ``Respuesta:``).
+4. A reply of one line with one sentence and no label is the answer. Any other reply without a label, or with nothing
+   after it, is ``no_final_answer``.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import re
 from typing import Literal
 
 from medtasks.filters.base import ResponseFilter
+from medtasks.filters.cues import abstentions
 from medtasks.filters.thinking import strip_thinking
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
@@ -37,17 +41,30 @@ _LABEL = re.compile(
     r"|(?P<box>\\(?:boxed|fbox)\s{0,3}\{)",
     re.IGNORECASE | re.MULTILINE,
 )
+_ANSWER = (
+    r"(?:answer|(?:最终|最終)?答案|回答|答え|最終的な答え|答|정답|(?:최종 )?답변|답|respuesta(?: final)?"
+    r"|resposta(?: final)?|risposta(?: finale)?|réponse(?: finale)?|(?:endgültige )?antwort|(?:het )?antwoord"
+    r"|(?:окончательный )?ответ|đáp án|câu trả lời|(?:nihai )?cevap|yanıt|odpowiedź|(?:अंतिम )?उत्तर"
+    r"|(?:ال)?إجابة(?: النهائية)?)"
+)
 _SAID = re.compile(rf"(?<![^\W_]){_WORDS}{_MARKUP}{{0,8}}\s{{1,3}}(?:is|would be)\b\s{{0,3}}[:：]?", re.IGNORECASE)
 _PLAIN = re.compile(
     r"(?:^(?:[^\w\n]|<(?:b|i|u|em|strong|span|p|h[1-6])>){0,12}(?:\d{1,2}[.)][ \t]{0,3})?[*_\"'{ \t]{0,6}"
     r"|(?<=[.!?;,。；])[ \t]{0,3}[*_\"'{]{0,4})(?:(?:so|thus|therefore|hence|finally)[ \t,]{1,3})?(?:(?:the|my)[ \t])?"
-    rf"answer(?:{_MARKUP}{{0,12}}[:：=]|{_MARKUP}{{0,12}}$)|<\s{{0,3}}answer\s{{0,3}}>",
+    rf"{_ANSWER}(?:{_MARKUP}{{0,12}}[:：=]|{_MARKUP}{{0,12}}$)|<\s{{0,3}}answer\s{{0,3}}>",
     re.IGNORECASE | re.MULTILINE,
 )
 _REASONING = re.compile(
     r"^[^\w\n]{0,12}(?:reasoning|explanation|rationale|justification)[\"'*_]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
+_NEXT = re.compile(
+    r"\n[^\w\n]{0,8}(?:note|remark|disclaimer|question|q\d{1,2}|user|human|instruction)[*_]{0,2}[ \t]{0,3}[:：]", re.I
+)
+_PLACEHOLDER = re.compile(
+    r"[<\[{(]\s{0,2}(?:your|the|insert|final)?\s{0,2}(?:final |short )?answer(?: here)?\s{0,2}[>\]})]", re.IGNORECASE
+)
+_ONE_LINE = re.compile(r"(?=[^\n]{0,20}[^\W_])(?![^\n]*answer)[^\n.!?:。！？：]{1,200}[.!?。！？]?", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"</\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _TOKEN = re.compile(
     r"<\|[^|<>\n]{0,40}\|>|</(?:s|b|i|u|em|strong|span|p|h[1-6]|code|body|html)>|<(?:s|eos|pad)>", re.IGNORECASE
@@ -68,11 +85,10 @@ def reply_text(text: str) -> str:
 
 
 def final_answer(text: str) -> str | None:
-    """The text after the last *Final answer* (or else *Answer*) label; None without a label, or with nothing after
-    any.
+    """The text after the last *Final answer* (or else *Answer*) label, or a reply of one line.
 
     >>> final_answer("It enhances.\\n**Final answer:** a meningioma"), final_answer("A meningioma.")
-    ('a meningioma', None)
+    ('a meningioma', 'A meningioma.')
     """
     reply = reply_text(text)
     for label in (_LABEL, _SAID, _PLAIN):
@@ -82,11 +98,17 @@ def final_answer(text: str) -> str | None:
             segment = reply[match.end() : end]
             if label is _PLAIN:
                 segment = _REASONING.split(segment, maxsplit=1)[0]
+            segment = _NEXT.split(segment, maxsplit=1)[0]
             answer = _boxed(segment) if match.groupdict().get("box") else _unwrapped(segment)
-            if any(character.isalnum() for character in answer):
+            if any(character.isalnum() for character in answer) and not _PLACEHOLDER.fullmatch(
+                segment.strip(" \t\n*_`")
+            ):
                 return answer
             end = match.start()
-    return None
+        if found:
+            return None
+    alone = reply != _EMPTY and _ONE_LINE.fullmatch(reply) and not abstentions()[0].match(reply)
+    return _unwrapped(reply) if alone else None
 
 
 def reasoned_status(filtered: str) -> ReasonedStatus:
@@ -99,7 +121,7 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
 class ReasonedAnswerFilter(ResponseFilter):
     """Raw responses become replies without thinking, or ``[empty]``."""
 
-    version = "2"
+    version = "3"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)
 

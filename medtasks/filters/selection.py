@@ -1,15 +1,32 @@
-"""The letters that a reply selects, from its claims and labels (rules in ``option_letter``)."""
+"""The option that a reply selects, from its statements (rules in ``option_letter``)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from medtasks.filters.claims import Claim, claims, has_ended, is_cut_off, is_reopened, retractions, sentence_of
 from medtasks.filters.cues import Rank
-from medtasks.filters.labels import label_letters, lone_claims
-from medtasks.filters.mentions import letters_alone, mark_letters
+from medtasks.filters.mentions import Marked, letters_alone, mark_mentions
+from medtasks.filters.option_text import named_letters, whole_option
 from medtasks.filters.plain_text import own_turn, plain_text
+from medtasks.filters.statements import (
+    Statement,
+    claims,
+    has_ended,
+    is_cut_off,
+    is_reopened,
+    labels,
+    retractions,
+    sentence_of,
+)
+
+_LONGEST = 64_000
+"""Characters that are read at most, half of them at the end."""
+
+_PIECES = re.compile(r"[^.!?。！？\n]{1,2520}[.!?。！？\n]*|[.!?。！？\n]+")
+"""Sentences; of endless ones, pieces whose length is a multiple of the length of most words that a model repeats."""
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
@@ -25,6 +42,7 @@ _KEY = re.compile(
     r"(?:(?<=[{,\[])|^)\s{0,20}(?P<quote>[\"'])(?P<key>[^\W\d_][\w .-]{0,40})(?P=quote)\s{0,4}:\s{0,4}", re.MULTILINE
 )
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
+_CYRILLIC = re.compile(r"(?<!\w)[АВСЕ](?=[ \t]{0,3}(?:$|[.)\]:;,*—–(-]))", re.MULTILINE)  # alike in print
 _Q = re.compile(r"\W{0,8}Q\d{0,2}[ \t]?[:.]")
 _A = re.compile(r"(?<![A-Za-z0-9])A\d{0,2}(?=[ \t]?:)")
 _NEXT_TURN = re.compile(r"^[^\w\n]{0,6}(?:user|human|question|q|instruction)\s{0,2}\d{0,3}[ \t]?:", re.I | re.M)
@@ -36,17 +54,44 @@ _SECTION = re.compile(
 )
 
 
-def selected_letters(reply: str, letters: str) -> frozenset[str] | None:
-    """The letters that a reply without thinking selects, options or not; None if it is empty."""
-    plain = _normalised(reply)
+@dataclass(frozen=True)
+class Selection:
+    """The letters that a reply selects, options or not; ``text``: an option's text alone is the answer.
+
+    ``named`` has the options whose texts a reply without one selected option contains.
+    """
+
+    letters: frozenset[str]
+    text: bool = False
+    named: frozenset[str] = frozenset()
+
+
+def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Selection | None:
+    """What a reply without thinking selects; None if it is empty."""
+    plain = _normalised(_bounded(reply))
     if not plain:
         return None
     next_turn = _NEXT_TURN.search(plain, 1)
     if next_turn:  # the model went on to write the next question
-        found = _under_headings(plain[: next_turn.start()], letters)
-        if found:
+        found = _selected(plain[: next_turn.start()].strip(), letters, options)
+        if found.letters:
             return found
-    return _under_headings(plain, letters)
+    return _selected(plain, letters, options)
+
+
+def _bounded(reply: str) -> str:
+    """A runaway reply without sentences that it repeats, and without its middle if it is still too long."""
+    if len(reply) <= _LONGEST:
+        return reply
+    repeats = Counter[str]()
+    kept = []
+    pieces = _PIECES.findall(reply)
+    for number, piece in enumerate(pieces):
+        repeats[piece] += 1
+        if repeats[piece] <= 2 or number >= len(pieces) - 4:
+            kept.append(piece)
+    text = "".join(kept)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n\n{text[-_LONGEST // 2 :]}"
 
 
 def _normalised(reply: str) -> str:
@@ -56,47 +101,74 @@ def _normalised(reply: str) -> str:
     text = _A.sub("Answer", _STRUCK.sub("", text), count=1) if _Q.match(text) else _STRUCK.sub("", text)
     text = _BOX.sub(lambda box: f"{box['lead']}{'✗' if box['tick'] == ' ' else '✓'}", text)
     text = _KEY.sub(lambda key: f"\n{_WORDS.sub(' ', key['key'])}: ", _BREAK.sub("\n", text))
+    text = _CYRILLIC.sub(lambda letter: "ABCE"["АВСЕ".index(letter[0])], text)
     return plain_text(text)
 
 
-def _under_headings(plain: str, letters: str) -> frozenset[str]:
-    """The letters selected in ``plain``, under its last heading with *answer* if there are any."""
+def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection:
     alone = letters_alone(plain)
     if alone:
-        return alone
+        return Selection(alone)
+    whole = whole_option(plain, options) if options else None
+    stated = _deciding_letters(plain, letters, options)
+    found = frozenset().union(*(one.letters for one in stated))
+    if whole and found <= {whole}:
+        return Selection(frozenset(whole), text=all(one.text for one in stated))
+    if stated and all(one.text for one in stated) and len(found) == 1:
+        found = frozenset()  # an option's text within prose
+    found |= frozenset(whole or "")
+    return Selection(found, named=named_letters(plain, options) if len(found) != 1 else frozenset())
+
+
+def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
+    """The statements that decide, those under the last heading with *answer* if there are any."""
     for section in reversed(list(_SECTION.finditer(plain))[-3:]):
-        found = _claimed(plain[section.end() :], letters)
+        found = _deciding(mark_mentions(plain[section.end() :], options), letters)
         if found:
             return found
-    return _claimed(plain, letters)
+    return _deciding(mark_mentions(plain, options), letters)
 
 
-def _claimed(plain: str, letters: str) -> frozenset[str]:
-    marked = mark_letters(plain)
-    found = sorted([*claims(marked), *lone_claims(marked)], key=lambda claim: claim.position)
-    firm = [claim for claim in found if claim.rank >= Rank.STATED]
+def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
+    """The statements that count: one, if it decides alone, or all that contradict each other."""
+    text, words, found = marked.text, marked.vocabulary, claims(marked)
+    firm = [one for one in found if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
     if firm:
-        taken_back = retractions(marked.text)
+        taken_back = retractions(words, text)
         firm = _upheld(firm, taken_back)
         last = firm[-1].position
-        if is_reopened(marked.text, last):
-            return frozenset()
-        doubts = [claim for claim in found if claim.rank == Rank.TENTATIVE and claim.position > last]
-        unclear = [one.letters for at, one in marked.mentions.items() if taken_back and at > taken_back[-1] > last]
-        return _deciding([*firm, *doubts]).union(*unclear)
-    if found and (is_cut_off(marked.text) or is_reopened(marked.text, found[-1].position)):
-        return frozenset()
+        if is_reopened(words, text, last):
+            return ()
+        doubts = [one for one in found if one.rank == Rank.TENTATIVE and one.position > last]
+        unclear = [at for at in marked.mentions if taken_back and at > taken_back[-1] > last]
+        return [*_outranking([*firm, *doubts]), *_labels_at(marked, unclear)]
     if found:
-        start, end = sentence_of(marked.text, found[-1].position)
+        if is_cut_off(words, text) or is_reopened(words, text, found[-1].position):
+            return ()
+        start, end = sentence_of(text, found[-1].position)
         whole = found[-1].rank == Rank.TENTATIVE
-        beside = [one.letters for at, one in marked.mentions.items() if whole or start <= at < end]
-        return _deciding(found).union(*beside)
-    if retractions(marked.text) and not has_ended(marked.text):
-        return frozenset()
-    return label_letters(marked, letters)
+        beside = [at for at in marked.mentions if whole or start <= at < end]
+        return [*_outranking(found), *_labels_at(marked, beside)]
+    if retractions(words, text) and not has_ended(text):
+        return ()
+    return _undisputed(marked, letters)
 
 
-def _upheld(firm: Sequence[Claim], taken_back: Sequence[int]) -> list[Claim]:
+def _undisputed(marked: Marked, letters: str) -> Sequence[Statement]:
+    """Labels; a letter or an option's text elsewhere that is not denied contradicts them."""
+    places, named = labels(marked, letters)
+    chosen = _labels_at(marked, places)
+    if len(frozenset().union(*(one.letters for one in chosen))) == 1:
+        chosen = [*chosen, *(Statement(frozenset(one), Rank.LABEL, len(marked.text)) for one in named & set(letters))]
+    return chosen
+
+
+def _labels_at(marked: Marked, places: Iterable[int]) -> list[Statement]:
+    mentions = marked.mentions
+    return [Statement(mentions[at].letters, Rank.LABEL, at, mentions[at].text) for at in places]
+
+
+def _upheld(firm: Sequence[Statement], taken_back: Sequence[int]) -> list[Statement]:
     """The claims that are not taken back: those after the last retraction that a claim follows."""
     for position in reversed(taken_back):
         behind = [claim for claim in firm if claim.position > position]
@@ -105,9 +177,9 @@ def _upheld(firm: Sequence[Claim], taken_back: Sequence[int]) -> list[Claim]:
     return list(firm)
 
 
-def _deciding(found: Sequence[Claim]) -> frozenset[str]:
+def _outranking(found: Sequence[Statement]) -> Sequence[Statement]:
+    """The last statement if it outranks or narrows down every other one; else all of them."""
     last = found[-1]
     others = [claim for claim in found if claim.letters != last.letters]
-    if all(one.rank < last.rank or (one.rank == last.rank and last.letters < one.letters) for one in others):
-        return last.letters
-    return frozenset[str]().union(*(claim.letters for claim in found))
+    alone = all(one.rank < last.rank or (one.rank == last.rank and last.letters < one.letters) for one in others)
+    return [one for one in found if one.letters == last.letters] if alone else found

@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import Any
 
 from medtasks.errors import HarnessError, first_line
-from medtasks.packages import task_packages
 from medtasks.task_files import task_files
 
 __all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
@@ -110,7 +109,7 @@ def run_tasks(
 ) -> Path:
     """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
-    The index has only our tasks, which saves the seconds that indexing the harness's two thousand takes.
+    The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
@@ -127,12 +126,7 @@ def run_tasks(
         log_samples=False,
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager(
-            "WARNING",
-            include_path=[str(package.tasks) for package in task_packages() if package.tasks.is_dir()],
-            include_defaults=False,
-            model_name=model,
-        ),
+        task_manager=TaskManager("WARNING", include_defaults=False, model_name=model),
         verbosity="WARNING",
         datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),
     )
@@ -171,7 +165,7 @@ def _watch_task_manager() -> None:
     def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
         index = original(self, include_path=include_path, include_defaults=include_defaults)
         try:
-            if include_defaults:
+            if include_defaults or include_path is None:  # without either, the index would be empty
                 _add_tasks(index)
             _wrap_evaluator()
         except Exception as error:

@@ -12,7 +12,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medtasks.spec import TaskSpec
 
 _TEXT_FIRST = "text before media"
 _MEDIA_FIRST = "media before text"
@@ -52,6 +55,44 @@ def presentation(lm: Any) -> dict[str, str]:
     if isinstance(system, str) and system and f"{kind}.{name}" not in _UNUSED_SYSTEM_PROMPT:
         found["system_prompt"] = system
     return found
+
+
+SYSTEM_PROMPT = "task's system prompt"
+IN_TEXT = "at the beginning of the text"
+
+
+def task_presentation(lm: Any, spec: TaskSpec) -> dict[str, str]:
+    """:func:`presentation`, and what becomes of the task's system prompt if the back-end takes none."""
+    in_text = spec.system_template is not None and not takes_system_prompt(lm)
+    return {**presentation(lm), **({SYSTEM_PROMPT: IN_TEXT} if in_text else {})}
+
+
+def takes_system_prompt(lm: Any) -> bool:
+    """Whether a system turn of a prompt reaches the model.
+
+    Simple back-ends get none. For others the chat template decides, if there is one: some refuse such a turn, others
+    leave it out.
+    """
+    if lm.is_simple:
+        return False
+    templated = [one for one in vars(lm).values() if hasattr(one, "apply_chat_template")]
+    return all(_renders_system_turn(one) for one in templated)
+
+
+def _renders_system_turn(templated: Any) -> bool:
+    mark = "medtasks-system-prompt"
+    for content in (lambda text: [{"type": "text", "text": text}], lambda text: text):
+        turns = [{"role": "system", "content": content(mark)}, {"role": "user", "content": content("?")}]
+        if _rendered(templated, turns[1:]) is not None:  # the template reads content of this form
+            return mark in (_rendered(templated, turns) or "")
+    return True  # its template is elsewhere
+
+
+def _rendered(templated: Any, turns: list[dict[str, Any]]) -> str | None:
+    try:
+        return str(templated.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    except Exception:  # templates raise what they like
+        return None
 
 
 def backend_name(lm: Any) -> str:

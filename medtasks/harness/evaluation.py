@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.documents import is_blind
+from medtasks.benchmarks.documents import SYSTEM_IN_TEXT, is_blind
 from medtasks.benchmarks.subset import current_subset
 from medtasks.cache import cache_root
 from medtasks.data.media.frames import default_frames
@@ -26,6 +26,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
+from medtasks.packages import warn
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key
 from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
@@ -41,7 +42,7 @@ from medtasks.results.usage import RunUsage
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
-from .backends import presentation, take_no_media
+from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .peers import watched_peers
@@ -84,6 +85,10 @@ class Evaluation:
             remove_abandoned(directory)
         for spec, task in self._ours.values():
             _leave_scoring_to_us(spec, task)
+            if SYSTEM_PROMPT in task_presentation(self._lm, spec):
+                task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
+                name = backend_name(self._lm)
+                warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
         store = AnswerStore(self._checkpoint(), self._rank)
         live = self._live_judging()
         memory = memory_of(self._lm)
@@ -189,7 +194,7 @@ class Evaluation:
             len(task.eval_docs),
             (),
             blind=is_blind(),
-            presentation=presentation(self._lm),
+            presentation=task_presentation(self._lm, spec),
         )
 
     def _plan(self) -> Plan:
@@ -257,7 +262,8 @@ class Evaluation:
             Answered(document, replies, prompt, spec.prompt_hash or "")
             for document, (_, prompt, replies) in zip(documents, answers, strict=True)
         ]
-        return AskedTask(spec, dict(task.config.generation_kwargs or {}), len(task.eval_docs), answered)
+        generation, shown = dict(task.config.generation_kwargs or {}), task_presentation(self._lm, spec)
+        return AskedTask(spec, generation, len(task.eval_docs), answered, shown)
 
     def _write(self, run: CollectedRun, usage: RunUsage) -> Path | None:
         """Write the result directory and print the scores."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from medtasks.cache import can_be_written, writable_cache
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence, interrupts_arrive, stopped
 
@@ -25,6 +26,7 @@ from .installed import lack_of
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
 
+_DATASETS = "LMMS_EVAL_DATASETS_CACHE"
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
 """The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the model."""
 
@@ -46,6 +48,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             with interrupts_arrive():
                 if ours:
                     refuse(call.arguments, ours)
+                    _make_room_for_placeholders()
                     if isinstance(call.arguments["model"], str):
                         load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
                 return original(*call.args, **call.kwargs)
@@ -65,6 +68,14 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             _ARGUMENTS.reset(noted)
 
     return simple_evaluate
+
+
+def _make_room_for_placeholders() -> None:
+    """The harness loads the one-row dataset of our task files through a cache; choose one that can be written."""
+    from datasets.config import HF_DATASETS_CACHE
+
+    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
+        os.environ[_DATASETS] = str(writable_cache() / "datasets")
 
 
 def _medtasks_cause(error: BaseException) -> MedtasksError | None:

@@ -34,8 +34,27 @@ def totals(statistics: Array) -> Array:
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     check_finite(statistics)
-    columns = zip(statistics.T, whole_columns(statistics), strict=True)
-    return np.array([column.sum() if exact else math.fsum(column.tolist()) for column, exact in columns])
+    return (
+        segment_sums(statistics, np.zeros(1, dtype=np.int64))[0] if len(statistics) else np.zeros(statistics.shape[1])
+    )
+
+
+def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
+    """Column sums ``(segments, width)`` of consecutive rows, each segment from its begin to the next; none is empty.
+
+    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by segment.
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    sums = np.zeros((len(begins), statistics.shape[1]))
+    if not len(begins):
+        return sums
+    whole = whole_columns(statistics)
+    sums[:, whole] = np.add.reduceat(statistics[:, whole], begins, axis=0)
+    spans = list(zip(begins.tolist(), [*begins[1:].tolist(), len(statistics)], strict=True))
+    for column in np.flatnonzero(~whole):
+        listed = statistics[:, column].tolist()
+        sums[:, column] = [math.fsum(listed[begin:end]) for begin, end in spans]
+    return sums
 
 
 def check_finite(statistics: Array) -> None:

@@ -22,6 +22,7 @@ class ErrorRate(ItemMetric):
         harms: whether the error could harm a patient if nobody noticed it.
         choices: other choices that can change the score, for the signature.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
+        timing: as `OverItems.timing`.
     """
 
     bounds = (0.0, 1.0)
@@ -35,8 +36,9 @@ class ErrorRate(ItemMetric):
         harms: bool = False,
         choices: Mapping[str, str] = MappingProxyType({}),
         higher_is_better: bool = False,
+        timing: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(name, {"cases": cases, **choices}, higher_is_better=higher_is_better)
+        super().__init__(name, {"cases": cases, **choices}, higher_is_better=higher_is_better, timing=timing)
         self.signature = self.signature.replace("mean:items", "ratio:of-sums", 1)
         self.label = label
         self.harms = harms

@@ -17,7 +17,7 @@ import numpy as np
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, sign
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
-from medtasks.metrics.streaming import DEFAULT_TOLERANCE, EXPECTED_TIME, NEVER_ANSWERABLE, TIMING, WEIGHTS
+from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
 
 SIGNED = frozenset({"signed_delay", "alert_delay"})
 """Metrics that are best neither high nor low."""
@@ -31,6 +31,8 @@ class OverItems:
     name: str
     signature: str
     higher_is_better: bool = True
+    timing: tuple[str, ...] = ()
+    """Fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported signature."""
 
     def unavailable(self) -> str | None:
         """None: these metrics need nothing beyond the installed packages."""
@@ -55,6 +57,7 @@ class ItemMetric(OverItems, MeanMetric):
         name: the column name.
         choices: other choices that can change the score, for the signature.
         higher_is_better: whether a larger mean is a better one.
+        timing: as `OverItems.timing`.
 
     >>> metric = ItemMetric("stability")
     >>> float(metric.score(metric.item_statistics(0.5) + metric.item_statistics(None)))
@@ -62,9 +65,15 @@ class ItemMetric(OverItems, MeanMetric):
     """
 
     def __init__(
-        self, name: str, choices: Mapping[str, str] = MappingProxyType({}), *, higher_is_better: bool = True
+        self,
+        name: str,
+        choices: Mapping[str, str] = MappingProxyType({}),
+        *,
+        higher_is_better: bool = True,
+        timing: tuple[str, ...] = (),
     ) -> None:
         self.name = name
+        self.timing = timing
         self.higher_is_better = higher_is_better
         self.signature = sign(name, mean="items", **choices)
 
@@ -79,30 +88,31 @@ class ItemMetric(OverItems, MeanMetric):
         return np.array([_finite(self.name, value), 1.0])
 
 
-_DUE = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
-_ALARM = {
-    "default_tolerance": DEFAULT_TOLERANCE,
-    "default_expected": EXPECTED_TIME,
-    "never_answerable": NEVER_ANSWERABLE,
-}
+_LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
+_OVERALL = {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **DUE}
+_LENGTH = {"law": "stream-length"}
 
 ITEM_METRICS: tuple[ItemMetric, ...] = (
     ItemMetric("content", CLOSED),
     ItemMetric("content_closed", {"questions": "closed", **CLOSED}),
     ItemMetric("content_closed_fallback", {"questions": "closed", "mismatches": "judged", **CLOSED}),
+    ItemMetric("content_fallback", {"mismatches": "judged", **CLOSED}),
     ItemMetric("content_open", {"questions": "open"}),
-    ItemMetric("responsiveness", TIMING),
-    ItemMetric("stability", _DUE),
-    ItemMetric("overall", {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **TIMING}),
-    ItemMetric("false_alarm_rate", _ALARM, higher_is_better=False),
-    ItemMetric("miss_rate", _DUE, higher_is_better=False),
-    ItemMetric("signed_delay", {"unit": "s", "missed": "left-out", **_DUE}, higher_is_better=False),
+    ItemMetric("responsiveness", DUE, timing=LAW),
+    ItemMetric("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
+    ItemMetric("stability", DUE),
+    ItemMetric("overall", _OVERALL, timing=LAW),
+    ItemMetric("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
+    ItemMetric("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
+    ItemMetric("miss_rate", _LEFT_OUT, higher_is_better=False),
+    ItemMetric("signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False),
     ItemMetric("invalid_rate", higher_is_better=False),
 )
 """Scores of streaming items, 0..1 except ``signed_delay``: seconds, over items with a positive response and a t*.
 
-A signed mean is best at 0; its ``higher_is_better`` means only that late is worse than early. Items timed in frames
-have no seconds: their delay is None.
+Those that end in ``_stream_length`` are under that law whatever the task declares; ``content_fallback`` counts closed
+answers as the optional fallback judge does. A signed mean is best at 0; its ``higher_is_better`` means only that late
+is worse than early. Items timed in frames have no seconds: their delay is None.
 """
 
 

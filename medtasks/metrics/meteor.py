@@ -9,6 +9,7 @@ from typing import Any
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
+from medtasks.metrics.nltk_data import find_nltk_data
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
@@ -98,6 +99,8 @@ def word_tokens(text: str) -> list[str]:
 @cache
 def sentence_splitter() -> str:
     """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
+    if find_nltk_data("tokenizers/punkt_tab") is None:
+        return "none"
     import nltk
 
     try:

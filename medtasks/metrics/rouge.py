@@ -9,9 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from medtasks.metrics._ngrams import Integers, Pairs, matched_ngrams, tokens_of
-from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, sign
 
 WORD = re.compile("[a-z0-9]+")
+FOLLOWED = "0.1.2"
+"""The version of rouge-score that gives the same values; it need not be installed."""
 
 
 class Rouge(BatchMetric, MeanMetric):
@@ -32,8 +34,8 @@ class Rouge(BatchMetric, MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Name, F1, stemming and the library's version."""
-        return sign(f"{self.name}|f1", stem="no", rouge_score=package_version("rouge-score"))
+        """Name, F1, stemming and the version of rouge-score that is followed."""
+        return sign(f"{self.name}|f1", stem="no", rouge_score=FOLLOWED)
 
     def table(self, pairs: Pairs) -> Array:
         """``(F1, 1)``."""

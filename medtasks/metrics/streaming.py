@@ -1,45 +1,40 @@
 """Time-aware scores of one streaming item: content, responsiveness, stability, and kinds of error.
 
-Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is and what scores 1 or 0; it
-defines no law for early and late responses in between, no default tolerance, and nothing for items that never become
-answerable. Those three are our interpretation, named in `TIMING`.
+Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is, and what scores 1 or 0. It
+defines no law for early and late responses in between and no default tolerance: a task file declares both
+(`medtasks.task_model.Timing`). Items that never become answerable score as its Table 4 does: 1 for silence.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeVar
 
 from medtasks.errors import DataError
 from medtasks.metrics.base import Array
+from medtasks.task_model import HALF_GAP, Timing
 
 CONTENT_WEIGHT = 0.7
 RESPONSIVENESS_WEIGHT = 0.3
 WEIGHTS = f"{CONTENT_WEIGHT},{RESPONSIVENESS_WEIGHT}"
 
-DEFAULT_TOLERANCE = "half-smallest-gap"
-"""The tolerance of an item whose record has none."""
-
 EXPECTED_TIME = "first-answerable-round"
 """The expected response time of an item whose record has none."""
 
 NEVER_ANSWERABLE = "silence"
-"""What a perfectly responsive model does if there is no expected time."""
+"""What a perfectly responsive and stable model does if there is no expected time."""
 
-TIMING = MappingProxyType(
-    {
-        "law": "linear",  # how responsiveness falls off beyond the tolerance, early and late alike
-        "horizon": "query-to-last-round",  # the distance beyond the tolerance at which it reaches 0
-        "default_tolerance": DEFAULT_TOLERANCE,
-        "default_expected": EXPECTED_TIME,
-        "never_answerable": NEVER_ANSWERABLE,
-    }
-)
-"""The choices above by name, for signatures."""
+DUE = MappingProxyType({"default_expected": EXPECTED_TIME, "never_answerable": NEVER_ANSWERABLE})
+"""The two choices above by name, for signatures."""
+
+LAW = ("law", "scale", "default_tolerance")
+"""The fields of `Timing` that responsiveness depends on."""
+TOLERANCE = ("default_tolerance",)
+"""Those that the other scores depend on, as far as the tolerance matters to them."""
 
 SAME_TIME = 1e-9
 """Times this close are equal (0.1 + 0.2 and 0.3): far less than a frame, far more than rounding errors."""
@@ -92,6 +87,7 @@ class Stream:
         query_time: t_q, where every round's window begins.
         expected_time: t*, or None if the record has none.
         tolerance: δ, or None if the record has none.
+        timing: how times are scored.
 
     Raises:
         DataError: one of these conditions is violated.
@@ -101,13 +97,14 @@ class Stream:
     query_time: float
     expected_time: float | None
     tolerance: float | None
+    timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
         if not self.rounds:
             raise DataError("a streaming item has no rounds, expected at least one")
-        for field, value in (("query_time", self.query_time), ("expected_time", self.expected_time)):
+        for name, value in (("query_time", self.query_time), ("expected_time", self.expected_time)):
             if value is not None and not math.isfinite(value):
-                raise DataError(f"{field} of a streaming item is {value}, expected a finite number")
+                raise DataError(f"{name} of a streaming item is {value}, expected a finite number")
         if self.tolerance is not None and not 0 <= self.tolerance < math.inf:
             raise DataError(f"tolerance of a streaming item is {self.tolerance}, expected 0 or more, or None")
         times = [turn.time for turn in self.rounds]
@@ -129,12 +126,14 @@ def expected_time(stream: Stream) -> float | None:
 
 
 def tolerance(stream: Stream) -> float:
-    """δ of equation 7: the record's, else half the smallest gap between rounds (`DEFAULT_TOLERANCE`).
+    """δ of equation 7: the record's, else `Timing.default_tolerance`.
 
     A single round has no gap; half its distance from the query is used instead, which may be 0.
     """
     if stream.tolerance is not None:
         return stream.tolerance
+    if stream.timing.default_tolerance != HALF_GAP:
+        return float(stream.timing.default_tolerance)
     times = [turn.time for turn in stream.rounds]
     if len(times) == 1:
         return max(0.0, times[0] - stream.query_time) / 2
@@ -142,7 +141,7 @@ def tolerance(stream: Stream) -> float:
 
 
 def horizon(stream: Stream) -> float:
-    """H, the item's length: last t_c - t_q (`TIMING`; our interpretation, the paper has none)."""
+    """H, the item's length: last t_c - t_q."""
     return max(0.0, stream.rounds[-1].time - stream.query_time)
 
 
@@ -155,13 +154,16 @@ def responsiveness(stream: Stream) -> float:
     """R, 0..1: how close the first positive response is to the expected time (section 5.5, equation 7).
 
     1 within the tolerance, 0 without a positive response. In between the paper says only that the distance is
-    penalized; here R falls linearly, ``1 - (|t̂ - t*| - δ) / H``, to 0 at the least (`TIMING`). An item of length 0 has
-    R = 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is the timely response: 1 without a
-    positive, else 0 (`NEVER_ANSWERABLE`; our interpretation).
+    penalized; here R falls linearly to 0, ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R
+    is 0 from 2δ on. With d = 0, R is 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is
+    the timely response: 1 without a positive (Table 4), else 0 (our interpretation).
 
     >>> rounds = tuple(StreamRound(t, t >= 4, t >= 8, 1.0) for t in (2, 4, 6, 8, 10))
-    >>> responsiveness(Stream(rounds, query_time=0, expected_time=None, tolerance=1))  # 1 - (4 - 1) / 10
-    0.7
+    >>> late = Stream(rounds, query_time=0, expected_time=None, tolerance=2.5)
+    >>> responsiveness(late)  # 1 - (4 - 2.5) / 2.5
+    0.4
+    >>> responsiveness(under_stream_length(late))  # 1 - (4 - 2.5) / 10
+    0.85
     """
     responded, due = first_positive(stream), expected_time(stream)
     if due is None:
@@ -171,18 +173,27 @@ def responsiveness(stream: Stream) -> float:
     excess = abs(responded - due) - tolerance(stream)
     if excess <= SAME_TIME:
         return 1.0
-    length = horizon(stream)
-    return max(0.0, 1 - excess / length) if length > SAME_TIME else 0.0
+    distance = stream.timing.scale * (tolerance(stream) if stream.timing.law == "tolerance" else horizon(stream))
+    return max(0.0, 1 - excess / distance) if distance > SAME_TIME else 0.0
+
+
+def under_stream_length(stream: Stream) -> Stream:
+    """The item under the other law: R reaches 0 only at the stream's length beyond the tolerance.
+
+    Scores under both laws show whether a ranking depends on our reading of the paper.
+    """
+    return replace(stream, timing=stream.timing.model_copy(update={"law": "stream-length", "scale": 1.0}))
 
 
 def stability(stream: Stream) -> float | None:
     """S, 0..1: share of the rounds at or after t* that are positive (equation 8).
 
-    None if there is no t* or no round at or after it: an empty mean is not 0.
+    If nothing ever becomes answerable (no t*): 1 without a positive, as Table 4 has it (Lingshu's proactive R and S are
+    both 16/311), else 0 (our interpretation). None if no round is at or after t*: an empty mean is not 0.
     """
     due = expected_time(stream)
     if due is None:
-        return None
+        return float(first_positive(stream) is None)
     return _share(turn.positive for turn in stream.rounds if turn.time >= due - SAME_TIME)
 
 

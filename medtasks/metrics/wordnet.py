@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import re
 from bisect import bisect_left
@@ -19,7 +20,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from medtasks.cache import cache_root
+from medtasks.files import file_state, replaced, short_hash
 from medtasks.metrics.base import MetricUnavailableError
+from medtasks.metrics.nltk_data import find_nltk_data
 
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
@@ -41,7 +45,7 @@ def unavailable() -> str | None:
 
 
 def corpus() -> Any:
-    """The directory of WordNet 3.0, or NLTK's path pointer to it.
+    """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
 
     Searched in this order: the directory named by ``MEDTASKS_WORDNET``, NLTK's data (unpacked or zip), Debian's
     packages. The result is cached per value of the variable, so scoring does not touch the disk.
@@ -75,10 +79,10 @@ def fingerprint() -> str:
 @cache
 def _found(named: str | None) -> Any:
     """`corpus`, or the error."""
-    found: Any = Path(named) if named else _nltk_corpus() or DEBIAN_DIRECTORY
-    if not named and isinstance(found, Path) and not found.is_dir():
+    found: Any = Path(named) if named else find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
+    if not named and not found.is_dir():
         return MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
-    missing = [name for name in FILES if not (found / name).is_file()] if isinstance(found, Path) else []
+    missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
         return MetricUnavailableError(f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}")
     with _text(found, "data.adj") as lines:
@@ -88,16 +92,6 @@ def _found(named: str | None) -> Any:
         origin = f"{VARIABLE}={named}" if named else found
         return MetricUnavailableError(f"{origin} contains WordNet {version}, expected {VERSION}; {FIX}")
     return found
-
-
-def _nltk_corpus() -> Any:
-    """NLTK's own installed corpus as a path pointer, or None."""
-    import nltk
-
-    for resource in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
-        with contextlib.suppress(LookupError):
-            return nltk.data.find(resource)
-    return None
 
 
 @lru_cache(maxsize=2**17)
@@ -158,6 +152,23 @@ def _data(corpus: Any, part: str) -> bytes:
 
 @cache
 def _fingerprint(corpus: Any) -> str:
+    """`fingerprint`, kept in the user's cache for files of the same sizes and times: reading them takes 0.5 s."""
+    files = [corpus / name for name in FILES] if isinstance(corpus, Path) else [Path(corpus.root.filename)]
+    states = [file_state(file.stat()) for file in files]
+    kept = cache_root() / "wordnet" / short_hash(json.dumps(states))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = kept.read_text(encoding="ascii")
+        if re.fullmatch("[0-9a-f]{8}", text):
+            return text
+    found = _fingerprint_of(corpus)
+    with contextlib.suppress(OSError):  # a home directory that cannot be written
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(kept) as partial:
+            partial.write_text(found, encoding="ascii")
+    return found
+
+
+def _fingerprint_of(corpus: Any) -> str:
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
         synsets = []
@@ -176,7 +187,7 @@ def _text(corpus: Any, name: str) -> TextIO:
 
 
 def _opened(corpus: Any, name: str) -> BinaryIO:
-    found: BinaryIO = (corpus / name).open("rb") if isinstance(corpus, Path) else corpus.join(name).open()
+    found: BinaryIO = (corpus / name).open("rb")
     return found
 
 

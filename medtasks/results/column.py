@@ -64,12 +64,11 @@ class Column:
         codes = np.unique(self.judge[rows]).tolist() if self.judges else []
         return [self.judges[code] for code in codes if code >= 0]
 
-    def bounds(self, rows: Rows) -> tuple[Array, Array] | None:
-        """Statistics of these items, with open ones at ``low`` and at ``high``; None if one of them has no range."""
-        low, high = (
-            np.where(self.known[rows][:, None], self.statistics[rows], side[rows]) for side in (self.low, self.high)
-        )
-        return None if np.isnan(low).any() or np.isnan(high).any() else (low, high)
+    def bounds(self, rows: Rows) -> tuple[Array, Array]:
+        """Statistics of these items, with open ones at ``low`` and at ``high``, which are NaN without a range."""
+        known = self.known[rows][:, None]
+        low, high = (np.where(known, self.statistics[rows], side[rows]) for side in (self.low, self.high))
+        return low, high
 
     def part(self, key: str) -> Column:
         """The column in which items judged by parts are reduced to the part ``key``."""
@@ -137,7 +136,8 @@ def _are_constant(arrays: Sequence[npt.NDArray[Any]]) -> bool:
     """Whether the arrays repeat one number, or NaN, without taking memory."""
     if not all(len(array) and not any(array.strides) for array in arrays):
         return False
-    return len(np.unique([array.flat[0] for array in arrays])) == 1
+    first, *others = (array.item(0) for array in arrays)
+    return all(number == first or (number != number and first != first) for number in others)  # NaN differs from itself
 
 
 def _repeated(array: npt.NDArray[Any], items: int) -> Any:

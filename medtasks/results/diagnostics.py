@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
 from medtasks.results.paired import Paired, compare_statistics, compare_tables
@@ -19,7 +20,9 @@ from medtasks.stats import few_clusters
 class Diagnostics(BaseModel, frozen=True):
     """Diagnostics of one task or group; an optional share is None if its denominator is 0.
 
-    ``extraction_failures`` is the share of responses without an answer to score. ``letter_bias`` is half the sum over
+    ``extraction_failures`` is the share of responses without an answer to score, ``read_by_text`` the share of selected
+    options that were named by their text instead of their letter, ``named_in_prose`` the share of questions without a
+    selected option whose response contains the text of just one. ``letter_bias`` is half the sum over
     the options of |share among chosen letters - share among correct letters| (0: equally often, 1: disjoint).
     ``false_abstention`` is the share of questions answered with the null option among those where it is wrong,
     ``false_commitment`` the share answered with another option among those where it is correct (arXiv 2605.15574).
@@ -27,6 +30,8 @@ class Diagnostics(BaseModel, frozen=True):
 
     responses: int
     extraction_failures: float
+    read_by_text: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    named_in_prose: float | None = Field(default=None, exclude_if=lambda value: value is None)
     letter_bias: float | None = None
     false_abstention: float | None = None
     false_commitment: float | None = None
@@ -41,8 +46,8 @@ class LevelGap(BaseModel, frozen=True):
     warning: str | None = None
 
 
-def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
-    """Diagnostics from the scores of a task or group."""
+def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int]) -> Diagnostics:
+    """Diagnostics from the scores of a task or group, and from how often options were named in which way."""
     counts = {status: count for status, count in scores.status.items() if status != FAILED}
     responses = sum(counts.values())
     unread = sum(count for status, count in counts.items() if status not in ANSWERED)
@@ -52,6 +57,11 @@ def diagnose(scores: Scores, null_option: str | None) -> Diagnostics:
         return found
     gold, chosen = sum(letters.gold.values()), sum(letters.chosen[letter] for letter in letters.gold)
     update: dict[str, float | None] = {}
+    by_letter, by_text, named = (readings.get(how, 0) for how in ("letter", "text", "named"))
+    if by_letter or by_text:
+        update["read_by_text"] = by_text / (by_letter + by_text)
+    if others := scores.samples - by_letter - by_text - scores.status.get(FAILED, 0):
+        update["named_in_prose"] = named / others
     if chosen:
         update["letter_bias"] = (
             sum(abs(letters.chosen[letter] / chosen - letters.gold[letter] / gold) for letter in letters.gold) / 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from medtasks import files
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.guard import raised_in
-from medtasks.results.diagnostics import Diagnostics, comparisons, diagnose, level_gaps
+from medtasks.results.diagnostics import Diagnostics, LevelGap, comparisons, diagnose, level_gaps
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired
 from medtasks.results.run_tables import RunTables
@@ -39,6 +40,8 @@ class RunRecord:
     groups: dict[str, Scores]
     made: RunTables | None = None
     """The tables that the scores were computed from, if available."""
+    kept: tuple[dict[str, Paired], dict[str, LevelGap]] | None = None
+    """``comparisons`` and ``level_gaps``, if they were computed before."""
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval by task or group and metric, as plain JSON."""
@@ -52,13 +55,27 @@ class RunRecord:
     @cached_property
     def comparisons(self) -> dict[str, Paired]:
         """Tasks and groups compared with their partners (``compare_with``), if the run has both."""
-        return comparisons(self.tables, self.tables)
+        return comparisons(self.tables, self.tables) if self.kept is None else self.kept[0]
+
+    @cached_property
+    def level_gaps(self) -> dict[str, LevelGap]:
+        """Gaps between adjacent levels, if the run has both."""
+        return level_gaps(self.tables) if self.kept is None else self.kept[1]
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
         """Diagnostics by task and group."""
         every = {**self.tasks, **self.groups}
-        return {name: diagnose(scores, load_spec(name).benchmark.null_option) for name, scores in every.items()}
+        return {
+            name: diagnose(scores, load_spec(name).benchmark.null_option, self.readings(name))
+            for name, scores in every.items()
+        }
+
+    def readings(self, name: str) -> Counter[str]:
+        """How often the options of a task's or group's responses were named in which way."""
+        facts = self.manifest.tasks
+        tasks = self.manifest.groups.get(name, (name,))
+        return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
@@ -99,7 +116,7 @@ def _write(folder: Path, run: RunRecord) -> None:
         "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
         "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
         "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
-        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in level_gaps(run.tables).items()},
+        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in run.level_gaps.items()},
     }
     (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")

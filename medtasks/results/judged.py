@@ -16,7 +16,7 @@ from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
 from medtasks.results.scores import COVERAGE
-from medtasks.rubrics.rubric import aspects_of, load_rubric, total
+from medtasks.rubrics.rubric import aspects_of, load_rubric, occurrences_of, total
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import TaskSpec
 
@@ -123,9 +123,10 @@ def _scores(
     texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]
     asked = tuple(is_asked(spec, rubric.name, document, text) for text in texts)
     combined = bool(found) and facts is not None and not failed
-    by_aspect = any(asked) and (combined or "aspects" in rubric.metrics.values())
+    by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
     names = tuple(aspect.name for aspect in aspects_of(rubric, document)) if by_aspect else ()
-    key = rubric.name, asked, failed, names, tuple(map(_votes, found))
+    counts = occurrences_of(rubric, document) if by_aspect else ()
+    key = rubric.name, asked, failed, names, counts, tuple(map(_votes, found))
     if key in computed:
         return computed[key]
     for number, is_open in enumerate(asked):
@@ -149,6 +150,9 @@ def _votes(response: JudgedResponse) -> tuple[Any, ...]:
     return tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
 
 
+_BY_ASPECT = frozenset({"aspects", "occurrences"})
+"""Values of a rubric's metrics that are sums over the aspects of a sample."""
+
 _NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
 
 
@@ -171,8 +175,11 @@ def _limits(
     answer = {}
     for metric, key in rubric.metrics.items():
         parts: dict[str, Limits] = {}
-        if key == "aspects":
-            parts = {aspect.name: ((low[aspect.name], 1.0), (high[aspect.name], 1.0)) for aspect in aspects}
+        if key in _BY_ASPECT:
+            parts = {
+                name: ((times * low[name], times), (times * high[name], times))
+                for name, times in _times(rubric, document, key).items()
+            }
             limits = _sum(list(parts.values()))
         else:
             limits = ((low[key], 1.0), (high[key], 1.0))
@@ -183,10 +190,18 @@ def _limits(
 def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits, dict[str, Limits]]:
     """The limits for a response without a verdict."""
     whole: Limits = ((0.0, 1.0), (rubric.best, 1.0))
-    if key != "aspects":
+    if key not in _BY_ASPECT:
         return whole, {}
-    parts = {aspect.name: whole for aspect in aspects_of(rubric, document)}
+    times = _times(rubric, document, key)
+    parts: dict[str, Limits] = {name: ((0.0, one), (one * rubric.best, one)) for name, one in times.items()}
     return _sum(list(parts.values())), parts
+
+
+def _times(rubric: Rubric, document: Mapping[str, Any], key: str) -> dict[str, float]:
+    """How often each aspect counts in a metric over aspects."""
+    names = [aspect.name for aspect in aspects_of(rubric, document)]
+    counts = occurrences_of(rubric, document) if key == "occurrences" else (1,) * len(names)
+    return dict(zip(names, map(float, counts), strict=True))
 
 
 def _sum(limits: Sequence[Limits]) -> Limits:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
+from medtasks.data.prepared import miniature
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate, all_or_none
@@ -102,15 +103,16 @@ def judge_run(
     Raises:
         MedtasksError: as :func:`judge_all`.
     """
-    judged = judge_all(
-        samples,
-        config,
-        judged_names=model_names(manifest.model, manifest.settings),
-        fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
-        known=manifest.judge,
-        human=human,
-        progress=progress,
-    )
+    with miniature(manifest.miniature):
+        judged = judge_all(
+            samples,
+            config,
+            judged_names=model_names(manifest.model, manifest.settings),
+            fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
+            known=manifest.judge,
+            human=human,
+            progress=progress,
+        )
     with without_garbage_collection():
         tables = RunTables(judged.samples)
         tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(judged.facts))

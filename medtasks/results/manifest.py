@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics import get_metric
+from medtasks.results.replies import Reply
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
@@ -27,7 +28,7 @@ from medtasks.spec import TaskSpec
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
-    "rouge-score", "sacrebleu", "nltk", "numpy", "pillow", "av",
+    "sacrebleu", "nltk", "numpy", "pillow", "av",
 )  # fmt: skip
 
 
@@ -48,7 +49,9 @@ class TaskFacts(BaseModel, frozen=True):
     """One task's protocol and the outcome of its documents.
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
-    those with a response; ``failed`` counts those without one, by reason.
+    those with a response; ``failed`` counts those without one, by reason. ``readings`` counts how options were
+    named (`medtasks.results.samples.Sample`), ``finish`` how responses ended: by themselves (``stop``), cut off at the
+    token limit (``length``), or ``unknown`` to the back-end.
     """
 
     version: float
@@ -68,6 +71,14 @@ class TaskFacts(BaseModel, frozen=True):
     answered: int
     failed: dict[str, int] = {}
     status: dict[str, int]
+    readings: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    finish: dict[str, int] = {}
+
+    @property
+    def cut_off(self) -> float | None:
+        """Share of the responses that were cut off at the token limit, of those whose end is known; None if none is."""
+        known = self.finish.get("stop", 0) + self.finish.get("length", 0)
+        return self.finish.get("length", 0) / known if known else None
 
     @property
     def attempted(self) -> int:
@@ -125,6 +136,11 @@ class RunManifest(BaseModel, frozen=True):
     judge: dict[str, RubricFacts] = {}
     problems: tuple[str, ...] = ()
     harness_stamp: str = ""
+
+    @property
+    def miniature(self) -> frozenset[str]:
+        """The benchmarks whose miniature data were asked."""
+        return frozenset(name for name, facts in self.data.items() if facts.mini)
 
     @field_validator("judge", mode="before")
     @classmethod
@@ -215,11 +231,14 @@ def task_facts(
     *,
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
+    replies: Iterable[Reply] = (),
 ) -> TaskFacts:
     """Facts of one task with ``samples`` out of ``asked`` documents.
 
-    ``blind`` means without media; ``presentation`` is how the back-end deviated from the task.
+    ``blind`` means without media; ``presentation`` is how the back-end deviated from the task; ``replies`` are those
+    that the samples were made of.
     """
+    ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,
@@ -235,6 +254,7 @@ def task_facts(
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),
         asked=asked,
+        finish=dict(sorted(ends.items())),
         **outcome_counts([sample.outcome for sample in samples]),
     )
 
@@ -242,9 +262,10 @@ def task_facts(
 def outcome_counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The fields of :class:`TaskFacts` that describe the outcome of the documents."""
     # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
-    failures = Counter(_NUMBER.sub("#", reason) for _, reason in outcomes if reason is not None)
+    failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
     return {
         "answered": len(outcomes) - failures.total(),
         "failed": dict(sorted(failures.items())),
-        "status": dict(sorted(Counter(status for status, _ in outcomes).items())),
+        "status": dict(sorted(Counter(status for status, _, _ in outcomes).items())),
+        "readings": dict(sorted(Counter(reading for _, _, reading in outcomes if reading).items())),
     }

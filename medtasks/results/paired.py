@@ -80,6 +80,9 @@ class _Pair:
         self._names = first[0], second[0]
         self._tables = first[1], second[1]
         self._benchmark = benchmark
+        both = [metric for metric in first[1].metrics if metric in second[1].columns]
+        # a group's column is put together on each access
+        self._columns = {metric: (first[1].columns[metric], second[1].columns[metric]) for metric in both}
         first_rows, second_rows = (
             {name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in self._tables
         )
@@ -90,14 +93,13 @@ class _Pair:
 
     def compared(self, shared: Rows, breakdown: str = "", key: str = "") -> Paired:
         """The comparison over these shared items, which may be those of a breakdown's group."""
-        first, second = self._tables
+        first, _ = self._tables
+        in_parts = breakdown == self._benchmark.parts
         found = {}
-        for metric in first.metrics:
-            if metric not in second.columns:
-                continue
+        for metric, columns in self._columns.items():
             one, two = (
-                table.part(self._benchmark, breakdown, key, metric).statistics[shared[:, side]]
-                for side, table in enumerate(self._tables)
+                (column.part(key) if in_parts else column).statistics[shared[:, side]]
+                for side, column in enumerate(columns)
             )
             both = ~(without_value(one) | without_value(two))
             if both.any():

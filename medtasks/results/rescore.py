@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
 from medtasks.metrics import get_metric
+from medtasks.results.diagnostics import LevelGap
 from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_today, versions
+from medtasks.results.paired import Paired
 from medtasks.results.run import data_facts, scores_of
 from medtasks.results.run_tables import RunTables, in_parts
 from medtasks.results.samples import Outcome, Sample, SampleLines
@@ -46,11 +50,13 @@ class Rescored:
     manifest: RunManifest
     changes: tuple[Change, ...]
     tables: RunTables
+    kept: tuple[dict[str, Paired], dict[str, LevelGap]] | None = None
+    """The run's comparisons and level gaps, if they are cached."""
 
-    @property
+    @cached_property
     def run(self) -> RunRecord:
         """The run as scored now."""
-        return RunRecord(self.manifest, self.samples, self.tasks, self.groups, self.tables)
+        return RunRecord(self.manifest, self.samples, self.tasks, self.groups, self.tables, self.kept)
 
 
 def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> Rescored:
@@ -73,6 +79,10 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             manifest=RunManifest.model_validate(content["manifest"]),
             changes=tuple(map(Change, *content["changes"])),
             tables=RunTables({}, tables),
+            kept=(
+                {name: Paired.model_validate(one) for name, one in content["comparisons"].items()},
+                {name: LevelGap.model_validate(one) for name, one in content["level_gaps"].items()},
+            ),
         )
     with as_data_error(folder):
         again = rescore(read_manifest(folder), SampleFiles(folder))
@@ -80,6 +90,8 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
             "groups": {name: one.model_dump(mode="json") for name, one in again.groups.items()},
+            "comparisons": {name: one.model_dump(mode="json") for name, one in again.run.comparisons.items()},
+            "level_gaps": {name: one.model_dump(mode="json") for name, one in again.run.level_gaps.items()},
             "manifest": again.manifest.model_dump(mode="json"),
             "changes": [[getattr(one, field.name) for one in again.changes] for field in fields(Change)],
         }
@@ -97,7 +109,8 @@ def _key(folder: Path, store: TableStore) -> str | None:
         signatures = {
             name: get_metric(name).signature for spec in specs for name in (*spec.scores, *spec.metadata.learned)
         }
-        data = {name: _fingerprint(name) for name in sorted({spec.metadata.benchmark for spec in specs})}
+        with miniature(manifest.miniature):
+            data = {name: _fingerprint(name) for name in sorted({spec.metadata.benchmark for spec in specs})}
         parts = [folder_digest(folder), code_hash(), signatures, data]
     except MedtasksError:
         return None
@@ -136,7 +149,8 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
         parts = [*in_parts(spec, sorted(samples[name], key=lambda sample: sample.sample_id))]
         while parts:
             part = parts.pop(0)  # to free the samples of each part as the next is scored
-            scored = with_learned_metrics(spec, scored_again(spec, part), problems)
+            with miniature(manifest.miniature):
+                scored = with_learned_metrics(spec, scored_again(spec, part), problems)
             made = with_judged_scores(spec, scored, manifest.judge)
             changes += [change for pair in zip(part, made, strict=True) for change in _changes(name, *pair)]
             outcomes += [sample.outcome for sample in made]
@@ -151,7 +165,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
 
 
-_SCORING = frozenset({"medtasks", "rouge-score", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
+_SCORING = frozenset({"medtasks", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})
 """Packages that can affect the scores of existing responses."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,12 +34,14 @@ JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 
 @dataclass(frozen=True)
 class AskedTask:
-    """What a run asked of one task; ``total`` counts all documents of the task, even if a limit leaves some out."""
+    """What a run asked of one task; ``total`` counts all documents of the task, even if a limit leaves some out, and
+    ``presentation`` is how the back-end deviated from the task."""
 
     spec: TaskSpec
     generation: dict[str, Any]
     total: int
     documents: Sequence[Answered]
+    presentation: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,7 @@ def collect_run(
     tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
     names: list[str] = []
-    finish: Counter[str | None] = Counter()
-    for task in _without_blank_run(tasks, finish):
+    for task in _without_blank_run(tasks):
         name = task.spec.name
         names.append(name)
         try:
@@ -103,8 +103,6 @@ def collect_run(
             continue
         if judging is None:
             samples[name] = SampleLines(samples[name], directory)
-    counts = {kind: finish[kind] for kind in ("stop", "length")}
-    model = {**model, **({"finish": counts} if any(counts.values()) else {})}
     judge: dict[str, RubricFacts] = {}
     if judging is not None:
         try:
@@ -142,21 +140,20 @@ def _scored_task(task: AskedTask, model: Mapping[str, Any], problems: list[str])
         task.total,
         made,
         blind=is_blind() or bool(model.get("blind")),
-        presentation=model.get("presentation"),
+        presentation=task.presentation,
+        replies=(reply for one in task.documents for reply in one.replies),
     )
     return samples, facts
 
 
-def _without_blank_run(tasks: Iterable[AskedTask], finish: Counter[str | None]) -> Iterator[AskedTask]:
+def _without_blank_run(tasks: Iterable[AskedTask]) -> Iterator[AskedTask]:
     """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad.
 
-    Tasks are held back until a response is not blank. ``finish`` counts how responses ended: by themselves, or at the
-    token limit.
+    Tasks are held back until a response is not blank.
     """
     held: list[AskedTask] = []
     blank = True
     for task in tasks:
-        finish.update(reply.finish for one in task.documents for reply in one.replies)
         blank = blank and all(is_blank(reply.text) for one in task.documents for reply in one.replies)
         held.append(task)
         del task  # only the caller needs its documents

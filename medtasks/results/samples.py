@@ -25,8 +25,8 @@ from medtasks.schema import first_problem
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
 
-Outcome: TypeAlias = "tuple[str, str | None]"
-"""The status of a sample, and why its response is missing."""
+Outcome: TypeAlias = "tuple[str, str | None, str]"
+"""The status of a sample, why its response is missing, and how it was read."""
 
 Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 """Why an answer has no confidence."""
@@ -114,10 +114,11 @@ class Sample(_Part):
     ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
     ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
     items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
-    each response's part; ``filtered`` and ``status`` are those of the first. ``verdicts`` has the judges' verdicts on
-    each response, by rubric; ``judged`` the metrics computed from them. ``probabilities`` are those of each response,
-    empty if the back-end reports none. ``confidence`` is only in stripped samples, whose response was removed: the
-    confidence of the answer, or the reason why it has none.
+    each response's part; ``filtered`` and ``status`` are those of the first. ``reading`` is how an option was named, by
+    ``letter`` or by ``text``, or ``named`` where no option was read but the response contains the text of just one.
+    ``verdicts`` has the judges' verdicts on each response, by rubric; ``judged`` the metrics computed from them.
+    ``probabilities`` are those of each response, empty if the back-end reports none. ``confidence`` is only in stripped
+    samples, whose response was removed: the confidence of the answer, or the reason why it has none.
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
@@ -135,6 +136,7 @@ class Sample(_Part):
     probabilities: tuple[Probabilities | None, ...] = Field(default=(), exclude_if=lambda value: not value)
     confidence: Share | Reason | None = Field(default=None, exclude_if=lambda value: value is None)
     filtered: str
+    reading: str = Field(default="", exclude_if=lambda value: not value)
     status: str
     scores: dict[str, float | None]
     statistics: dict[str, tuple[float, ...]]
@@ -158,6 +160,7 @@ class Sample(_Part):
             self.status,
             {name: plain.get(name) or self._value(name) for name in self.scores},
             tuple(repeat.status for repeat in self.repeats[1:]),
+            self.task,
         )
 
     @property
@@ -167,8 +170,8 @@ class Sample(_Part):
 
     @property
     def outcome(self) -> Outcome:
-        """Status and failure."""
-        return self.status, self.failure
+        """Status, failure and reading."""
+        return self.status, self.failure, self.reading
 
     def _value(self, name: str) -> Value:
         if self.status == FAILED:

@@ -10,6 +10,7 @@ from typing import Any
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
 from medtasks.filters import filter_class, status_of
+from medtasks.filters.base import Reading, ResponseFilter
 from medtasks.results.replies import Probabilities, Reply
 from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
@@ -47,10 +48,12 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
     checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
     filtered = _filtered(spec, [(one.document, _texts(one)) for one in checked])
     pairs = [
-        (text, str(one.document["target"])) for one, texts in zip(checked, filtered, strict=True) for text in texts
+        (reading.filtered, str(one.document["target"]))
+        for one, several in zip(checked, filtered, strict=True)
+        for reading in several
     ]
     with computed_together(spec.metrics, pairs):
-        return [_sample(spec, one, texts) for one, texts in zip(checked, filtered, strict=True)]
+        return [_sample(spec, one, readings) for one, readings in zip(checked, filtered, strict=True)]
 
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
@@ -84,14 +87,15 @@ def _probabilities(answered: Answered) -> tuple[Probabilities | None, ...]:
     return () if all(one is None for one in found) else found
 
 
-def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
+def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Sample:
+    filtered = [reading.filtered for reading in readings]
     process, document = _process(spec), answered.document
     limits: dict[str, Limits] = {}
     failed = answered.failed
     if failed:
         count = len(answered.replies)
         ends = _filtered(spec, [(document, [text] * count) for text in ("", ideal_response(document))])
-        values, best = (process(document, texts) for texts in ends)
+        values, best = (process(document, [reading.filtered for reading in several]) for several in ends)
         limits = _limits(values, best)
         filtered = [f"[{FAILED}]"]
     else:
@@ -109,6 +113,7 @@ def _sample(spec: TaskSpec, answered: Answered, filtered: list[str]) -> Sample:
         failed=tuple(reply.failed for reply in answered.replies) if failed else (),
         probabilities=_probabilities(answered),
         filtered=filtered[0],
+        reading="" if failed else readings[0].how,
         status=FAILED if failed else status_of(spec.filters[-1], filtered[0]),
         scores={metric: None if failed else value.get("score") for metric, value in values.items()},
         statistics={} if failed else _statistics(values),
@@ -125,13 +130,18 @@ def ideal_response(document: Mapping[str, Any]) -> str:
     return str(document.get("ideal_response") or document["target"])
 
 
-def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[str]]:
-    """The filtered responses to each document, stripped."""
+def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[Reading]]:
+    """The readings of the responses to each document, stripped."""
     if not responses:
         return []
     documents, texts = zip(*responses, strict=True)
-    filtered = filter_class(spec.filters[-1])().apply(list(texts), list(documents))
-    return [[text.strip() for text in ([one] if isinstance(one, str) else one)] for one in filtered]
+    step = filter_class(spec.filters[-1])()
+    if isinstance(step, ResponseFilter):
+        readings = step.readings(texts, documents)
+    else:  # another package's
+        made = step.apply(list(texts), list(documents))
+        readings = [[Reading(text) for text in ([one] if isinstance(one, str) else one)] for one in made]
+    return [[Reading(text.strip(), how) for text, how in several] for several in readings]
 
 
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from medtasks.errors import UsageError
 from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.filters import StatedConfidenceFilter
+from medtasks.metrics import get_metric
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.results.elsewhere import PROMPT
 from medtasks.results.manifest import RunManifest, filter_versions
@@ -32,12 +33,14 @@ _OURS = (
     "harness",
     "judge",
     "confidence-of",
+    "timing",
 )
 _NAMES = {
     "version": "task version",
     "protocol": "protocol (task file, metrics, generation settings, frames)",
     "data": "data",
     "harness": "harness options",
+    "timing": "timing of streams (law, scale, default tolerance)",
     "split": "sentence splitter of METEOR (NLTK's punkt_tab, or none)",
 }
 _HASH = re.compile(rf"[0-9a-f]{{{HASH_LENGTH}}}")
@@ -50,8 +53,16 @@ _HARNESS_OPTIONS: dict[str, tuple[Any, ...]] = {
     "fewshot_as_multiturn": (None, False),
 }
 """Harness options that change what the model is asked, regardless of the task file, with their defaults."""
-_MADE_OF = dict.fromkeys(("content", "overall", "overall_table4"), "content_open")
-"""Metrics that include a judged one (`medtasks.benchmarks.streams`). If all open answers of a model are decided by
+_JUDGED = "content_open"
+_MADE_OF = {
+    "content": (_JUDGED,),
+    "content_fallback": (_JUDGED, "content_closed_fallback"),
+    "overall": (_JUDGED,),
+    "overall_stream_length": (_JUDGED,),
+    "overall_table4": (_JUDGED,),
+    "overall_table4_eq10": (_JUDGED,),
+}
+"""Metrics that include judged ones (`medtasks.benchmarks.streams`). If all open answers of a model are decided by
 rule, its score includes no verdict, but it was judged like the others."""
 
 
@@ -75,6 +86,7 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
             **own,
             **_protocol_parts(manifest, name, sample_ids),
             **(_confidence(manifest, name) if metric in CONFIDENCE_NAMES else {}),
+            **_timing(manifest, name, metric),
             **_judge(manifest, name, metric, judges),
         }
     )
@@ -261,9 +273,21 @@ def _confidence(manifest: RunManifest, name: str) -> dict[str, str]:
     return {"confidence-of": _combined(texts)} if texts else {}
 
 
+def _timing(manifest: RunManifest, name: str, metric: str) -> dict[str, str]:
+    """What the tasks declare about times, as far as the metric depends on it."""
+    fields: tuple[str, ...] = getattr(get_metric(metric), "timing", ())
+    declared = {task: load_spec(task).metadata.timing for task in _members(manifest, name)} if fields else {}
+    texts = {
+        task: ",".join(f"{field.replace('_', '-')}={getattr(one, field)}" for field in fields)
+        for task, one in declared.items()
+        if one is not None
+    }
+    return {"timing": _combined(texts)} if texts else {}
+
+
 def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
     """The panels by task from the manifest, with those that only the score names."""
-    judged = {metric, _MADE_OF.get(metric, metric)}
+    judged = {metric, *_MADE_OF.get(metric, ())}
     rubrics = [one for one in manifest.judge.values() if judged & set(one.rubric.metrics)]
     by_task = {
         task: ",".join(sorted({one.judge_hash for one in rubrics if task in one.tasks}))

@@ -31,6 +31,7 @@ _HEADLINE = (
     "rougeL",
     "chrf",
     "content",
+    "content_fallback",
     "content_closed",
     "content_closed_fallback",
     "content_open",
@@ -106,7 +107,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
         parts = [
             *(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items()),
-            *filter(None, (covered, *_without_answer(scores))),
+            *filter(None, (covered, *_without_answer(scores), *_by_text(run.readings(name)))),
         ]
         line, gap = f"  {name:<{width}}  n={scores.items:<5}{rounds}", " "
         for part in parts:
@@ -171,6 +172,7 @@ def _all_notes(run: RunRecord) -> list[str]:
             f"  {incomplete} {'item is' if incomplete == 1 else 'items are'} not scored: not all rounds, rotations or "
             "prompts were asked (--limit)"
         )
+    lines += [f"  {line}" for line in _cut_off(run)]
     lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
@@ -192,6 +194,28 @@ def _not_computed(entries: Mapping[str, Scores]) -> list[str]:
         f"{metric}: not computed{f' in {first_names(names)}' * (metric in computed)}, because {reason}"
         for (metric, reason), names in sorted(without.items())
     ]
+
+
+CUT_OFF = 0.01
+"""The largest share of responses that may be cut off without a warning."""
+
+
+def _cut_off(run: RunRecord) -> Iterator[str]:
+    """How many responses the token limit cut off, with the option that raises it if they are too many."""
+    tasks = run.manifest.tasks
+    cut = {name: share for name, task in tasks.items() if (share := task.cut_off)}
+    if cut:
+        worst_first = sorted(cut.items(), key=lambda one: -one[1])
+        shares = [f"{share:.{1 if share < CUT_OFF else 0}%} of {name}" for name, share in worst_first]
+        yield f"cut off at the token limit: {first_names(shares)}"
+    if max(cut.values(), default=0) > CUT_OFF:
+        own = run.manifest.model.get("max_new_tokens")
+        option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
+        limits = sorted({str(own or tasks[name].generation.get("max_new_tokens")) for name in cut})
+        yield f"warning: answers after the limit of {first_names(limits)} tokens are lost; raise {option}"
+    unknown = [name for name, task in tasks.items() if task.finish.get("unknown")]
+    if unknown:
+        yield f"cut off at the token limit: unknown, the back-end does not say ({first_names(unknown)})"
 
 
 def _left_out(run: RunRecord) -> Iterator[str]:
@@ -234,6 +258,14 @@ def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
         return ""
     prepared = sum(entry.prepared for entry in entries)
     return f"coverage {prepared:,} of {records:,} records"
+
+
+def _by_text(readings: Mapping[str, int]) -> Iterator[str]:
+    """How many options were named by their text, and how many responses contain one without selecting it."""
+    if readings.get("text"):
+        yield f"({readings['text']:,} read by the option's text)"
+    if readings.get("named"):
+        yield f"({readings['named']:,} not read, but with one option's text)"
 
 
 def _without_answer(scores: Scores) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from medtasks.results.column import Column, Part
 from medtasks.results.manifest import versions
 from medtasks.results.table import TEXTS, ItemTable, PackedColumns, shared
 
+_PARTS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
 _MASKS = ("present", "failed", "pending", "awaiting")
 
 
@@ -37,8 +38,8 @@ class TableStore:
 
     folder: Path | None
 
-    def read(self, key: str) -> tuple[Any, dict[str, ItemTable]] | None:
-        """The entry for ``key``; None if it is absent or damaged."""
+    def read(self, key: str) -> tuple[Any, Mapping[str, ItemTable]] | None:
+        """The entry for ``key``, whose tables are decoded on access; None if it is absent or damaged."""
         if self.folder is None:
             return None
         try:
@@ -46,15 +47,15 @@ class TableStore:
             if _sha256(text.encode()) != digest:
                 return None
             kept = json.loads(text)
-            tables = {}
+            files = {}
             for number, (name, expected) in enumerate(kept["tables"].items()):
                 content = (self.folder / key / f"{number}.parquet").read_bytes()
                 if _sha256(content) != expected:
                     return None
-                tables[name] = _table(pq.ParquetFile(pa.BufferReader(content)).read())
+                files[name] = content
         except Exception:  # absent, or damaged in any way
             return None
-        return kept["content"], tables
+        return kept["content"], _KeptTables(files)
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
         """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
@@ -75,6 +76,25 @@ class TableStore:
                 partial.rename(self.folder / key)
 
 
+class _KeptTables(Mapping[str, ItemTable]):
+    """Tables by name, each decoded when it is first needed: most commands show scores only."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+        self._decoded: dict[str, ItemTable] = {}
+
+    def __getitem__(self, name: str) -> ItemTable:
+        if name not in self._decoded:
+            self._decoded[name] = _table(pq.ParquetFile(pa.BufferReader(self._files[name])).read())
+        return self._decoded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -89,14 +109,16 @@ def _parquet(table: ItemTable) -> bytes:
 def code_hash(*further: Path) -> str:
     """A hash of everything that scores depend on except samples: versions, code, task files, rubrics and templates.
 
-    ``further`` are directories with more code: an editable install has some of ours outside the package's directory.
+    ``further`` are directories with more code, pages and their assets: an editable install has some of ours outside the
+    package's directory.
     """
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
     folders = [
-        *((folder, "*.py") for folder in (Path(medtasks.__file__).parent, *further)),
-        *((folder, "*.yaml") for package in packages for folder in (package.tasks, package.rubrics)),
+        (Path(medtasks.__file__).parent, "*.py"),
+        *((folder, "*.yaml") for package in packages for folder in (package.tasks.parent, package.rubrics)),
         *((folder, "*.j2") for folder in template_folders()),
+        *((folder, pattern) for folder in further for pattern in _PARTS),
     ]
     for folder, pattern in folders:
         for path in sorted(folder.rglob(pattern)):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_rows
+from medtasks.data.prepared import miniature
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError
-from medtasks.results.answers import by_document, read_answers, read_plan, read_spent
+from medtasks.results.answers import Plan, by_document, read_answers, read_plan, read_spent
 from medtasks.results.folder import RunRecord
+from medtasks.results.manifest import TaskFacts
 from medtasks.results.replies import NOT_ASKED, Reply
 from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.scored import Answered
@@ -24,6 +26,11 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
         MedtasksError: none of its tasks can be scored.
     """
     plan = read_plan(folder)
+    with miniature(plan.manifest.miniature):
+        return _scored(folder, plan, created)
+
+
+def _scored(folder: Path, plan: Plan, created: str) -> RunRecord:
     for name, facts in plan.manifest.data.items():
         prepared = open_prepared(name).manifest.fingerprint
         if prepared != facts.fingerprint:
@@ -32,7 +39,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                 f"here have {prepared[:16]}; prepare the same data."
             )
     manifest = plan.manifest
-    tasks = (_asked(folder, name, numbers, manifest.tasks[name].generation) for name, numbers in plan.documents.items())
+    tasks = (_asked(folder, name, numbers, manifest.tasks[name]) for name, numbers in plan.documents.items())
     run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.problems)}")
@@ -42,7 +49,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     return finish_run(run, manifest.settings, None, created=created, usage=usage)
 
 
-def _asked(folder: Path, name: str, numbers: tuple[int, ...], generation: dict[str, object]) -> AskedTask:
+def _asked(folder: Path, name: str, numbers: tuple[int, ...], facts: TaskFacts) -> AskedTask:
     spec = load_spec(name)
     rows = task_rows(name).dataset()
     found = by_document(read_answers(folder, name), name)
@@ -53,4 +60,4 @@ def _asked(folder: Path, name: str, numbers: tuple[int, ...], generation: dict[s
         replies = [given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(repeats)]
         prompt = next((answer.slot.prompt for answer in given.values()), "")
         documents.append(Answered(document, tuple(replies), prompt, spec.prompt_hash or ""))
-    return AskedTask(spec, generation, len(rows), documents)
+    return AskedTask(spec, facts.generation, len(rows), documents, facts.presentation)

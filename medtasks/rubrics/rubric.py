@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from math import fsum
 from numbers import Real
@@ -153,6 +154,15 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
         aspect.model_copy(update={"guidance": texts[aspect.name], "anchors": {}}) if aspect.name in texts else aspect
         for aspect in rubric.aspects
     )
+
+
+def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ...]:
+    """How often the document names each of :func:`aspects_of`; fixed aspects count once."""
+    aspects = aspects_of(rubric, document)
+    if rubric.aspects_from is None:
+        return (1,) * len(aspects)
+    named = Counter(document[rubric.aspects_from])
+    return tuple(named[aspect.name] for aspect in aspects)
 
 
 @functools.lru_cache(maxsize=1024)  # samples share names

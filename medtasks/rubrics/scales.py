@@ -79,7 +79,8 @@ class Rubric(Frozen):
         aspects_from: a field of the sample with a list of names of 0/1 aspects.
         texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
         metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect`` rubric ``strict``,
-            ``partial`` or ``aspects``, which weights every aspect of every sample equally.
+            ``partial``, ``aspects``, which weights every aspect of every sample equally, or ``occurrences``, which
+            counts an aspect as often as the sample's list names it.
         benchmarks: those whose tasks may be judged with this rubric although they do not name it.
     """
 
@@ -114,7 +115,8 @@ class Rubric(Frozen):
             raise ValueError("no aspect has a weight above 0")
         if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
             raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
-        known = {"aspects", "strict", "partial"} if self.aggregation == "per_aspect" else {"total", *names}
+        over_aspects = {"aspects", "occurrences", "strict", "partial"}
+        known = over_aspects if self.aggregation == "per_aspect" else {"total", *names}
         if strange := sorted(set(self.metrics.values()) - known):
             raise ValueError(f"`metrics` use {strange}, expected some of {sorted(known)}")
         unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import UsageError
-from medtasks.metrics.aggregate import check_finite, whole_columns
+from medtasks.metrics.aggregate import check_finite, segment_sums, whole_columns
 from medtasks.metrics.base import Array
 
 BLOCK = 2**20  # drawn counts in memory at a time
@@ -103,20 +103,25 @@ def joint_intervals(
         UsageError: an argument does not fit.
     """
     check_confidence(confidence)
-    found: dict[int, Interval] = {}
+    # a task's scores are often those of one of its groups
+    distinct: dict[tuple[Score, tuple[int, ...], bytes], int] = {}
+    places = [
+        distinct.setdefault((score, sums.shape, sums.tobytes()), number) for number, (sums, score) in enumerate(entries)
+    ]
     by_size: dict[int, list[int]] = {}
-    for number, (sums, _) in enumerate(entries):
-        by_size.setdefault(len(sums), []).append(number)
+    for number in distinct.values():
+        by_size.setdefault(len(entries[number][0]), []).append(number)
 
-    def resampled(numbers: list[int]) -> Array:
+    def resampled(numbers: list[int]) -> list[Interval]:
         chosen = [entries[number] for number in numbers]
-        return _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
+        scores = _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
+        return percentile_intervals(scores, len(chosen[0][0]), confidence)
 
+    found: dict[int, Interval] = {}
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
-        for (count, numbers), drawn in zip(by_size.items(), pool.map(resampled, by_size.values()), strict=True):
-            for number, scores in zip(numbers, drawn, strict=True):
-                found[number] = percentile_interval(scores, count, confidence)
-    return [found[number] for number in range(len(entries))]
+        for numbers, intervals in zip(by_size.values(), pool.map(resampled, by_size.values()), strict=True):
+            found.update(zip(numbers, intervals, strict=True))
+    return [found[place] for place in places]
 
 
 def joint_resamples(
@@ -153,20 +158,26 @@ def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) 
     Raises:
         UsageError: the confidence is not between 0 and 1.
     """
+    return percentile_intervals(scores[None], clusters, confidence)[0]
+
+
+def percentile_intervals(scores: Array, clusters: int, confidence: float = 0.95) -> list[Interval]:
+    """As `percentile_interval`, for each row of ``(entries, resamples)``."""
     check_confidence(confidence)
-    reason = _undefined_reason(scores, clusters)
-    if reason:
-        return Interval(None, None, len(scores), clusters, confidence, reason)
-    low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), len(scores), clusters, confidence)
-
-
-def _undefined_reason(scores: Array, clusters: int) -> str | None:
-    """Why resampled scores have no interval; None if they have one."""
-    if clusters < 2:
-        return f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
-    undefined = int(np.count_nonzero(~np.isfinite(scores)))
-    return f"the score is undefined in {undefined} of {len(scores)} resamples" if undefined else None
+    resamples = scores.shape[1]
+    undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
+    defined = (undefined == 0) & (clusters >= 2)
+    ends = np.full((len(scores), 2), np.nan)
+    if defined.any():
+        ends[defined] = np.quantile(scores[defined], [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).T
+    few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2" if clusters < 2 else None
+    reasons = [few or f"the score is undefined in {count} of {resamples} resamples" for count in undefined.tolist()]
+    return [
+        Interval(low, high, resamples, clusters, confidence)
+        if whole
+        else Interval(None, None, resamples, clusters, confidence, reason)
+        for whole, (low, high), reason in zip(defined.tolist(), ends.tolist(), reasons, strict=True)
+    ]
 
 
 def check_confidence(confidence: float) -> None:
@@ -218,24 +229,12 @@ def _members(clusters: Clusters) -> tuple[Rows, Rows]:
 
 
 def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
-    """Correctly rounded sums of the clusters' rows, as `totals` has them, for all clusters at once."""
+    """Sums of the clusters' rows, for all clusters at once."""
     order, begins = members
     if statistics.ndim != 2 or len(statistics) != len(order):
         raise UsageError(f"{len(order)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
     check_finite(statistics)
-    sums = np.zeros((len(begins), statistics.shape[1]))
-    if not len(begins):
-        return sums
-    ends = [*begins[1:].tolist(), len(order)]
-    for column, exact in enumerate(whole_columns(statistics)):
-        values = statistics[order, column]
-        if exact:
-            sums[:, column] = np.add.reduceat(values, begins)
-        else:
-            listed = values.tolist()
-            spans = zip(begins.tolist(), ends, strict=True)
-            sums[:, column] = [math.fsum(listed[begin:end]) for begin, end in spans]
-    return sums
+    return segment_sums(statistics[order], begins)
 
 
 def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples: int, seed: int) -> Array:
@@ -244,32 +243,29 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
     count = len(sums[0]) if sums else 0
     if count < 2:
         return found
-    stacks = list(_stacks(sums))
+    stacks = list(_stacks(sums, scores))
     begin = 0
     for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
-        for stacked, columns in stacks:
-            products = _products(drawn, stacked)
-            for table, left, right in columns:
-                # a copy, so that a score sees the same memory layout as if it were drawn alone
-                found[table, begin:end] = scores[table](np.ascontiguousarray(products[:, left:right]))
+        for stacked, tables, score in stacks:
+            products = _products(drawn, stacked).reshape(len(drawn), len(tables), -1)
+            # a copy, so that a score sees the same memory layout as if it were drawn alone
+            rows = np.ascontiguousarray(products.swapaxes(0, 1)).reshape(len(tables) * len(drawn), -1)
+            found[tables, begin:end] = score(rows).reshape(len(tables), len(drawn))
         begin = end
     return found
 
 
-def _stacks(tables: Sequence[Array]) -> Iterator[tuple[Array, list[tuple[int, int, int]]]]:
-    """Tables side by side, with (number, first column, end) of each."""
-    side: list[Array] = []
-    columns: list[tuple[int, int, int]] = []
-    for number, table in enumerate(tables):
-        left = columns[-1][2] if columns else 0
-        if side and left + table.shape[1] > STACK:
-            yield np.hstack(side), columns
-            side, columns, left = [], [], 0
-        side.append(table)
-        columns.append((number, left, left + table.shape[1]))
-    if side:
-        yield np.hstack(side), columns
+def _stacks(tables: Sequence[Array], scores: Sequence[Score]) -> Iterator[tuple[Array, list[int], Score]]:
+    """Tables of one score and width side by side, with their numbers: their resamples are scored in one call."""
+    alike: dict[tuple[Score, int], list[int]] = {}
+    for number, (table, score) in enumerate(zip(tables, scores, strict=True)):
+        alike.setdefault((score, table.shape[1]), []).append(number)
+    for (score, width), numbers in alike.items():
+        most = max(1, STACK // width)
+        for begin in range(0, len(numbers), most):
+            part = numbers[begin : begin + most]
+            yield np.hstack([tables[number] for number in part]), part, score
 
 
 def _products(drawn: Array, table: Array) -> Array:
@@ -279,14 +275,15 @@ def _products(drawn: Array, table: Array) -> Array:
     order of summation does not depend on the number of threads, but it does on whether there is a single column, and
     on whether rows are contiguous.
     """
-    found = np.empty((len(drawn), table.shape[1]))
-    whole = whole_columns(table)
+    found = np.zeros((len(drawn), table.shape[1]))
+    used = table.any(axis=0)  # histograms are mostly empty
+    whole = whole_columns(table) & used
     found[:, whole] = drawn @ table[:, whole]
-    rest = np.ascontiguousarray(table[:, ~whole])
+    rest = np.ascontiguousarray(table[:, used & ~whole])
     if rest.shape[1] == 1:
         rest = np.hstack([rest, rest])
     if rest.shape[1]:
-        found[:, ~whole] = np.einsum("rk,kw->rw", drawn, rest)[:, : np.count_nonzero(~whole)]
+        found[:, used & ~whole] = np.einsum("rk,kw->rw", drawn, rest)[:, : np.count_nonzero(used & ~whole)]
     return found
 
 

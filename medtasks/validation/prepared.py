@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.documents import messages, pictures, task_documents
+from medtasks.benchmarks.documents import doc_to_messages, pictures, task_documents
 from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepare.job import Progress
@@ -137,7 +137,11 @@ class WindowCheck:
         if not self._decode:
             return
         try:
-            parts = [part for part in messages(doc, self._template)[0]["content"] if part["type"] == "image"]
+            parts = [
+                part
+                for part in doc_to_messages(doc, {"template": self._template})[-1]["content"]
+                if part["type"] == "image"
+            ]
         except MediaError:
             raise
         except MedtasksError:  # the check of the prompts reports it

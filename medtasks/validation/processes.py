@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.cache import cache_root
+from medtasks.cache import writable_cache
 from medtasks.files import temporary_beside
 from medtasks.judge.config import VARIABLE
 from medtasks.validation.behaviour import named_tasks
@@ -31,8 +31,8 @@ def validate_processes(names: Sequence[str], *, limit: int = 200) -> list[Findin
     tasks = [name for name in named_tasks(names) if _is_prepared(name)]
     if not tasks:
         return []
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with temporary_beside(cache_root() / "validate") as folder:  # unlike in /tmp, removed after a kill as well
+    writable_cache().mkdir(parents=True, exist_ok=True)
+    with temporary_beside(writable_cache() / "validate") as folder:  # unlike in /tmp, removed after a kill as well
         runs: list[dict[str, bytes]] = []
         for number in (1, 2):
             output = folder / str(number)

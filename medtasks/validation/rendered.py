@@ -8,8 +8,9 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.stages import WITHHELD, first_prompt
 from medtasks.errors import MedtasksError, first_line
-from medtasks.prompts import render, template_path
+from medtasks.prompts import template_path
 from medtasks.rubrics.rubric import judge_prompt, load_rubric, rubric_names
 from medtasks.rubrics.scales import Rubric
 from medtasks.schema import shown, suggestion
@@ -44,15 +45,10 @@ def check_prompts(
     documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
 ) -> None:
     """Render the prompt of every document, and count its defects in ``tally``."""
-    first, values, prompts = "", {}, dict[object, set[str]]()
-    if stage1:
-        values = GIVEN_BY_STAGE_1
-        try:
-            first = render(stage1)
-        except Exception as error:
-            fix, at = "fix the template of stage 1", Place(template_path(stage1), 1)
-            tally.add("MT208", documents[0], " ".join(str(error).split())[:300], fix, place=at)
+    values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
     for document in documents:
+        if stage1:
+            _check_first(document, stage1, visible - WITHHELD, tally)
         place = Place(template_path(document.get("prompt_template", template)), 1)
         try:
             prompt = prompt_text(document, template, **values)
@@ -68,9 +64,23 @@ def check_prompts(
                 tally.add("MT220", document, "the prompt is that of another template", "rephrase it", place=place)
             others.add(prompt)
         _check_complete(document, prompt, visible, tally)
-        for field, text in leaks(document, visible, f"{first}\n{prompt}"):
-            message = f"the prompt contains {text[:60]!r} of the hidden field `{field}`"
-            tally.add("MT209", document, message, "remove it", field)
+        _check_leaks(document, prompt, visible, tally)
+
+
+def _check_first(document: Mapping[str, Any], template: str, visible: frozenset[str], tally: Tally) -> None:
+    try:
+        prompt = first_prompt(document, template)
+    except Exception as error:
+        fix, place = "fix the template of stage 1", Place(template_path(template), 1)
+        tally.add("MT208", document, " ".join(str(error).split())[:300], fix, place=place)
+        return
+    _check_leaks(document, prompt, visible, tally)
+
+
+def _check_leaks(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
+    for field, text in leaks(document, visible, prompt):
+        message = f"the prompt contains {text[:60]!r} of the hidden field `{field}`"
+        tally.add("MT209", document, message, "remove it", field)
 
 
 def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:

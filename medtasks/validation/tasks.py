@@ -10,6 +10,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.declared_errors import gold_text
+from medtasks.benchmarks.stages import WITHHELD
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
@@ -192,8 +193,8 @@ class TaskChecker:
         settings = file.lmms_eval_specific_kwargs
         templates = {
             key: read_template(name, task.place(_SETTINGS, key))
-            for key, name in (("template", settings.template), ("stage1_template", settings.stage1_template))
-            if name is not None
+            for key in ("template", "stage1_template", "system_template")
+            if (name := getattr(settings, key)) is not None
         }
         further = [
             read_template(name, task.place("metadata", "prompts", number))
@@ -303,8 +304,11 @@ def _variables(
     hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - benchmark.visible_fields
     staged = "stage1_template" in templates
     if staged:
-        everything = hidden | benchmark.visible_fields  # the first stage is asked before the question is known
-        yield from check_variables(templates["stage1_template"], set(), fields, set(), everything)
+        may_show = benchmark.visible_fields - WITHHELD  # it may do without all of them
+        yield from check_variables(templates["stage1_template"], set(), fields, may_show, hidden | WITHHELD)
+    if "system_template" in templates:  # the same text for every document
+        shown_elsewhere = hidden | benchmark.visible_fields
+        yield from check_variables(templates["system_template"], set(), fields, set(), shown_elsewhere)
     template = templates["template"]
     given = set(GIVEN_BY_STAGE_1) if staged else set()
     yield from check_variables(template, benchmark.visible_fields, fields, given, hidden)

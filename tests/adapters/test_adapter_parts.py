@@ -8,10 +8,11 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, read_settings, sample_seed
+from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, ends_of_turn, read_settings, sample_seed
 from medtasks.adapters._messages import PixelLimits, fit_pixels
 from medtasks.adapters._requests import plan_batches, read_requests
 from PIL import Image
+from transformers import AddedToken
 
 sides = st.integers(1, 400)
 
@@ -99,3 +100,29 @@ def test_documents_without_ids_are_named_after_task_and_place(bench: Bench) -> N
 
     assert (first.sample_id, second.sample_id) == ("foreign-0", "foreign-1")
     assert first.media != second.media
+
+
+class Tokenizer:
+    """The two properties of a tokenizer that decide what ends an answer."""
+
+    def __init__(self, *special: str, plain: str = "</s>", pad: int | None = None) -> None:
+        texts = [AddedToken(text, special=True) for text in special] + [AddedToken(plain, special=False)]
+        self.added_tokens_decoder = dict(enumerate(texts))
+        self.pad_token_id = pad
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "own", "ends"),
+    [
+        # a fine-tune that names only its base model's end of text, whose template ends turns with <|im_end|>
+        (Tokenizer("<|endoftext|>", "<|im_start|>", "<|im_end|>"), 0, [0, 2]),
+        (Tokenizer("<|im_end|>", "<|endoftext|>", pad=1), [0], [0]),  # padding ends an answer only if the checkpoint
+        (Tokenizer("<|im_end|>", "<|endoftext|>", pad=1), [0, 1], [0, 1]),  # says so
+        (Tokenizer("<bos>", "<eos>", "<end_of_turn>"), 1, [1, 2]),
+        (Tokenizer("<|channel|>", "<|end|>"), 7, [7]),  # ends a message of reasoning, before the answer
+        (object(), 5, [5]),
+        (object(), None, []),
+    ],
+)
+def test_an_answer_ends_at_the_end_of_its_turn(tokenizer: Any, own: Any, ends: list[int]) -> None:
+    assert ends_of_turn(tokenizer, own) == ends

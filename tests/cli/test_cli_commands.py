@@ -46,13 +46,13 @@ def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_list_names_every_task(python: Any) -> None:
-    done = python(*CLI, "list", "--json")
+def test_list_names_every_task(medtasks: Any) -> None:
+    done = medtasks("list", "--json")
     assert {entry["name"] for entry in json.loads(done.stdout)} == set(load_specs())
 
 
-def test_list_is_aligned_where_piped(python: Any) -> None:
-    header, *rows = python(*CLI, "list").stdout.splitlines()
+def test_list_is_aligned_where_piped(medtasks: Any) -> None:
+    header, *rows = medtasks("list").stdout.splitlines()
     assert header.split() == ["name", "kind", "version", "title", "package"]
     assert [cells(header, row)["name"] for row in rows] == list(load_specs())
     assert {cells(header, row)["kind"] for row in rows} == {"task", "group"}
@@ -74,12 +74,12 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
         assert "0.123 [0.100, 0.150]" in shown
 
 
-def test_every_command_has_examples_and_no_python_types_in_its_help(python: Any) -> None:
+def test_every_command_has_examples_and_no_python_types_in_its_help(medtasks: Any) -> None:
     from medtasks.cli.help import EXAMPLES
 
-    assert python(*CLI, "--version").stdout.startswith("medtasks ")
+    assert medtasks("--version").stdout.startswith("medtasks ")
     for name in EXAMPLES:
-        shown = python(*CLI, *name.split(), "--help").stdout
+        shown = medtasks(*name.split(), "--help").stdout
         assert "Example" in shown, name
         assert "<str>" not in shown, name
         assert all(len(line) <= 80 for line in shown.partition("Example")[0].splitlines()), name
@@ -145,8 +145,8 @@ def test_names_of_others_steer_neither_terminal_nor_log(
         assert [cells(header, row)["why"] for row in rows] == ["a", "c"]
 
 
-def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
-    shown = python(*CLI, "show", "mi_cxr_icr", "--doc", "1").stdout
+def test_show_renders_prompt_media_and_gold_answer(medtasks: Any) -> None:
+    shown = medtasks("show", "mi_cxr_icr", "--doc", "1").stdout
     assert shown.count("<image: ") == 5
     assert (
         shown.index("<image: ")
@@ -166,8 +166,8 @@ def test_show_renders_prompt_media_and_gold_answer(python: Any) -> None:
         (("prepare", "mi_cxr", "--rows", "x.jsonl", "--images", "nowhere"), "not a directory"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(python: Any, arguments: tuple[str, ...], said: str) -> None:
-    done = python(*CLI, *arguments)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(medtasks: Any, arguments: tuple[str, ...], said: str) -> None:
+    done = medtasks(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -186,13 +186,13 @@ def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_pat
 
 
 @pytest.mark.slow
-def test_prepare_reports_counts_beside_the_papers(python: Any, tmp_path: Path) -> None:
+def test_prepare_reports_counts_beside_the_papers(medtasks: Any, tmp_path: Path) -> None:
     write_kvasir_source(tmp_path / "source")
-    done = python(*CLI, "prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
+    done = medtasks("prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
     assert done.returncode == 0, done.stderr
-    assert "53 rows, 12 media files, 12 clusters" in done.stdout
-    assert "differs: rows: 53 here, 16,022 published" in done.stdout
-    assert "53 rows" in python(*CLI, "doctor", MEDTASKS_DATA=str(tmp_path / "data")).stdout
+    assert "79 rows, 24 media files, 24 clusters" in done.stdout
+    assert "differs: rows: 79 here, 16,022 published" in done.stdout
+    assert "79 rows" in medtasks("doctor", MEDTASKS_DATA=str(tmp_path / "data")).stdout
 
 
 BAD_ROWS = {
@@ -203,7 +203,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("name", BAD_ROWS)
-def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, name: str) -> None:
+def test_a_bad_row_stops_with_file_line_and_field(medtasks: Any, tmp_path: Path, name: str) -> None:
     change, said = BAD_ROWS[name]
     write_mi_cxr_source(tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
@@ -212,8 +212,8 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
     change(row)
     lines[2] = json.dumps(row)
     rows.write_text("\n".join(lines), encoding="utf-8")
-    done = python(
-        *CLI, "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", MEDTASKS_DATA=str(tmp_path / "data")
+    done = medtasks(
+        "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", MEDTASKS_DATA=str(tmp_path / "data")
     )
     assert done.returncode == 1
     assert f"micxr_test.jsonl, line 3: {said}" in done.stderr
@@ -222,14 +222,14 @@ def test_a_bad_row_stops_with_file_line_and_field(python: Any, tmp_path: Path, n
 
 
 @pytest.mark.slow
-def test_a_release_without_rows_of_a_task_is_valid(python: Any, tmp_path: Path) -> None:
+def test_a_release_without_rows_of_a_task_is_valid(medtasks: Any, tmp_path: Path) -> None:
     write_mi_cxr_source(tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
     lines = rows.read_text(encoding="utf-8").splitlines(keepends=True)
     rows.write_text("".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
     data = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    assert python(*CLI, "prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data).returncode == 0
-    done = python(*CLI, "validate", "mi_cxr", "--quick", **data)
+    assert medtasks("prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data).returncode == 0
+    done = medtasks("validate", "mi_cxr", "--quick", **data)
     assert done.returncode == 0, done.stdout
     assert "mi_cxr_icr_variant" in done.stdout
 
@@ -241,8 +241,8 @@ def test_importing_medtasks_stays_light(python: Any) -> None:
 
 
 @pytest.mark.slow
-def test_validate_finds_nothing_wrong_with_the_miniatures(python: Any) -> None:
-    done = python(*CLI, "validate", "--json", "--quick")  # decoding and scoring have tests of their own
+def test_validate_finds_nothing_wrong_with_the_miniatures(medtasks: Any) -> None:
+    done = medtasks("validate", "--json", "--quick")  # decoding and scoring have tests of their own
     found = json.loads(done.stdout)
     assert done.returncode == 0
     assert set(found["data"]) == set(all_benchmarks())
@@ -272,12 +272,12 @@ def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_
     assert "no such file or directory" in missing.stderr
 
 
-def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> None:
+def test_validate_names_a_medium_that_is_gone(medtasks: Any, tmp_path: Path) -> None:
     write_kvasir_source(tmp_path / "source")
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    python(*CLI, "prepare", "kvasir_vqa_x1", "--source", "source", **environment)
+    medtasks("prepare", "kvasir_vqa_x1", "--source", "source", **environment)
     (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
-    done = python(*CLI, "validate", "kvasir_vqa_x1", **environment)
+    done = medtasks("validate", "kvasir_vqa_x1", **environment)
     assert done.returncode == 1
     assert "kvasir_vqa_x1: 1 errors" in done.stdout
     assert "mini0003.jpg" in done.stdout
@@ -285,70 +285,68 @@ def test_validate_names_a_medium_that_is_gone(python: Any, tmp_path: Path) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_validate_without_data_says_how_to_get_them(python: Any, tmp_path: Path) -> None:
-    done = python(*CLI, "validate", MEDTASKS_DATA=str(tmp_path / "none"))
+def test_validate_without_data_says_how_to_get_them(medtasks: Any, tmp_path: Path) -> None:
+    done = medtasks("validate", MEDTASKS_DATA=str(tmp_path / "none"))
     assert done.returncode == 1
     assert "no benchmark is prepared" in done.stderr
-    done = python(*CLI, "validate", "med_cmr", MEDTASKS_DATA=str(tmp_path / "none"))
+    done = medtasks("validate", "med_cmr", MEDTASKS_DATA=str(tmp_path / "none"))
     assert "run: medtasks prepare med_cmr --source hub" in done.stderr
 
 
-def test_another_med_cmr_archive_is_taken_only_when_said(python: Any, tmp_path: Path) -> None:
+def test_another_med_cmr_archive_is_taken_only_when_said(medtasks: Any, tmp_path: Path) -> None:
     write_med_cmr_archive(tmp_path / "dataset.zip")
-    command = (*CLI, "prepare", "med_cmr", "--source", "dataset.zip")
-    refused = python(*command, MEDTASKS_DATA=str(tmp_path / "data"))
+    command = ("prepare", "med_cmr", "--source", "dataset.zip")
+    refused = medtasks(*command, MEDTASKS_DATA=str(tmp_path / "data"))
     assert refused.returncode == 1
     assert "is not the published archive" in refused.stderr
     assert "--allow-other-archive" in refused.stderr
-    done = python(*command, "--allow-other-archive", MEDTASKS_DATA=str(tmp_path / "data"))
+    done = medtasks(*command, "--allow-other-archive", MEDTASKS_DATA=str(tmp_path / "data"))
     assert done.returncode == 0, done.stderr
-    assert "58 rows, 20 media files, 20 clusters" in done.stdout
+    assert "71 rows, 30 media files, 30 clusters" in done.stdout
     assert "differs: mcq_ltg: 13 (30.2%) here, 11,582 (69.5%) published" in done.stdout
     assert "noted: rows whose options carry their own letter: 2" in done.stdout
 
 
 @pytest.mark.slow
-def test_the_transformed_track_is_made_with_the_original_or_of_it(python: Any, tmp_path: Path) -> None:
+def test_the_transformed_track_is_made_with_the_original_or_of_it(medtasks: Any, tmp_path: Path) -> None:
     write_kvasir_source(tmp_path / "source")
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    refused = python(*CLI, "prepare", "kvasir_vqa_x1", "--transformed", **environment)
+    refused = medtasks("prepare", "kvasir_vqa_x1", "--transformed", **environment)
     assert refused.returncode == 1
     assert "run: medtasks prepare kvasir_vqa_x1 --source hub" in refused.stderr
-    done = python(
-        *CLI, "prepare", "kvasir_vqa_x1", "--source", "source", "--transformed", "--variants", "2", **environment
-    )
-    assert "prepared kvasir_vqa_x1_transformed: 53 rows, 24 media files, 12 clusters" in done.stdout
-    assert python(*CLI, "prepare", "kvasir_vqa_x1", **environment).returncode == 2
+    done = medtasks("prepare", "kvasir_vqa_x1", "--source", "source", "--transformed", "--variants", "2", **environment)
+    assert "prepared kvasir_vqa_x1_transformed: 79 rows, 72 media files, 24 clusters" in done.stdout
+    assert medtasks("prepare", "kvasir_vqa_x1", **environment).returncode == 2
     assert (
         "prepared kvasir_vqa_x1_transformed"
-        in python(*CLI, "prepare", "kvasir_vqa_x1", "--transformed", **environment).stdout
+        in medtasks("prepare", "kvasir_vqa_x1", "--transformed", **environment).stdout
     )
 
 
 @pytest.mark.slow
-def test_score_reads_predictions_made_elsewhere_and_its_own_folders(python: Any, tmp_path: Path) -> None:
+def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: Any, tmp_path: Path) -> None:
     from medtasks.benchmarks.documents import task_documents
 
     documents = task_documents("mi_cxr_icr")
     lines = [f'{document["sample_id"]},"The answer is {document["target"]}."' for document in documents[:-1]]
     (tmp_path / "p.csv").write_text("id,said\n" + "\n".join([*lines, "stranger,A"]), encoding="utf-8")
     columns = ("--column", "sample_id=id", "--column", "response=said")
-    done = python(*CLI, "score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--out", "scored")
+    done = medtasks("score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--out", "scored")
     assert done.returncode == 0, done.stderr
     assert "accuracy 1.000" in done.stdout
     assert f"{len(documents) - 1} of {len(documents)} documents have a prediction" in done.stdout
     assert "1 predictions match no document: p.csv, line 7" in done.stdout
-    again = python(*CLI, "score", "scored")
+    again = medtasks("score", "scored")
     assert "no score has changed" in again.stdout
     assert "letter bias" in again.stdout
-    both = python(*CLI, "score", "scored", "--against", "scored")
+    both = medtasks("score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
     assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in both.stdout
 
 
 @pytest.mark.slow
-def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: Any, tmp_path: Path) -> None:
+def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks: Any, tmp_path: Path) -> None:
     from medtasks.benchmarks.documents import task_documents
 
     rows = [
@@ -361,14 +359,14 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: 
         for one in task_documents("kvasir_vqa_x1_level1")
     ]
     (tmp_path / "pred_eval.json").write_text(json.dumps([*rows, rows[0]]), encoding="utf-8")
-    command = (*CLI, "score", "pred_eval.json", "--task", "kvasir_vqa_x1_level1")
-    done = python(*command)
+    command = ("score", "pred_eval.json", "--task", "kvasir_vqa_x1_level1")
+    done = medtasks(*command)
     assert done.returncode == 0, done.stderr
     assert "pred_eval.json: read as a JSON array with columns (--from json)" in done.stdout
-    assert "25 predictions have a judge's verdict; import them with --verdicts-of JUDGE" in done.stdout
-    assert "1 predictions repeat an earlier one: pred_eval.json, row 26" in done.stdout
-    done = python(*command, "--verdicts-of", "their judge")
-    assert "25 of 25 responses have a verdict of their judge, imported from the file" in done.stdout
+    assert "37 predictions have a judge's verdict; import them with --verdicts-of JUDGE" in done.stdout
+    assert "1 predictions repeat an earlier one: pred_eval.json, row 38" in done.stdout
+    done = medtasks(*command, "--verdicts-of", "their judge")
+    assert "37 of 37 responses have a verdict of their judge, imported from the file" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -382,8 +380,8 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(python: 
         (("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"), "expected FIELD=COLUMN"),
     ],
 )
-def test_wrong_use_of_score_is_one_sentence(python: Any, arguments: tuple[str, ...], said: str) -> None:
-    done = python(*CLI, *arguments)
+def test_wrong_use_of_score_is_one_sentence(medtasks: Any, arguments: tuple[str, ...], said: str) -> None:
+    done = medtasks(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

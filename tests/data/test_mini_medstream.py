@@ -50,7 +50,7 @@ def records() -> list[MedStreamRecord]:
 def test_two_generations_give_the_same_bytes(source: Path, tmp_path: Path) -> None:
     write_medstream_source(tmp_path)
     files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
-    assert len(files) == 10 + 11 + 12  # record files, videos and the single image, pictures of the sequence
+    assert len(files) == 10 + 43 + 24  # record files, videos and the single image, pictures of the sequences
     assert all((source / file).read_bytes() == (tmp_path / file).read_bytes() for file in files)
     assert sum((source / file).stat().st_size for file in files) < 1_000_000
 
@@ -70,7 +70,7 @@ def test_every_object_parses() -> None:
     parsed = [parse_medstream_row(item.row, item.where) for item in release_rows()]
     modes = Counter(record.subtask for record in parsed)
 
-    assert modes == {"retrospective": 15, "present": 5, "future": 3, "future_streaming": 3, "proactive": 4}
+    assert modes == {"retrospective": 37, "present": 10, "future": 6, "future_streaming": 3, "proactive": 4}
     assert [record.sample_id for record in parsed if record.degenerate] == list(DEGENERATE)
     assert {(record.temporal_mode, record.question_type) for record in parsed} == {
         (mode, kind) for mode in ("retrospective", "present", "future", "proactive") for kind in ("closed", "open")
@@ -87,20 +87,20 @@ def test_the_oddities_of_the_card_are_there(records: list[MedStreamRecord]) -> N
     assert {"answerable", "is_answerable", "expected_time", "t_star", "tolerance", "delta"} <= keys
     by_id = {record.sample_id: record for record in records}
     assert by_id["mini_suturing06_tools"].multi_select
-    assert by_id["mini_suturing06_early"].multi_select  # of the same task, with one answer
+    assert by_id["mini_suturing07_early"].multi_select  # of the same task, with one answer
     assert by_id["mini_chole01_tools_gemini_open"].family == by_id["mini_chole01_tools_gemini_closed"].family
     assert "[" in by_id["mini_web_NBI54"].media_path
     assert by_id["mini_web_NBI54"].rounds[0].window == (0.001, 8.5)  # the last frame is at 7.75 s
-    assert len(by_id["mini_lower03_now"].rounds[0].frames) == 1
+    assert len(by_id["mini_lower04_now"].rounds[0].frames) == 1
     assert by_id["mini_612_polyp"].medium == by_id["mini_seq07_polyp"].medium == "images"
-    assert not any(turn.answerable for turn in by_id["mini_suturing06_calm"].rounds)
+    assert not any(turn.answerable for turn in by_id["mini_suturing09_calm"].rounds)
 
 
 def test_what_cannot_be_shown_is_excluded(records: list[MedStreamRecord]) -> None:
     manifest = open_prepared("medstreambench").manifest
     assert set(manifest.excluded_samples) == {*DEGENERATE, MISSING, CORRUPT}
     assert manifest.excluded == {"degenerate": 2, "missing_media": 1, "unreadable_media": 1}
-    assert len(records) == 26
+    assert len(records) == 56
 
 
 VIDEOS = [

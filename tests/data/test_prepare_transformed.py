@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.kvasir_vqa_x1.documents import mixed
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.data.media.images import load_image
@@ -47,9 +49,34 @@ def test_questions_stay_and_are_asked_about_variant_0(original: Prepared) -> Non
     assert {record.media for record in made.records()} == {
         (f"variant0/{one.cluster}.png",) for one in original.records()
     }
-    assert len(made.media()) == 2 * len(original.media())
+    assert len(made.media()) == (2 + 1) * len(original.media())  # two variants and the original
     assert made.manifest.source.revision == original.manifest.fingerprint
     assert made.manifest.details["perturbation"] == {"seed": 42, "variants": 2, "version": 1}
+
+
+def test_the_mixed_track_shows_the_originals_of_some_questions_and_transformed_pictures_of_the_others(
+    original: Prepared,
+) -> None:
+    made = open_prepared("kvasir_vqa_x1_transformed")
+    sources = {record.cluster: original.media_path(record.media[0]) for record in original.records()}
+    of_originals = 0
+    asked = [one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_mixed_level{level}")]
+    for document in asked:
+        (name,) = document["media"]
+        if not name.startswith("original/"):
+            assert name == f"variant0/{document['img_id']}.png"
+            continue
+        of_originals += 1
+        assert made.media_path(name).read_bytes() == sources[document["img_id"]].read_bytes()
+    assert len(asked) == len(original.records())
+    assert 0.1 < of_originals / len(asked) < 0.4
+
+
+def test_the_mixed_track_has_the_published_shares() -> None:
+    rows = [{"sample_id": f"image-{number:08x}", "img_id": "image", "media": ["other"]} for number in range(20_000)]
+    shares = [one["media"] == ["original/image"] for one in mixed(rows)]
+    assert sum(shares) / len(rows) == pytest.approx(0.23, abs=0.01)  # arXiv 2506.09958, section 2.3
+    assert [one["media"] == ["original/image"] for one in mixed(rows[5:9])] == shares[5:9]
 
 
 def test_perturbed_pictures_look_like_their_originals_but_are_not_equal(original: Prepared) -> None:
@@ -80,8 +107,8 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
     assert not (tmp_path / "out").exists()
     before = len(made)
     finished = prepare_transformed(tmp_path / "out", original=original, workers=1)
-    assert 5 <= before < 12
-    assert len(made) <= 12 + (before - 5)
+    assert 5 <= before < 24
+    assert len(made) <= 24 + (before - 5)
     whole = prepare_transformed(tmp_path / "whole", original=original)
     assert bytes_of(finished) == bytes_of(whole)
 

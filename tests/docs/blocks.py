@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from quiet import noise
 from sybil import Document, Example, Region
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
@@ -76,6 +77,8 @@ def run_shell(example: Example) -> str | None:
     )
     if done.returncode != 0:
         return f"exit code {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}"
+    if unexpected := noise(done.stdout, done.stderr):
+        return f"neither ours nor the harness's: {unexpected[:20]}"
     printed = re.split(r"^@@\n", done.stdout, flags=re.MULTILINE)[1:]
     pairs = zip(calls, printed, strict=True)
     return next(filter(None, (unlike(call.splitlines()[1:], output) for call, output in pairs)), None)

@@ -102,6 +102,26 @@ def test_letters_of_medicine_are_no_options(text: str) -> None:
     assert extract_option(text).status != "ok"
 
 
+BLIND = _lines("blind_1.jsonl")
+
+
+@pytest.mark.parametrize("row", [row for row in BLIND if row["kind"] == "choice"], ids=lambda row: row["id"])
+def test_a_blind_response_is_read_beside_its_options(row: dict[str, Any]) -> None:
+    found = extract_option(row["response"], "".join(row["options"]), row["options"])
+    expected = {row["reading"]} if row.get("by") != "prose-text" else {row["reading"], "none", "multiple"}
+    if len(row["reading"]) > 1:
+        expected = {"none", "multiple", "out_of_range", "empty"}
+    assert (found.letter or found.status) in expected
+
+
+def test_no_letter_is_wrong_on_the_set_that_nobody_tuned_to() -> None:
+    rows = [row for row in _lines("blind_2.jsonl") if row["kind"] == "choice"]
+    letters = [extract_option(row["response"], "".join(row["options"]), row["options"]).letter for row in rows]
+    pairs = [(row["reading"], letter) for row, letter in zip(rows, letters, strict=True)]
+    assert [pair for pair in pairs if pair[1] is not None and pair[0] != pair[1]] == []
+    assert sum(wanted == letter for wanted, letter in pairs) >= 166  # of 173 with a letter
+
+
 PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
 
 

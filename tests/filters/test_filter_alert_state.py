@@ -38,6 +38,10 @@ QUIET = {
         "Alert: No\nThe view is clear.", "Alert: No. The view is clear.",
         "**Alert:** None\n**Reason:** clear", "assistant\nno_alert<|im_end|>", "no_alert</s>", "| State | no_alert |",
         "The clip is clean, so the answer is: no_alert.", "Uncertain at first. Final answer: no_alert",
+        "no_alert no_alert", "I would respond with no_alert because nothing bleeds.",
+        "alert: clip\nCorrection: no_alert",
+        "alert: bleeding... correction, that is fluid.\n\nno_alert", "目前画面正常，因此：no_alert", "无需警报",
+        "One of: no_alert, alert: <answer>, uncertain.\n\nno_alert",
         "no_alert\nno_alert", "uncertain\nFinal answer: alert: none",
         "alert: oozing? Final answer: no_alert", "- Response: **no_alert**", "Decision - no alert", "<b>no_alert</b>",
     ],
@@ -46,7 +50,8 @@ QUIET = {
         "state: Uncertain.",
         "uncertain: smoke hides the field", "Uncertain - smoke", "Uncertain, the lens is blurred.",
         "uncertain (smoke)",
-        "Uncertain because of smoke.", "Uncertain at this time.", '{"state": "uncertain"}', "Alert: uncertain",
+        "Uncertain because of smoke.", "I am uncertain, because the lens is wet.", "uncertain uncertain", "不确定",
+        "Uncertain at this time.", '{"state": "uncertain"}', "Alert: uncertain",
         "alert: uncertain - the view is blocked", "Smoke everywhere.\nuncertain", "<think>no_alert</think>\nUncertain",
         "Answer: no_alert\nFinal answer: uncertain", "Final decision\nuncertain",
         "Uncertain. The alertness is unknown.",
@@ -63,6 +68,7 @@ ALERTS = {
         "<think>no_alert</think>alert",
     ],
     "bleeding": [
+        "so: alert: bleeding",
         "alert: bleeding", "Alert: bleeding", "ALERT: bleeding", "alert : bleeding", "alert:bleeding",
         "Alert - bleeding",
         "Alert – bleeding", "Alert—bleeding", "alert -> bleeding", "Alert! bleeding", "Alert. bleeding",
@@ -101,6 +107,7 @@ REFUSED = {
     "invalid": [
         "There is no alert needed.", "There is no alert needed in this clip because it is clear.", "not an alert",
         "Not alert", "Answer: not an alert", "alertness", "Alertness is normal.", "The patient is alert.",
+        "alert: <answer>", "no_alert / alert: <answer> / uncertain", "alert: <reason> | no_alert | uncertain",
         "alert and oriented", "Alert fatigue is common.", "uncertain whether to alert",
         "I am uncertain whether to alert.",
         "Alert is not needed.", "alert or uncertain", "no_alert or alert", "no_alert | uncertain | alert: <reason>",
@@ -193,7 +200,8 @@ def test_thinking_never_counts(thought: str, state: str) -> None:
      " ", "\n", "-", "because ", "alert: because ", "Reason: ", "**", "`", '{"a": 1}', "(", "1.", "alert . ",
      "uncertain|"],
 )  # fmt: skip
-def test_long_repetitions_are_read(piece: str) -> None:
-    long = piece * (100_000 // len(piece))
+@pytest.mark.parametrize("length", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_repetitions_are_read(piece: str, length: int) -> None:
+    long = piece * (length // len(piece))
     for text in (long, f"alert: {long}", f"{long}alert", f"no_alert{long}x"):
         assert isinstance(parse_alert(text), AlertResponse)

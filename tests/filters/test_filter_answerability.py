@@ -32,7 +32,10 @@ ABSTAINS = [
     "unanswerable<|im_end|>",
     "The lens is covered, the view dark.\nAnswer: unanswerable", "Perhaps a polyp.\n**Final answer:** unanswerable",
     "Answer: a polyp\nFinal answer: unanswerable", "Unanswerable from the visible frames.",
-    "unanswerable\nunanswerable",
+    "unanswerable\nunanswerable", "I cannot tell.", "I don't know.", "Not answerable from the given clip.",
+    "The question cannot be answered because the instrument is outside the field of view.", "无法回答",
+    "There isn't enough visual information.", "Based on the frames, unanswerable.", "Respond: unanswerable",
+    "Insufficient evidence in the given window.", "The video does not show this.",
 ]  # fmt: skip
 
 ANSWERS = {
@@ -42,10 +45,12 @@ ANSWERS = {
     **{
         text: text
         for text in (
-            "The question is not unanswerable: a polyp", "not unanswerable", "answerable", "unanswerable | answer",
+            "The question is not unanswerable: a polyp", "not unanswerable", "answerable",
+            "I cannot determine the brand, but it is a stapler.", "The video does not show a polyp.",
+            "It cannot be determined with certainty; it appears to be a hook.", "unanswerable | answer",
             "unanswerable/answer", "Unanswerable?", "Is it unanswerable? No, a polyp.",
             "I would not say unanswerable.",
-            "A polyp; nothing here is unanswerable.", "unanswerableness", "I cannot tell.", "unknown", "no_alert",
+            "A polyp; nothing here is unanswerable.", "unanswerableness", "unknown", "no_alert",
             "If the view is dark, respond exactly: unanswerable. Here it is a polyp.",
             "Unanswerable questions are rare.",
             "unanswerable or a polyp", "The view is dark.\nunanswerable?", "unanswerable\nAnswer: a polyp",
@@ -130,7 +135,8 @@ def test_without_the_word_there_is_no_abstention(text: str) -> None:
     "piece",
     ["Answer: ", "answer ", "unanswerable ", "unanswerable\n", "**", "<", "<think>", "-", " ", "\n", "(", "the "],
 )
-def test_long_repetitions_are_read(piece: str) -> None:
-    long = piece * (100_000 // len(piece))
+@pytest.mark.parametrize("length", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_repetitions_are_read(piece: str, length: int) -> None:
+    long = piece * (length // len(piece))
     for text in (long, f"unanswerable{long}x", f"{long}a polyp?"):
         assert answerability_status(text) in ("ok", "unanswerable", "empty")

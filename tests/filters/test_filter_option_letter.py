@@ -38,6 +38,8 @@ SELECTED = {
     "<think>Maybe A, or B.</think>C": "C", "<think>A</think>\n\nAnswer: E": "E", "A or B? hmm</think>D": "D",
     "<THINK>A</THINK>(B)": "B", "◁think▷A◁/think▷B": "B",
     "Not A; not B. Answer: C.": "C", "Option A is incorrect. Option C is correct.": "C",
+    "Alternatively, D could fit, but the answer is B.": "B", "Perhaps B, alternatively C. Final answer: C": "C",
+    "Answer: B. Alternatively, the opacity could be an older one.": "B",
     "The right option: E": "E", "Choice: B": "B", "Selection: C": "C", "Option: D": "D",
     "The correct letter? Answer: e": "E",
 }  # fmt: skip
@@ -60,6 +62,7 @@ REFUSED = {
         "Answer: B, C", "(A) or (B)", "Option A or option B", "Either (B) or (C).", "B or maybe C",
         "A. T1 → T2\nB. T2 → T3\nC. T3 → T4\nD. T4 → T5\nE. None", "A) x\nB) y", "Answer: B. Answer: C.",
         "A\nB", "I choose A. I choose B.", "**A** and **B**",
+        "Answer: B. Alternatively D.", "Answer: B. Alternatively, D.", "B, or alternatively D", "B. Otherwise D.",
     ],
     "out_of_range": [
         "F", "(G)", "Answer: G", "The answer is F.", "Z", "Option H", "answer: z", "\\boxed{K}", "F. none of them",

@@ -76,13 +76,30 @@ def test_a_plain_answer_is_final_where_nothing_says_final(envelope: str) -> None
 
 
 UNLABELLED = [
-    "A meningioma.", "I will now give the final answer.", "Reasoning: it enhances", "Reasoning: it enhances\nAnswer:",
+    "It enhances. A meningioma.", "I can't tell from this slice.", "Answer: <your answer>",
+    "I will now give the final answer.", "Reasoning: it enhances", "Reasoning: it enhances\nAnswer:",
     "The answer to this needs a biopsy.", "The answer is unknown.",
     "Final answer",
     "Final answer:", "**Final answer:**", "Final answer: ...", "final answers: two", "The semifinal answer: x",
     "Final diagnosis: cyst",
-    "the final\nanswer", "\\boxed{}", "<think>Final answer: cyst</think>A cyst.",
+    "the final\nanswer", "\\boxed{}", "<think>Final answer: cyst</think>A cyst.\nIt is round.",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "a cyst",
+        "<think>hm</think>a cyst",
+        "它是圆的。\n答案：a cyst",
+        "Es redondo.\nRespuesta: a cyst",
+        "Es ist rund.\n**Antwort:** a cyst",
+        "Answer: a cyst\n\nNote: it is round.",
+        "Answer: a cyst\nQuestion: what is next?\nAnswer: <your answer>",
+    ],
+)
+def test_one_line_alone_and_labels_in_other_languages_are_answers(reply: str) -> None:
+    assert final_answer(reply) == "a cyst"
 
 
 @pytest.mark.parametrize("reply", UNLABELLED, ids=repr)
@@ -146,7 +163,8 @@ LONG = (
 
 
 @pytest.mark.parametrize("piece", LONG)
-def test_long_repetitions_are_read(piece: str) -> None:
-    long = piece * (100_000 // len(piece))
+@pytest.mark.parametrize("length", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_repetitions_are_read(piece: str, length: int) -> None:
+    long = piece * (length // len(piece))
     for text in (long, f"Final answer{long}", f"Final answer: {long}x", f"{long}final answer: x{long}"):
         assert reasoned_status(text) in ("ok", "no_final_answer", "empty")

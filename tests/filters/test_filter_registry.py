@@ -26,7 +26,7 @@ def test_a_filter_of_ours_is_found_by_its_name_and_by_where_it_is_imported(name:
         ("LastStageOptionFilter", "[none]", "none"),
         ("AnswerabilityFilter", "unanswerable", "unanswerable"),
         ("AlertStateFilter", "[invalid]", "invalid"),
-        ("ReasonedAnswerFilter", "It enhances.", "no_final_answer"),
+        ("ReasonedAnswerFilter", "It enhances.\nIt is round.", "no_final_answer"),
         ("AnswerTextFilter", "polyp", "ok"),
     ],
 )

@@ -22,8 +22,6 @@ def main(output: Path, log: Path, how: str) -> None:
     from lmms_eval.tasks import TaskManager
     from medtasks.adapters._base import MedtasksAdapter, Response
 
-    from medtasks.task_files import task_directory
-
     class Dying(MedtasksAdapter):
         def __init__(self) -> None:
             super().__init__()
@@ -49,14 +47,14 @@ def main(output: Path, log: Path, how: str) -> None:
                 stream.write("".join(f"{request.doc_id}\n" for request in requests))
             return [Response("none") for _ in requests]
 
-    TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)  # the hook wraps the evaluator
+    TaskManager("WARNING", include_defaults=False)  # the hook wraps the evaluator
     evaluator.simple_evaluate(
         model=Dying(),
         tasks=[TASK],
         log_samples=False,
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        task_manager=TaskManager("WARNING", include_defaults=False),
         verbosity="WARNING",
         datetime_str="now",
     )

@@ -52,9 +52,7 @@ def evaluate(
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
 
-    from medtasks.task_files import task_directory
-
-    tasks_known = TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)
+    tasks_known = TaskManager("WARNING", include_defaults=False)
     stamp = f"20260101_0000{len(list(output.glob('*/*_medtasks'))):02}"
     results = evaluator.simple_evaluate(
         model=backend,

@@ -26,7 +26,6 @@ def main(output: Path, log: Path, kill_at: int) -> None:
     from medtasks.adapters._requests import plan_batches, read_requests
 
     from medtasks.data.media.frames import default_frames
-    from medtasks.task_files import task_directory
 
     class Probe(MedtasksAdapter):
         def __init__(self) -> None:
@@ -57,14 +56,14 @@ def main(output: Path, log: Path, kill_at: int) -> None:
                     self.asked += 1
             return answers
 
-    TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)  # the hook wraps the evaluator
+    TaskManager("WARNING", include_defaults=False)  # the hook wraps the evaluator
     evaluator.simple_evaluate(
         model=Probe(),
         tasks=[TASK],
         log_samples=False,
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        task_manager=TaskManager("WARNING", include_defaults=False),
         verbosity="WARNING",
         datetime_str="now",
     )

@@ -25,8 +25,8 @@ def recomputed(
     if lines[0]["document"]["benchmark"] == "medstreambench":
         items = [rounds for rounds in _items(lines) if _in(rounds[0], breakdown, group)]
         scored = [(rounds[0], value) for rounds in items if (value := _streaming(rounds, metric)) is not None]
-        score = _table4 if metric == "overall_table4" else _mean
-        rows = [_by_mode(line, value) if metric == "overall_table4" else (value, 1.0) for line, value in scored]
+        score = TABLE4.get(metric, _mean)
+        rows = [_by_mode(line, value) if metric in TABLE4 else (value, 1.0) for line, value in scored]
         return _bootstrapped([line["cluster"] for line, _ in scored], rows, score)
     kept = [line for line in lines if _in(line, breakdown, group)]
     clusters = [line["cluster"] for line in kept]
@@ -120,11 +120,13 @@ def _pair(line: Line, metric: str, part: str | None) -> tuple[float, float]:
         return float(_rouge(metric).score(line["target"], line["filtered"])[metric].fmeasure), 1.0
     if metric.startswith("judged_"):
         aspects = _verdict(line, "kvasir_aspects")
+        if metric in ("judged_accuracy", "judged_accuracy_repeated"):
+            named = list(line["document"]["question_class"])
+            counted = [name for name in (named if metric.endswith("repeated") else aspects) if part in (None, name)]
+            return float(sum(aspects[name] for name in counted)), float(len(counted))
         if part is not None:
             return float(aspects[part]), 1.0
         right = sum(aspects.values())
-        if metric == "judged_accuracy":
-            return float(right), float(len(aspects))
         return (right / len(aspects), 1.0) if metric == "judged_partial" else (float(right == len(aspects)), 1.0)
     if metric.startswith("open_"):
         scores = _verdict(line, "med_cmr_open")
@@ -162,7 +164,7 @@ def _streaming(rounds: Sequence[Line], metric: str) -> float | tuple[float, floa
     if metric in ("content_closed", "content_open"):
         return content if document["question_type"] == metric.removeprefix("content_") else None
     if document["task_mode"] != "streaming":
-        return {"overall": content, "overall_table4": (content, None)}.get(metric)
+        return (content, None) if metric in TABLE4 else content if metric.startswith("overall") else None
     times = [line["document"]["time"] for line in rounds]
     said = [time for time, line in zip(times, rounds, strict=True) if _positive(line)]
     due, slack = document["expected_time"], document["tolerance"]
@@ -171,24 +173,28 @@ def _streaming(rounds: Sequence[Line], metric: str) -> float | tuple[float, floa
     if slack is None:
         slack = min(b - a for a, b in pairwise(times)) / 2
     length = times[-1] - document["query_time"]
-    if due is None:
-        timely = float(not said)
-    elif not said:
-        timely = 0.0
-    else:
-        late = abs(said[0] - due) - slack
-        timely = 1.0 if late <= 1e-9 else max(0.0, 1 - late / length)
+    timely, over_length = (_timely(said, due, slack, reach) for reach in (slack, length))
     after = [_positive(line) for time, line in zip(times, rounds, strict=True) if due is not None and time >= due]
     return {
         "responsiveness": timely,
+        "responsiveness_stream_length": over_length,
         "overall": CONTENT * content + RESPONSIVENESS * timely,
-        "overall_table4": (content, timely),
-        "stability": sum(after) / len(after) if after else None,
+        "overall_stream_length": CONTENT * content + RESPONSIVENESS * over_length,
+        **dict.fromkeys(TABLE4, (content, timely)),
+        "stability": float(not said) if due is None else sum(after) / len(after) if after else None,
         "false_alarm_rate": float(bool(said) and (due is None or said[0] < due - slack - 1e-9)),
         "miss_rate": None if due is None else float(not said),
         "signed_delay": said[0] - due if said and due is not None else None,
         "invalid_rate": sum(line["status"] not in ("ok", "unanswerable") for line in rounds) / len(rounds),
     }[metric]
+
+
+def _timely(said: Sequence[float], due: float | None, slack: float, reach: float) -> float:
+    """1 within the slack of the due time, then linearly to 0 at ``reach`` beyond it; 1 for silence if none is due."""
+    if due is None or not said:
+        return float(due is None and not said)
+    late = abs(said[0] - due) - slack
+    return 1.0 if late <= 1e-9 else max(0.0, 1 - late / reach)
 
 
 def _positive(line: Line) -> bool:
@@ -209,11 +215,17 @@ def _by_mode(line: Line, value: Any) -> list[float]:
     return row
 
 
-def _table4(sums: Any) -> float:
+def _table4(sums: Any, *, zeros: bool = False) -> float:
+    """Mode means by items; with ``zeros`` responsiveness is a mean over all future items."""
     total = 0.0
     for place in range(0, 16, 4):
         items, content, timed, timely = sums[place : place + 4]
+        if zeros and place >= 8:
+            timed = items
         if items:
             mean = content / items
             total += items * (CONTENT * mean + RESPONSIVENESS * timely / timed if timed else mean)
     return total / sum(sums[::4])
+
+
+TABLE4 = {"overall_table4": _table4, "overall_table4_eq10": functools.partial(_table4, zeros=True)}

@@ -11,9 +11,13 @@ from runs import ALL_GROUPS, Run, baseline, leaf_names
 from scipy.stats import binom
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.spec import leaf_tasks
 
 MI_CXR = [name for name in leaf_names() if name.startswith("mi_cxr") and name != "mi_cxr_report"]
 MCQ = [*MI_CXR, *(name for name in leaf_names() if name.startswith("med_cmr_mcq"))]
+GROUPS = ["kvasir_vqa_x1", "mi_cxr", "med_cmr"]
+"""What is scored alike in all tracks of a benchmark needs one of them; the oracle answers every track."""
+TRACKS = [task for task in MCQ if task in {leaf for group in GROUPS for leaf in leaf_tasks(group)}]
 OPEN = [name for name in leaf_names() if name.startswith("kvasir")]
 
 
@@ -34,12 +38,12 @@ def abstain(output: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def constant(output: Path) -> Run:
-    return baseline("constant", ALL_GROUPS, output / "constant")
+    return baseline("constant", GROUPS, output / "constant")
 
 
 @pytest.fixture(scope="module")
 def uniform(output: Path) -> Run:
-    return baseline("uniform,seed=1", ALL_GROUPS, output / "uniform")
+    return baseline("uniform,seed=1", GROUPS, output / "uniform")
 
 
 def gold(task: str) -> Counter[str]:
@@ -65,21 +69,21 @@ def test_abstaining_scores_the_share_of_null_options(abstain: Run, task: str) ->
     assert abstain.scores[task]["metrics"]["accuracy"]["value"] == pytest.approx(counts["E"] / counts.total())
 
 
-@pytest.mark.parametrize("task", MCQ)
+@pytest.mark.parametrize("task", TRACKS)
 def test_a_constant_letter_scores_its_share(constant: Run, task: str) -> None:
     counts = gold(task)
     assert constant.scores[task]["metrics"]["accuracy"]["value"] == pytest.approx(counts["A"] / counts.total())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", OPEN)
+@pytest.mark.parametrize("task", [task for task in OPEN if task in leaf_tasks("kvasir_vqa_x1")])
 def test_one_sentence_for_every_question_matches_nothing(constant: Run, abstain: Run, task: str) -> None:
     for run in (constant, abstain):
         assert run.scores[task]["metrics"].get("exact_match", {"value": 0.0})["value"] == 0.0
         assert run.scores[task]["metrics"]["bleu"]["value"] < 0.2
 
 
-@pytest.mark.parametrize("task", [*MCQ, "mi_cxr", "med_cmr_mcq"])
+@pytest.mark.parametrize("task", [*TRACKS, "mi_cxr", "med_cmr_mcq"])
 def test_guessing_lies_in_its_binomial_interval(uniform: Run, task: str) -> None:
     scores = uniform.scores[task]
     low, high = binom.interval(0.999, scores["samples"], 0.2)
@@ -129,7 +133,7 @@ def closed_form(rounds: list[dict[str, object]], policy: str) -> tuple[float, fl
     times = [float(str(one["time"])) for one in rounds]
     due = rounds[0]["expected_time"] or next((one["time"] for one in rounds if one["answerable"]), None)
     if due is None:
-        return float(policy == "never"), None
+        return float(policy == "never"), float(policy == "never")
     after = [time for time in times if time >= float(str(due))]
     if policy == "never":
         return 0.0, 0.0
@@ -138,8 +142,7 @@ def closed_form(rounds: list[dict[str, object]], policy: str) -> tuple[float, fl
     given = rounds[0]["tolerance"]
     tolerance = min(gaps) / 2 if given is None else float(str(given))
     excess = max(0.0, abs(said - float(str(due))) - tolerance)
-    length = times[-1] - float(str(rounds[0]["query_time"]))
-    return max(0.0, 1 - excess / length), 1.0 if policy == "early" else 1 / len(after)
+    return max(0.0, 1 - excess / tolerance), 1.0 if policy == "early" else 1 / len(after)
 
 
 @pytest.mark.slow
@@ -159,8 +162,8 @@ def test_open_answers_await_a_judge_and_count_as_neither(oracle: Run) -> None:
     total = oracle.scores["med_cmr_open"]["metrics"]["open_total"]
     assert (total["value"], total["interval"]) == (None, None)
     assert total["bounds"] == [0.0, 100.0]
-    assert total["reason"] == "15 of 15 items await a judge"
-    assert oracle.scores["med_cmr_open"]["status"] == {"ok": 15}
+    assert total["reason"] == "28 of 28 items await a judge"
+    assert oracle.scores["med_cmr_open"]["status"] == {"ok": 28}
 
 
 def test_the_mean_of_dimensions_stands_beside_the_pooled_accuracy(uniform: Run) -> None:
@@ -188,15 +191,15 @@ def test_coverage_stands_in_the_manifest_by_dataset(oracle: Run) -> None:
     lacking = {entry["source"] for entry in data["coverage"] if entry["prepared"] < entry["records"]}
     assert lacking == {"Colonoscopic-web", "EndoVis2019"}
     assert data["excluded"] == {"degenerate": 2, "missing_media": 1, "unreadable_media": 1}
-    assert oracle.scores["medstreambench"]["items"] == 26
+    assert oracle.scores["medstreambench"]["items"] == 56
 
 
 @pytest.mark.slow
-def test_two_runs_give_the_same_bytes(uniform: Run, output: Path) -> None:
-    again = baseline("uniform,seed=1", ALL_GROUPS, output / "again")
-    assert again.files() == uniform.files()
+def test_two_runs_give_the_same_bytes(output: Path) -> None:
+    once, again = (baseline("uniform,seed=1", ALL_GROUPS, output / name) for name in ("once", "again"))
+    assert again.files() == once.files()
     changing = {"created", "settings", "harness_stamp"}
-    first, second = uniform.manifest, again.manifest
+    first, second = once.manifest, again.manifest
     assert {key: first[key] for key in first.keys() - changing} == {
         key: second[key] for key in second.keys() - changing
     }

@@ -138,9 +138,9 @@ def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) ->
     lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
     cut = Backend(lambda doc: MARKER if doc["sample_id"] in lost else Response(target(doc), finish="length"))
     count = len(task_documents(TASK))
-    assert evaluate(cut, [TASK], tmp_path).manifest["model"]["finish"] == {"length": count - 2, "stop": 0}
+    assert evaluate(cut, [TASK], tmp_path).manifest["tasks"][TASK]["finish"] == {"length": count - 2}
     resumed = evaluate(Backend(lambda doc: Response(target(doc), finish="stop")), [TASK], tmp_path)
-    assert resumed.manifest["model"]["finish"] == {"length": count - 2, "stop": 2}
+    assert resumed.manifest["tasks"][TASK]["finish"] == {"length": count - 2, "stop": 2}
 
 
 @pytest.mark.slow

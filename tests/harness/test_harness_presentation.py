@@ -9,7 +9,9 @@ import pytest
 from medtasks.leaderboard.models import model_key
 from test_harness_failures import TASK, Backend, evaluate, target
 
-from medtasks.harness.backends import presentation
+from medtasks.benchmarks.documents import task_documents
+from medtasks.harness.backends import presentation, takes_system_prompt
+from medtasks.prompts import render
 from medtasks.results.folder import read_run
 
 
@@ -91,3 +93,68 @@ def test_pictures_that_a_server_gets_as_jpeg_count(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LMMS_IMAGE_ENCODE_FORMAT", "jpeg")
     assert presentation(served) == {"pictures": "JPEG, quality 85"}
     assert presentation(local) == {}
+
+
+SYSTEM = "kvasir_vqa_x1_level3_system"
+SAID = "kvasir_vqa_x1/system.j2"
+
+
+class Templated:
+    """A processor whose chat template joins the turns of some roles and, if told so, refuses the others."""
+
+    def __init__(self, roles: tuple[str, ...], *, strict: bool = False) -> None:
+        self._roles, self._strict = roles, strict
+
+    def apply_chat_template(self, turns: list[dict[str, Any]], **settings: Any) -> str:
+        del settings
+        if self._strict and not {turn["role"] for turn in turns} <= set(self._roles):
+            raise ValueError("System role not supported")
+        shown = (turn["content"] for turn in turns if turn["role"] in self._roles)
+        return "".join(part["text"] for content in shown for part in content if isinstance(content, list))
+
+
+class Recording(Backend):
+    """A chat back-end that keeps the turns that it is sent."""
+
+    def __init__(self, processor: Any = None) -> None:
+        super().__init__(target)
+        self.processor = processor
+        self.turns: list[list[tuple[str, str]]] = []
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        for request in requests:
+            _, to_messages, _, doc_id, task, split = request.args
+            turns = to_messages(self.task_dict[task][split][doc_id])
+            self.turns.append([(turn["role"], turn["content"][-1]["text"]) for turn in turns])
+        return super().generate_until(requests)
+
+
+BOTH, USER = ("system", "user"), ("user",)
+
+
+@pytest.mark.parametrize("processor", [None, Templated(BOTH)], ids=["server", "template"])
+def test_a_task_s_system_prompt_is_a_turn_of_its_own(processor: Any, tmp_path: Path) -> None:
+    backend = Recording(processor)
+    run = evaluate(backend, [SYSTEM], tmp_path)
+
+    questions = [document["question"] for document in task_documents(SYSTEM)]
+    assert sorted(backend.turns) == sorted([("system", render(SAID)), ("user", one)] for one in questions)
+    assert run.manifest["tasks"][SYSTEM]["presentation"] == {}
+
+
+@pytest.mark.parametrize("processor", [Templated(USER), Templated(USER, strict=True)], ids=["drops it", "refuses it"])
+def test_a_back_end_without_system_prompts_gets_it_before_the_question_and_says_so(
+    processor: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    backend = Recording(processor)
+    run = evaluate(backend, [SYSTEM], tmp_path)
+
+    questions = [document["question"] for document in task_documents(SYSTEM)]
+    assert sorted(backend.turns) == sorted([("user", f"{render(SAID)}\n\n{one}")] for one in questions)
+    assert run.manifest["tasks"][SYSTEM]["presentation"] == {"task's system prompt": "at the beginning of the text"}
+    assert "takes no system prompt" in capfd.readouterr().err
+
+
+def test_a_simple_back_end_gets_the_system_prompt_with_the_text() -> None:
+    simple = type("Lm", (), {"is_simple": True})
+    assert not takes_system_prompt(simple())

@@ -14,7 +14,7 @@ from runs import Run, random_vlm
 
 TASKS = [
     "kvasir_vqa_x1_level3",
-    "mi_cxr",
+    "mi_cxr_icr",
     "mi_cxr_stagewise_icr",
     "mi_cxr_icr_sampled",
     "med_cmr_mcq",

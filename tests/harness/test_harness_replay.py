@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from medtasks.leaderboard.facts import run_notes
 from runs import Run, baseline
 
+from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
+from medtasks.results.folder import read_run
+from medtasks.results.rescore import rescore
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
 
@@ -38,3 +42,29 @@ def test_a_missing_response_stops_the_run(original: Run, tmp_path: Path, capsys:
         run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out")
     assert stopped.value.code == 1
     assert responses(original)[0]["sample_id"] in capsys.readouterr().err
+
+
+def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option(
+    original: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "finish_reason": "stop"} for row in responses(original)]
+    level2 = {document["sample_id"] for document in task_documents("kvasir_vqa_x1_level2")}
+    first, second, *_ = (row for row in rows if row["sample_id"] in level2)
+    first["finish_reason"], second["finish_reason"] = "length", "length"
+    del rows[-1]["finish_reason"]  # of MI-CXR
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = Run(run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out"))
+
+    counts = {name: facts["finish"] for name, facts in run.manifest["tasks"].items()}
+    assert counts["kvasir_vqa_x1_level2"] == {"length": 2, "stop": len(level2) - 2}
+    assert sum(facts.get("unknown", 0) for facts in counts.values()) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"cut off at the token limit: {2 / len(level2):.0%} of kvasir_vqa_x1_level2" in said
+    assert "warning: answers after the limit of 4096 tokens are lost; raise --gen_kwargs max_new_tokens" in said
+    assert "cut off at the token limit: unknown, the back-end does not say (mi_cxr_tel" in said
+
+    again = rescore(*read_run(run.folder))
+    assert again.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
+    notes = run_notes(again.manifest, {**again.tasks, **again.groups}, None)
+    assert f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit" in notes

@@ -20,7 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_sample_line_is_complete(run: Run) -> None:
     line = run.samples("mi_cxr_tel_single")[0]
     assert set(line) == {
-        "sample_id", "task", "cluster", "media", "prompt_hash", "prompt", "target", "responses", "filtered",
+        "sample_id", "task", "cluster", "media", "prompt_hash", "prompt", "target", "responses", "filtered", "reading",
         "status", "failed", "limits", "scores", "statistics", "pending", "repeats", "verdicts", "judged", "document",
     }  # fmt: skip
     document = line["document"]
@@ -37,7 +37,7 @@ def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
     manifest = run.manifest
     facts = manifest["tasks"]["kvasir_vqa_x1_level1"]
     assert manifest["model"]["policy"] == "noisy_oracle"
-    assert facts["asked"] == facts["answered"] == 25
+    assert facts["asked"] == facts["answered"] == 37
     assert facts["filters"] == {"AnswerTextFilter": "3"}
     assert facts["generation"]["temperature"] == 0
     assert manifest["data"]["kvasir_vqa_x1"]["mini"] is True

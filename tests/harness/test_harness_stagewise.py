@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from runs import Run, baseline, random_vlm
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import stage_messages, stage_text
+from medtasks.errors import MedtasksError
 from medtasks.spec import leaf_tasks, load_spec
 
 TASKS = leaf_tasks("mi_cxr_stagewise")
-SETTINGS = load_spec("mi_cxr_stagewise_icr").resolved["lmms_eval_specific_kwargs"]
 
 
 def run_vlm(output: Path, **settings: Any) -> Run:
@@ -44,33 +45,52 @@ def test_the_log_holds_what_both_stages_said(batched: Run) -> None:
     assert all("T4 to T5" in line["prompt"] and "Options" not in line["prompt"] for line in lines)
 
 
-def every_document() -> list[dict[str, Any]]:
-    return [document for task in (*TASKS, "mi_cxr_stagewise_icr_variant") for document in task_documents(task)]
+def every_document() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Documents with their task's templates."""
+    for task in (*TASKS, "mi_cxr_stagewise_icr_variant"):
+        settings = load_spec(task).resolved["lmms_eval_specific_kwargs"]
+        yield from ((document, settings) for document in task_documents(task))
 
 
-def test_stage_1_sees_neither_question_nor_options_whatever_the_document_holds() -> None:
-    prompts = {str(stage_text(document, SETTINGS)) for document in every_document()}
-    assert len(prompts) == 1  # it depends on nothing in the document
-    for document in every_document():
-        (turn,) = stage_messages(document, SETTINGS)
+def test_stage_1_sees_the_question_without_its_options() -> None:
+    for document, settings in every_document():
+        (turn,) = stage_messages(document, settings)
         *images, text = turn["content"]
         assert len(images) == 5
         assert all(isinstance(part["url"], Image) for part in images)
-        assert text["text"] in prompts
-        for hidden in (document["question"], *document["choices"].values()):
-            assert hidden not in text["text"]
+        assert text["text"] == stage_text(document, settings)
+        assert document["question"] in text["text"]
+        assert not [option for option in document["choices"].values() if option in text["text"]]
+
+
+def test_a_first_stage_cannot_show_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "early.j2").write_text("{{ question }} {{ choices }}")
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    document, settings = next(every_document())
+    with pytest.raises(MedtasksError, match="'choices' is undefined"):
+        stage_text(document, {**settings, "stage1_template": "early.j2"})
+
+
+def test_every_family_has_guidelines_of_its_own() -> None:
+    # arXiv 2605.15574, appendix E.4
+    texts = {
+        document["group_type"]: str(stage_text({**document, "question": "?"}, settings))
+        for document, settings in every_document()
+    }
+    assert len(set(texts.values())) == 3
+    assert "keep to it" in texts["ICR"]
 
 
 def test_stage_2_sees_the_notes_question_and_options_and_no_image() -> None:
-    for document in every_document():
+    for document, settings in every_document():
         notes = "T1 to T2: a left effusion appeared."
-        turns, done, outputs, _ = stage_messages(document, SETTINGS, round_idx=1, previous_output=[notes])
+        turns, done, outputs, _ = stage_messages(document, settings, round_idx=1, previous_output=[notes])
         assert (done, outputs) == (False, [notes])
         (turn,) = turns or []
         (part,) = turn["content"]
         assert part["type"] == "text"
         assert all(shown in part["text"] for shown in (notes, document["question"], *document["choices"].values()))
-        assert stage_text(document, SETTINGS, [notes], 1) == ([], part["text"], False, [notes], None)
+        assert stage_text(document, settings, [notes], 1) == ([], part["text"], False, [notes], None)
 
 
 def test_a_chat_back_end_is_given_just_that() -> None:
@@ -79,8 +99,6 @@ def test_a_chat_back_end_is_given_just_that() -> None:
     from lmms_eval.api.instance import GenerationResult
     from lmms_eval.api.model import lmms
     from lmms_eval.tasks import TaskManager
-
-    from medtasks.task_files import task_directory
 
     seen: list[tuple[int, str]] = []
 
@@ -106,7 +124,7 @@ def test_a_chat_back_end_is_given_just_that() -> None:
         tasks=["mi_cxr_stagewise_icr"],
         log_samples=False,
         bootstrap_iters=0,
-        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        task_manager=TaskManager("WARNING", include_defaults=False),
         verbosity="WARNING",
     )
     count = len(task_documents("mi_cxr_stagewise_icr"))

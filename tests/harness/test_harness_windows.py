@@ -27,8 +27,6 @@ def recorded() -> dict[str, tuple[list[float], list[int]]]:
     from medtasks.adapters._base import MedtasksAdapter
     from medtasks.adapters._requests import read_requests
 
-    from medtasks.task_files import task_directory
-
     seen: dict[str, tuple[list[float], list[int]]] = {}
 
     class Recorder(MedtasksAdapter):
@@ -50,7 +48,7 @@ def recorded() -> dict[str, tuple[list[float], list[int]]]:
         tasks=["medstreambench"],
         log_samples=False,
         bootstrap_iters=0,
-        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        task_manager=TaskManager("WARNING", include_defaults=False),
         verbosity="WARNING",
     )
     return seen
@@ -63,7 +61,7 @@ def documents() -> Iterator[dict[str, Any]]:
 
 def test_every_round_was_asked_once(recorded: dict[str, Any]) -> None:
     assert set(recorded) == {document["sample_id"] for document in documents()}
-    assert len(recorded) == 19 + 30
+    assert len(recorded) == 49 + 30
 
 
 def test_no_back_end_sees_a_frame_from_after_the_window(recorded: dict[str, tuple[list[float], list[int]]]) -> None:
@@ -77,7 +75,7 @@ def test_no_back_end_sees_a_frame_from_after_the_window(recorded: dict[str, tupl
 
 
 def test_later_rounds_see_more_of_the_same_video(recorded: dict[str, tuple[list[float], list[int]]]) -> None:
-    last = [recorded[f"mini_pit08_stream@{number}"][1][-1] for number in range(1, 7)]
+    last = [recorded[f"mini_pit10_stream@{number}"][1][-1] for number in range(1, 7)]
     assert last == sorted(set(last))
 
 
@@ -94,19 +92,19 @@ def test_partly_missing_media_cost_coverage_and_no_score(python: Any, tmp_path: 
         **environment,
     )
     assert done.returncode == 0, done.stderr
-    assert "coverage cholec80: 0 of 6 records (0%)" in done.stdout
-    assert "excluded: 7 rows (missing_media)" in done.stdout
-    assert "differs: rows: 20 here, 5,419 published" in done.stdout
+    assert "coverage cholec80: 0 of 13 records (0%)" in done.stdout
+    assert "excluded: 14 rows (missing_media)" in done.stdout
+    assert "differs: rows: 43 here, 5,419 published" in done.stdout
 
     model = ("--model", "medtasks_baseline", "--model_args", "policy=oracle")
     output = tmp_path / "results"
     done = python("-m", "lmms_eval", *model, "--tasks", "medstreambench", "--output_path", str(output), **environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "coverage cholec80: 0 of 6 records (0%)" in done.stdout
-    assert "coverage JIGSAWS: 4 of 4 records (100%)" in done.stdout
-    assert "coverage 20 of 28 records" in done.stdout
+    assert "coverage cholec80: 0 of 13 records (0%)" in done.stdout
+    assert "coverage JIGSAWS: 6 of 6 records (100%)" in done.stdout
+    assert "coverage 43 of 58 records" in done.stdout
     (folder,) = output.rglob("*_medtasks")
     scores = Run(folder).scores["medstreambench"]
-    assert scores["items"] == 20
+    assert scores["items"] == 43
     assert scores["metrics"]["content_closed"]["value"] == 1.0
     assert "cholec80" not in scores["breakdowns"]["dataset"]

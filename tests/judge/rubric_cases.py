@@ -13,7 +13,7 @@ TASKS = {
     "kvasir_aspects": ("kvasir_vqa_x1_level2", "mini0003-415c7d22"),
     "med_cmr_open": ("med_cmr_open_sod", "open-0"),
     "med_cmr_medreason": ("med_cmr_open_sod", "open-0"),
-    "medstream_rubric": ("medstreambench_future", "mini_endovis09_next"),
+    "medstream_rubric": ("medstreambench_future", "mini_endovis11_next"),
     "medstream_closed_fallback": ("medstreambench_retrospective", "mini_suturing06_tools"),
 }
 

@@ -31,7 +31,7 @@ TEXT = re.compile(r"=== BEGIN CANDIDATE TEXT (\w+) ===\n(.*?)\n=== END CANDIDATE
 
 @functools.cache
 def documents() -> list[dict[str, Any]]:
-    """Seven open-ended documents of the miniature Med-CMR."""
+    """The open-ended documents of three dimensions of the miniature Med-CMR."""
     return [document for dimension in ("sod", "cr", "ltg") for document in task_documents(f"med_cmr_open_{dimension}")]
 
 

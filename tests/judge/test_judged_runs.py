@@ -66,6 +66,28 @@ def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path,
     assert 0 < overall < 1
 
 
+def test_a_class_named_twice_counts_twice_in_the_authors_counting(kvasir: Path, tmp_path: Path) -> None:
+    """arXiv 2506.09958: the counts of Table 4 are exactly 1, 2 and 3 times those of its levels."""
+    with StubJudge() as stub:
+        scores = judged(kvasir, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+    asked = [sample for samples in read_run(kvasir)[1].values() for sample in samples]
+    named = {sample.sample_id: sample.document["question_class"] for sample in asked}
+    votes: dict[str | None, list[int]] = defaultdict(list)
+    repeated = 0
+    for line in exported(tmp_path / "x.jsonl"):
+        classes = named[line["sample_id"]]
+        repeated += len(classes) - len(set(classes))
+        for aspect in classes:
+            votes[aspect].append(line["scores"][aspect])
+            votes[None].append(line["scores"][aspect])
+    assert repeated  # or this test shows nothing
+    whole = scores["kvasir_vqa_x1"]
+    for aspect, points in votes.items():
+        found = whole if aspect is None else whole["breakdowns"]["question_class"][aspect]
+        assert found["metrics"]["judged_accuracy_repeated"]["value"] == sum(points) / len(points), aspect
+    assert whole["metrics"]["judged_accuracy_repeated"]["value"] != whole["metrics"]["judged_accuracy"]["value"]
+
+
 def test_every_med_cmr_figure_follows_from_the_exported_verdicts(folder: Path, tmp_path: Path) -> None:
     rubrics = ["med_cmr_open", "med_cmr_medreason"]
     with StubJudge() as stub:
@@ -108,7 +130,9 @@ def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: P
             document = sample["document"]
             if document["question_type"] != "open":
                 continue
-            right = sample["filtered"] in document["expected"]
+            # before an alert is due, both states without one are right (the protocol card, content C)
+            silent = ("no_alert", "uncertain") if task == "proactive" else ()
+            right = sample["filtered"] in (*document["expected"], *silent)
             by_rule = Fraction(not document["answerable"] and right)
             items[document["item_id"]].append(verdicts.get(sample["sample_id"], by_rule))
     found = scores["medstreambench"]["metrics"]
@@ -151,6 +175,12 @@ def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(medst
     assert put == mismatches
     assert len(put) == asked
     assert found["content_closed_fallback"]["value"] > found["content_closed"]["value"]
+    # all content with the fallback: its closed part is decided, the open answers still await their judge
+    closed, open_ = found["content_closed_fallback"], found["content_open"]
+    items = closed["samples"] + open_["samples"]
+    sums = (closed["samples"] * closed["value"] + open_["samples"] * bound for bound in open_["bounds"])
+    assert found["content_fallback"]["bounds"] == pytest.approx([one / items for one in sums])
+    assert before.pop("content_fallback")["value"] is None
     for name, score in before.items():
         assert found[name] == score, name
 

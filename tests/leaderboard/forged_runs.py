@@ -14,7 +14,7 @@ from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.releases import Releases
 
-from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.stages import asked_prompt
 from medtasks.cli.app import main
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.manifest import RunManifest, outcome_counts
@@ -56,7 +56,7 @@ def each(change: Callable[[Sample], Sample]) -> Forge:
 
 def prompted(sample: Sample) -> Sample:
     document = {**sample.document, "target": sample.target}
-    return sample.model_copy(update={"prompt": prompt_text(document, load_spec(sample.task).template or "")})
+    return sample.model_copy(update={"prompt": asked_prompt(load_spec(sample.task), document)})
 
 
 def check(*folders: Path, **options: Any) -> CheckReport:

@@ -16,12 +16,12 @@ from typing import Any
 
 from medtasks.adapters.policies import Question, make_policy, with_confidence
 
-from medtasks.benchmarks.documents import prompt_text, task_documents
+from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.stages import asked_prompt
 from medtasks.filters.option_letter import join_stages
 from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.prompts import render
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.judging import judge_run
@@ -92,8 +92,6 @@ def answered(
     samples: dict[str, list[Sample]] = {}
     facts = {}
     for task in dict.fromkeys(leaf for group in groups for leaf in leaf_tasks(group)):
-        if task not in samples and not _has_rows(task):
-            continue
         spec = load_spec(task)
         everything = _documents(task)
         documents = everything[:limit]
@@ -104,7 +102,7 @@ def answered(
             question = Question.of(document, document["sample_id"], answers)
             said, sure = with_confidence(model.policy, policy(question), question, model.seed)
             staged = spec.stage1_template is not None  # the harness logs the first stage's prompt
-            prompt = render(spec.stage1_template) if staged else prompt_text(document, spec.template or "")
+            prompt = asked_prompt(spec, document)
             responses = [join_stages([said, said]) if staged else said]
             replies = tuple(Reply(text, probabilities=None if staged else sure) for text in responses)
             answered.append(Answered(document, replies, prompt, prompt_hash))
@@ -132,7 +130,6 @@ def answered(
             "dtype": "bfloat16",
             "device": "cuda",
             "batch_size": 1,
-            "finish": {"stop": 1, "length": 0},
             **({"blind": True} if blind else {}),
         },
         settings={
@@ -192,8 +189,8 @@ def write_runs(
 
 @functools.cache
 def shared_runs() -> dict[str, Path]:
-    """:func:`write_runs` of all models over the four benchmarks, once a process. Nobody may change these folders."""
-    return write_runs(Path(tempfile.mkdtemp(prefix="medtasks-runs-")))
+    """:func:`write_runs` of three models over the four benchmarks, once a process. Nobody may change these folders."""
+    return write_runs(Path(tempfile.mkdtemp(prefix="medtasks-runs-")), MODELS[:3])
 
 
 def _with_inner_groups(group: str) -> list[str]:
@@ -207,11 +204,6 @@ def _with_inner_groups(group: str) -> list[str]:
 @functools.cache
 def _documents(task: str) -> list[dict[str, Any]]:
     return task_documents(task)
-
-
-def _has_rows(task: str) -> bool:
-    """Whether the miniature data hold rows for the task: those of MI-CXR's variants come in a file of their own."""
-    return "variant" not in task
 
 
 def edit_json(path: Path, edit: Callable[[Any], None], line: int | None = None) -> None:

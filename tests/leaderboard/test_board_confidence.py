@@ -9,6 +9,7 @@ import pytest
 from invented_runs import Invented, write_runs
 from medtasks.leaderboard.board import BenchmarkBoard, Board
 from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.site.figures import drawn_figures
 
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 
@@ -78,6 +79,19 @@ def test_the_reliability_table_has_accuracy_minus_confidence(benchmark: Benchmar
     empty = [cell.reason for cell in sure.cells.values() if cell.value is None]
     assert set(empty) == {"no answer with this confidence"}
     assert len(empty) == len(calibrated.reliability.bins) - 1
+
+
+def test_the_page_draws_accuracy_by_confidence_and_by_coverage(made: Board) -> None:
+    figures = drawn_figures(made, made.benchmarks[0])
+    for kind in ("reliability", "coverage"):
+        plane = figures[kind].plane
+        assert plane is not None
+        assert len(plane.curves) == 2
+        assert all(0 <= x <= 320 and 0 <= y <= 220 for curve in plane.curves for x, y, _ in curve.dots)
+    (sure,) = (curve for curve in figures["reliability"].plane.curves if "Sure" in curve.label)  # type: ignore[union-attr]
+    ((x, y, _),) = sure.dots
+    assert x > 300  # it is always sure
+    assert y > 220 - x  # and right less often, so below the diagonal
 
 
 def test_figures_latex_and_json_come_with_it(made: Board, site: Path) -> None:

@@ -13,7 +13,7 @@ from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
 from made_digests import ITEMS, entry, right, run, signed
 from medtasks.leaderboard.compare import Comparison, compare_runs, read_one
-from scipy.stats import binomtest
+from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
@@ -60,12 +60,12 @@ def test_a_table_of_all_that_both_runs_have(command: Any, folders: dict[str, Pat
     columns, line, *notes = rows.splitlines()
     found = cells(columns, line)
     assert (found["task"], found["metric"], found["items"], found["unpaired"]) == ("mi_cxr_icr", "accuracy", "6", "0")
-    assert (found["clusters"], found["comparable"]) == ("5", "yes")
+    assert (found["clusters"], found["comparable"]) == ("6", "yes")
     assert found["p"] == found["p (Holm)"]
     assert float(found["A - B"]) == pytest.approx(float(found["A"]) - float(found["B"]), abs=0.002)
     assert any("corrected over the 1 tests of this table" in note for note in notes)
     assert any("minimum detectable difference" in note for note in notes)
-    assert any("warning: with 5 clusters no difference can be significant" in note for note in notes)
+    assert any("warning: with 6 clusters" in note for note in notes)
 
 
 def test_json_has_the_same_numbers(command: Any, folders: dict[str, Path]) -> None:
@@ -260,3 +260,71 @@ def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_pat
     assert line.first == pytest.approx(sum(map(abs, gaps.values())) / len(shared))
     assert line.pair is not None
     assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0][0]) - len(shared))
+
+
+DIMENSIONS = 7
+BASES = [Invented(f"lab/Base-{number}", "noisy_oracle", seed=number, accuracy=0.2) for number in (1, 2)]
+TUNED = [Invented(f"lab/Tuned-{number}", "noisy_oracle", seed=number, accuracy=1.0) for number in (3, 4)]
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """``BASE:TUNED`` of two pairs of models."""
+    root = tmp_path_factory.mktemp("families")
+    return [
+        ":".join(str(write_run_of(root / one.folder, one, ["med_cmr_mcq"])) for one in pair)
+        for pair in zip(BASES, TUNED, strict=True)
+    ]
+
+
+def lines_of(said: str) -> tuple[list[float], dict[str, Any]]:
+    (test,) = json.loads(said)["tests"]
+    return [one["difference"] for one in test["differences"]], test
+
+
+def test_several_pairs_are_tested_over_the_tasks_of_a_group(command: Any, families: list[str]) -> None:
+    """Med-CMR, section 4: p < 0.001 over seven dimensions takes more than one pair."""
+    options = ["--task", "med_cmr_mcq", "--metric", "accuracy", "--json"]
+    code, out, _ = command("--pairs", families[0], "--pairs", families[1], *options)
+    differences, test = lines_of(out)
+    assert code == 0
+    assert len(differences) == 2 * DIMENSIONS
+    runs = [[read_one(Path(folder)) for folder in pair.split(":")] for pair in families]
+    tasks = [one["task"] for one in test["differences"][:DIMENSIONS]]
+    expected = [
+        tuned.entries[task].scores.metrics["accuracy"].value - base.entries[task].scores.metrics["accuracy"].value
+        for base, tuned in runs
+        for task in tasks
+    ]
+    assert differences == pytest.approx(expected, abs=1e-12)
+    better, worse = (sum(sign * one > 0 for one in expected) for sign in (1, -1))
+    assert (test["better"], test["worse"]) == (better, worse)
+    assert test["sign_p"] == pytest.approx(binomtest(better, better + worse).pvalue)
+    assert test["wilcoxon_p"] == pytest.approx(wilcoxon([one for one in expected if one]).pvalue)
+    assert test["wilcoxon_p"] < 0.016
+
+
+def test_one_pair_cannot_go_below_what_its_dimensions_allow(command: Any, families: list[str]) -> None:
+    options = ["--task", "med_cmr_mcq", "--metric", "accuracy"]
+    _, test = lines_of(command("--pairs", families[0], *options, "--json")[1])
+    assert min(test["sign_p"], test["wilcoxon_p"]) >= test["least_p"] == 2.0 ** (1 - test["better"] - test["worse"])
+    code, out, _ = command("--pairs", families[0], *options)
+    assert code == 0
+    assert "lowest possible p" in out
+    assert "med_cmr_mcq_su" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected two directories of runs, or --pairs BASE:TUNED"),
+        (["--pairs", "only-one"], "--pairs only-one: expected BASE:TUNED"),
+        (["{0}", "--pairs", "{0}:{0}"], "--pairs takes the place of two directories"),
+        (["--pairs", "{0}:{0}", "--task", "mi_cxr"], "--task mi_cxr: the runs share mi_cxr_gts"),
+    ],
+)
+def test_wrong_pairs_are_one_sentence(command: Any, folders: dict[str, Path], arguments: list[str], said: str) -> None:
+    code, _, err = command(*(one.format(folders["careful"]) for one in arguments))
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1

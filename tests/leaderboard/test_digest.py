@@ -126,7 +126,7 @@ def test_times_of_a_timeline_by_hand() -> None:
     (found,) = (
         one
         for one in digest_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
-        if one.item == "mini_chole01_stream"
+        if one.item == "mini_chole04_stream"
     )
     assert (found.query_time, found.expected_time, found.tolerance) == (6.0, 13.5, 1.0)
     assert [(turn.time, turn.positive, turn.valid, turn.content) for turn in found.rounds] == [
@@ -157,7 +157,7 @@ def noted(tmp_path: Path, tasks: list[str], **options: Any) -> Digest:
 
 def test_a_limit_is_noted(tmp_path: Path) -> None:
     digest = noted(tmp_path, [SMALL], limit=5)
-    assert "run with --limit: 5 of 25 documents" in digest.facts.notes
+    assert "run with --limit: 5 of 37 documents" in digest.facts.notes
     assert digest.complete == {SMALL: False}
     assert " --limit 5 " in digest.facts.commands[-1]
 
@@ -278,7 +278,7 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
     assert facts.protocols == {SMALL: task.protocol_hash}
     assert facts.prompts == {SMALL: load_spec(SMALL).prompt_hash}
     assert facts.data == {"kvasir_vqa_x1": manifest.data["kvasir_vqa_x1"].fingerprint}
-    assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 25
+    assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 37
     assert facts.folder == small.name
     assert facts.digest == folder_digest(small)
     (command,) = facts.commands
@@ -323,13 +323,13 @@ def a_group_of_strangers(folder: Path) -> None:
 
 
 def other_statuses(folder: Path) -> None:
-    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(status={"empty": 25}))
+    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(status={"empty": 37}))
 
 
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (less, r"24 samples, expected 25, the sum of `answered` and `failed` of"),
+        (less, r"36 samples, expected 37, the sum of `answered` and `failed` of"),
         (twice, "is duplicated"),
         (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
         (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),

@@ -48,6 +48,11 @@ def cells(**values: float) -> dict[str, Cell]:
         (ranking({"a": "a", "b": "a"}, ("a", "b", 0.01, -0.01, 0.03)), "Ada and Bea cannot be told apart."),
         (ranking({"a": "a", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03), ("a", "c", 0.2, 0.1, 0.3)),
          "Ada and Bea cannot be told apart; Ada leads Cid by 20.0 points (95 % interval 10.0 to 30.0)."),
+        (ranking({"a": "a", "b": "b", "c": "c"}, ("a", "b", 0.2, 0.1, 0.3), ("b", "c", 0.3, 0.2, 0.4)),
+         ("Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0), "
+         "and Bea leads Cid by 30.0 points (95 % interval 20.0 to 40.0).")),
+        (ranking({"a": "a", "b": "b", "c": "b"}, ("a", "b", 0.2, 0.1, 0.3), ("b", "c", 0.1, -0.1, 0.3)),
+         "Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0)."),
         # Bea and Cid each share a letter with Ada, and none with each other
         (ranking({"a": "ab", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03)),
          "Bea and Cid cannot be told apart from Ada."),

@@ -147,6 +147,7 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_run_of(tmp_path / "run", CAREFUL, ["mi_cxr_report"])
+    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(mini=False))  # whose data would be found
     before = tmp_path / "no-data"
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
@@ -197,8 +198,7 @@ def clusters_of_one(samples: Samples) -> Samples:
 PUSHING = [target_is_the_response, wrong_ones_left_out, clusters_of_one]
 
 
-@pytest.mark.parametrize("forge", PUSHING)
-@pytest.mark.parametrize("forgers", [1, 3])
+@pytest.mark.parametrize(("forge", "forgers"), [(PUSHING[0], 1), *((forge, 3) for forge in PUSHING)])
 def test_a_reference_decides_and_not_the_majority(
     forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,8 +212,7 @@ def test_a_reference_decides_and_not_the_majority(
     assert len(apart(found)) == forgers
 
 
-@pytest.mark.parametrize("forge", [target_is_the_response, clusters_of_one])
-@pytest.mark.parametrize("forgers", [1, 3])
+@pytest.mark.parametrize(("forge", "forgers"), [(target_is_the_response, 1), (clusters_of_one, 3)])
 def test_documents_that_contradict_each_other_are_ranked_nowhere_without_a_reference(
     forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

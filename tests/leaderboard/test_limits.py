@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, edit_json, shared_runs, write_run_of
+from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.board import Round, Timeline
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
@@ -121,9 +121,15 @@ def test_large_and_small_numbers_of_their_own_are_taken(spoiled: Callable[[Spoil
     assert (len(digests), refused) == (2, [])
 
 
+@pytest.fixture(scope="module")
+def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (folder,) = write_runs(tmp_path_factory.mktemp("judged"), [MODELS[3]], ["med_cmr_open"]).values()
+    return folder
+
+
 @pytest.mark.parametrize("threshold", ["2.0", "-0.1", "NaN"])
-def test_a_threshold_that_is_no_share_refuses_the_folder(threshold: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(shared_runs()["Guess-1B"], tmp_path / "run_medtasks"))
+def test_a_threshold_that_is_no_share_refuses_the_folder(threshold: str, judged_run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(judged_run, tmp_path / "run_medtasks"))
     path = folder / "manifest.json"
     text = path.read_text(encoding="utf-8")
     assert '"threshold": 0.99' in text

@@ -14,7 +14,7 @@ from medtasks.leaderboard.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.exports.tidy import as_csv
-from medtasks.leaderboard.figures import draw_all
+from medtasks.leaderboard.figures.draw import draw_all
 from medtasks.leaderboard.site.pages import pages_of
 from scipy import stats
 
@@ -206,7 +206,7 @@ def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> 
     drawn = draw_all(made, tmp_path / "figures", ["svg"])
     for benchmark in made.benchmarks:
         assert (benchmark.name, "media-gain") in drawn
-    pages = dict(pages_of(made, drawn, []))
+    pages = {name: page() for name, page in pages_of(made, {}, []).items()}
     for benchmark in made.benchmarks:
         text = pages[f"benchmark-{benchmark.name}.html"]
         assert "What the media add" in text

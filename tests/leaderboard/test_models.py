@@ -45,7 +45,6 @@ def plain(model_args: Any) -> RunManifest:
         {"batch_size": 64},
         {"seed": 5},
         {"blind": True},
-        {"finish": {"stop": 3, "length": 1}},
         {"torch": "1.0", "transformers": "2.0"},
         {"max_new_tokens": None},
     ],

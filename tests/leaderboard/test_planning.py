@@ -87,9 +87,9 @@ def test_the_planned_difference_is_detected_in_four_of_five_cases() -> None:
 
 def test_sizes_follow_the_subsets_of_each_task() -> None:
     parts = [task_documents(f"kvasir_vqa_x1_level{level}") for level in (1, 2, 3)]
-    whole, half = sizes(parts, Spread(0.1, 12, ""), (1.0, 0.5))
-    assert (whole.clusters, whole.documents) == (12, 53)
-    assert half.clusters == 6  # the same images in every level
+    whole, half = sizes(parts, Spread(0.1, 24, ""), (1.0, 0.5))
+    assert (whole.clusters, whole.documents) == (24, 79)
+    assert half.clusters == 13  # not every picture has questions of every level
     assert half.detectable is not None
     assert whole.detectable is not None
     assert half.detectable > whole.detectable
@@ -105,7 +105,7 @@ def test_the_command_says_what_to_run(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "MEDTASKS_SUBSET=0.5@0" in result.stdout
     assert "A difference of 5 needs about" in result.stdout
-    assert "the data have 6" in result.stdout
+    assert "the data have 28" in result.stdout
     wrong = CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"])
     assert isinstance(wrong.exception, UsageError)
     nowhere = CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)])

@@ -52,7 +52,8 @@ def test_medstreambench_says_which_choices_the_paper_leaves_open() -> None:
         assert any("optional fallback" in note for note in row.notes)
         timed = [cell for cell in row.cells if cell.metric in ("responsiveness", "overall_table4")]
         assert len(timed) == 3
-        assert all(any("no formula" in note for note in cell.notes) for cell in timed)
+        assert all("no formula" in cell.why for cell in timed)
+        assert {cell.column for cell in row.cells if not cell.rankable} == {cell.column for cell in timed}
 
 
 def test_medstreambench_leaders_are_those_of_the_table() -> None:

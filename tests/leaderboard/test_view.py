@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -23,7 +23,10 @@ from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.strip import strip_run
+from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.highlight import segments
+from medtasks.leaderboard.view.library import Library, read_library
+from medtasks.leaderboard.view.server import View
 from PIL import Image
 from view_server import RunUnderWay, Server, serving
 
@@ -58,6 +61,7 @@ def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
 
 
 def key_of(server: Server, model: str) -> str:
+    assert server.view._shown is not None
     return next(run.key for run in server.view._shown.library.runs if model in run.label)
 
 
@@ -69,7 +73,7 @@ def page(server: Server, name: str, **given: str) -> str:
 
 def listed(server: Server, **given: str) -> list[str]:
     """The ids on a list page, in its order."""
-    found = re.findall(r'<tr><th scope="row"><a href="[^"]*">(.*?)</a>', page(server, "samples.html", **given))
+    found = re.findall(r'<th scope="row"><a href="[^"]*">(.*?)</a>', page(server, "samples.html", **given))
     return [unescape(one) for one in found]
 
 
@@ -155,8 +159,11 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     address = process.stdout.readline().split()[0]
-    with urllib.request.urlopen(f"{address}samples.html") as answer:
-        assert CHOICE in answer.read().decode()
+    pages = []
+    while not pages or "<h1>reading" in pages[-1]:  # the address comes first
+        with urllib.request.urlopen(f"{address}samples.html") as answer:
+            pages.append(answer.read().decode())
+    assert CHOICE in pages[-1]
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
@@ -171,14 +178,46 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
+def test_pages_say_how_far_reading_is_until_the_results_are_read(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = View([results])
+    told = []
+
+    def reading(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Library:
+        for done in (0, 1):
+            progress(done, 3)
+            told.append(view.answer("index.html", {}))
+        return read_library(paths)
+
+    monkeypatch.setattr(server_module, "read_library", reading)
+    assert view.found
+    view.read()
+    for number, answer in enumerate(told, start=1):
+        assert answer is not None
+        text = answer[0].decode()
+        assert f"<h1>reading {number} of 3 …</h1>" in text
+        assert '<meta http-equiv="refresh" content="1">' in text
+    shown = view.answer("index.html", {})
+    assert shown is not None
+    assert b'http-equiv="refresh"' not in shown[0]
+
+
+def test_an_empty_directory_is_named_and_the_page_waits_for_a_run(tmp_path: Path) -> None:
+    view = View([tmp_path])
+    assert not view.found
+    view.read()
+    assert view.first_page == "live.html"
+
+
 # the board
 
 
 def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, tmp_path: Path) -> None:
-    wait_for(lambda: figures_drawn(server))  # matplotlib draws in one thread at a time
     publish([results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",))
     static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
-    own = re.compile(r'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>', re.DOTALL)
+    links = '<p class="muted small">Download: .*?</p>'  # of figures, in all formats here
+    own = re.compile(f'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>|{links}', re.DOTALL)
     for name, path in static.items():
         if not path.is_file() or name in ("site.json", "samples.html"):  # a mark, and a page that has more here
             continue
@@ -189,10 +228,6 @@ def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, t
             assert own.sub("", served.text) == own.sub("", expected.decode()), name
         else:
             assert served.body == expected, name
-
-
-def figures_drawn(server: Server) -> bool:
-    return any(name.startswith("figures/") for name in server.view._shown.library.files)
 
 
 def wait_for(reached: Callable[[], bool]) -> None:
@@ -226,6 +261,16 @@ def test_filters_choose_the_samples_that_the_results_say(server: Server, results
         name for name, sample in own.items() if words.casefold() in sample.document["question"].casefold()
     )
     assert listed(server, task=CHOICE, run=run, words="document") == []  # a key of the file, but of no text
+
+
+def test_the_list_shows_the_first_picture_of_each_sample(server: Server) -> None:
+    for task in (CHOICE, STREAM):
+        text = page(server, "samples.html", task=task)
+        pictures = [unescape(one) for one in re.findall(r'<td class="thumb"><a [^>]*><img src="([^"]*)"', text)]
+        assert len(pictures) == len(listed(server, task=task))
+        answer = server.ask(pictures[-1])
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "image/jpeg")
+        assert max(Image.open(io.BytesIO(answer.body)).size) <= 320
 
 
 def test_disagreement_is_that_of_the_scores(server: Server, results: Path) -> None:

@@ -108,7 +108,7 @@ def test_another_task_starts_without_the_filters_of_the_last(reader: Reader) -> 
     page.wait_for_url(f"**task={OPEN}*")
     assert "words" not in page.url
     assert "outcome" not in page.url
-    assert len(ids(page)) == 11
+    assert len(ids(page)) == 17
 
 
 def test_pictures_and_frames_load(reader: Reader) -> None:

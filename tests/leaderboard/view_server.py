@@ -91,12 +91,13 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
     thread.start()
     assert ready.wait(300)
     assert found, "the server did not start"
+    view.wait()
     try:
         yield Server(found[0], view)
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
-        view.close()  # it may still draw, and matplotlib draws in one thread at a time
+        view.close()
 
 
 class RunUnderWay:

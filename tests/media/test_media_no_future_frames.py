@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 from time_coded import shown, write_video
 
-from medtasks.benchmarks.documents import messages, pictures
+from medtasks.benchmarks.documents import doc_to_messages, pictures
 from medtasks.benchmarks.medstreambench.documents import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
@@ -100,7 +100,7 @@ def test_no_frame_is_later_than_the_end_of_its_window(
     beyond = start * 1000 > times[-1] + 2000
     assert len(made) == 1 + (0 if beyond else 1 + len(lengths))
     for document in made:
-        *parts, _ = messages(document, TEMPLATE)[0]["content"]
+        *parts, _ = doc_to_messages(document, {"template": TEMPLATE})[0]["content"]
         seen = [shown(part["url"]) for part in parts]
         last = max(time for time in times if time <= milliseconds(document["window_end"]))
         assert seen == sorted(set(seen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -68,6 +69,14 @@ def test_a_jump_decodes_from_the_keyframe_and_not_from_the_start(folder: Path) -
         before = reader.decoded
         next(reader.read([index.pts[2]]))
         assert reader.decoded - before == 3
+
+
+def test_ffmpeg_threads_never_wait_for_python(folder: Path) -> None:
+    """They would if they logged while PyAV passes messages on, as torchvision may ask it to: a deadlock."""
+    path = write_video(folder / "l.mp4", CONSTANT)
+    av.logging.set_level(av.logging.ERROR)
+    read_index(path)
+    assert av.logging.get_level() is None
 
 
 def test_the_store_decodes_a_shared_frame_once(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tiny_wordnet import LEXNAMES
 
 from medtasks.metrics import wordnet
+from medtasks.metrics.nltk_data import find_nltk_data
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +18,7 @@ def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
     """WordNet 3.0 of this machine, for NLTK too; skips without it, or fails if MEDTASKS_REQUIRE_WORDNET=1."""
     reason = wordnet.unavailable()
     if reason is None:
-        if wordnet._nltk_corpus() is None:
+        if find_nltk_data("corpora/wordnet") is None:
             data = tmp_path_factory.mktemp("nltk_data")
             copy = shutil.copytree(wordnet.corpus(), data / "corpora" / "wordnet")
             (copy / "lexnames").write_text(LEXNAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import shutil
 import subprocess
@@ -136,7 +137,13 @@ def test_tokens_and_scores_are_those_of_the_coco_tools() -> None:
         pytest.skip("Java or the Stanford tokenizer is absent")
     command = [java, "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase"]
     texts = "\n".join(text for row in CLINICAL for text in row)
-    done = subprocess.run([*command, "-encoding", "utf-8"], input=texts.encode(), capture_output=True, check=True)
+    done = subprocess.run(
+        [*command, "-encoding", "utf-8"],
+        input=texts.encode(),
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # under C, Java cannot open a path with other letters than ASCII
+        check=True,
+    )
     lines = [
         " ".join(word for word in line.split(" ") if word not in coco.PUNCTUATIONS)
         for line in done.stdout.decode().splitlines()

@@ -48,6 +48,46 @@ def test_reproduces_the_published_table(model: str) -> None:
     assert table4_overall(means, FITTED) == pytest.approx(overall, abs=4e-5)
 
 
+STREAMS = 445
+"""Of the 885 future items."""
+
+
+@pytest.mark.parametrize("model", TABLE_4)
+def test_the_table_cannot_tell_its_two_readings_apart(model: str) -> None:
+    # Printed is one mean R of the future mode: of its 445 streams, or of its 885 items with 0 for the 440 single turns.
+    # The printed overall follows from either, each with the R of streams that it implies.
+    means, overall = published(model)
+    rows = {}
+    for zeros in (False, True):
+        metric = OverallTable4(zeros=zeros)
+        sums = np.zeros((len(MODES), 4))
+        for place, mode in enumerate(MODES):
+            content, timed = means[mode]
+            streams = {"future": STREAMS, "proactive": FITTED["proactive"]}.get(mode, 0)
+            counted = FITTED[mode] if zeros else streams
+            sums[place] = content * FITTED[mode], FITTED[mode], (timed or 0) * counted, streams
+        rows[zeros] = sums
+        assert float(metric.score(sums.reshape(-1))) == pytest.approx(overall, abs=4e-5)
+    # the same streams score differently under the two
+    assert float(OverallTable4(zeros=True).score(rows[False].reshape(-1))) < overall - 1e-4
+
+
+def test_stability_is_a_mean_of_streams_alone() -> None:
+    # with 0 for single turns no model could have more than 445 / 885 = 0.503; LLaVA-OneVision-7B has 0.8142
+    printed = TABLE_4["LLaVA-OneVision-7B"][4]
+    assert printed is not None
+    assert printed > STREAMS / FITTED["future"]
+
+
+def test_equation_10_for_every_future_item_by_hand() -> None:
+    # future: C = 0.75, R = (0.5 + 0) / 2 = 0.25: O = 0.525 + 0.075; present: O = 1. Overall (2 · 0.6 + 1) / 3.
+    items = [("future", 1.0, None), ("future", 0.5, 0.5), ("present", 1.0, None)]
+    metric = OverallTable4(zeros=True)
+    rows = np.array([metric.item_statistics(*item) for item in items])
+    assert float(metric.score(totals(rows))) == pytest.approx(2.2 / 3)
+    assert float(metric.score(totals(rows[:1]))) == pytest.approx(0.7)  # a single turn has R = 0 by equation 10
+
+
 def test_the_page_states_the_counts_that_were_fitted() -> None:
     page = " ".join((DOCS / "metrics.md").read_text(encoding="utf-8").split())
     retrospective, present, future, proactive = FITTED.values()
@@ -189,7 +229,7 @@ def test_columns() -> None:
         "signed_delay",
         "invalid_rate",
     ]
-    assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 11
+    assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 14
 
 
 @pytest.mark.parametrize("metric", [*ITEM_METRICS, OverallTable4(), DimensionMean("by_dimension", ["CR", "LTG"])])
@@ -202,23 +242,23 @@ def test_is_a_metric_with_its_own_door(metric: ItemMetric | OverallTable4 | Dime
 
 
 def test_signatures_tell_what_moves_a_score() -> None:
-    signatures = {metric.name: metric.signature for metric in [*ITEM_METRICS, OverallTable4()]}
-    timing = (
-        "law:linear|horizon:query-to-last-round|default-tolerance:half-smallest-gap|"
-        "default-expected:first-answerable-round|never-answerable:silence"
-    )
+    signatures = {
+        metric.name: metric.signature for metric in [*ITEM_METRICS, OverallTable4(), OverallTable4(zeros=True)]
+    }
+    timing = "default-expected:first-answerable-round|never-answerable:silence"
     closed = "closed:exact-match-v2|early:no_alert-or-uncertain|alert-reason:matched"
     assert signatures["responsiveness"] == f"responsiveness|mean:items|{timing}"
     assert signatures["overall"] == f"overall|mean:items|weights:0.7,0.3|single-turn:content|{closed}|{timing}"
-    assert signatures["overall_table4"] == (
-        f"overall_table4|mean:modes-by-items|weights:0.7,0.3|modes:retrospective,present,future,proactive|"
-        f"{closed}|{timing}"
+    rest = f"mean:modes-by-items|weights:0.7,0.3|modes:retrospective,present,future,proactive|{closed}|{timing}"
+    assert signatures["overall_table4"] == f"overall_table4|single-turn:responsiveness-left-out|{rest}"
+    assert signatures["overall_table4_eq10"] == f"overall_table4_eq10|single-turn:responsiveness-0|{rest}"
+    assert signatures["responsiveness_stream_length"] == (
+        f"responsiveness_stream_length|mean:items|law:stream-length|{timing}"
     )
-    assert signatures["false_alarm_rate"] == (
-        "false_alarm_rate|mean:items|default-tolerance:half-smallest-gap|"
-        "default-expected:first-answerable-round|never-answerable:silence"
-    )
-    for name in ("stability", "miss_rate", "signed_delay"):
+    assert signatures["content_fallback"] == f"content_fallback|mean:items|mismatches:judged|{closed}"
+    for name in ("false_alarm_rate", "stability"):
+        assert signatures[name] == f"{name}|mean:items|{timing}"
+    for name in ("miss_rate", "signed_delay"):
         assert signatures[name].endswith("default-expected:first-answerable-round|never-answerable:left-out")
 
 

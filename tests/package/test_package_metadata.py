@@ -1,12 +1,26 @@
-"""Installed distributions whose entry points cannot be read: one sentence each, and everything else works."""
+"""Our dependencies; and installed distributions whose entry points cannot be read: one sentence each."""
 
 from __future__ import annotations
 
+import ast
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+import medtasks
+from medtasks import adapters, leaderboard
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).parent.parent.parent
 NAMED = "Metadata-Version: 2.1\nName: acme-bench\nVersion: 1.0\n"
 
 
@@ -34,3 +48,27 @@ def test_a_malformed_entry_point_is_one_sentence(
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith(f"medtasks: {said}")
     assert int(done.stdout) > 20
+
+
+def imported(folder: Path) -> set[str]:
+    """The top-level modules of other distributions that the code in ``folder`` imports, in functions too."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module).partition(".")[0])
+    return found - sys.stdlib_module_names - {"medtasks", "pydantic_core"}  # pydantic requires one version of its core
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    modules = set().union(*(imported(Path(one.__path__[0])) for one in (medtasks, adapters, leaderboard)))
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    always = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    extras = project["optional-dependencies"].values()
+    optional = {canonicalize_name(Requirement(line).name) for extra in extras for line in extra}
+    distributions = packages_distributions()
+    used = {canonicalize_name(name) for module in modules for name in distributions.get(module, (module,))}
+    assert always - used == set()
+    assert used - always - optional == set()

@@ -161,8 +161,6 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
 
     shown = fresh.run("-m", "medtasks", "show", "otherlab_dots")
     assert "How many dots are there? Answer in one sentence." in shown.stdout, shown.stderr
-    demonstrated = fresh.run("-c", "from medtasks.cli.demo import demo_tasks; print(*demo_tasks())")
-    assert "otherlab_dots" in demonstrated.stdout.split()
     checked = fresh.run("-m", "medtasks", "validate", "otherlab_dots", "--quick")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -185,9 +183,7 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
         assert again.returncode == 0, again.stderr
     assert values(folder, "kvasir_vqa_x1_level3")["otherlab_bench_judged"] == 1.0
     site = tmp_path / "board"
-    built = fresh.run(
-        *("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration", "--no-figures"), "--out", str(site)
-    )
+    built = fresh.run(*("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration"), "--out", str(site))
     assert built.returncode == 0, built.stderr
     assert "Shortness" in (site / "benchmark-otherlab_dots.html").read_text()  # as its card says
     scored = fresh.run("-m", "medtasks", "score", str(folder))

@@ -42,7 +42,7 @@ def prompt_of(spec: TaskSpec) -> str:
         asked = [document, *rest[: len(spec.metadata.prompts) - 1]]
         return "=== next prompt\n".join(described(doc_to_messages(one, {"template": spec.template})) for one in asked)
     if not spec.stage1_template:
-        return described(doc_to_messages(document, {"template": spec.template}))
+        return described(doc_to_messages(document, spec.resolved["lmms_eval_specific_kwargs"]))
     settings = spec.resolved["lmms_eval_specific_kwargs"]
     second, *_ = stage_messages(document, settings, round_idx=1, previous_output=["(what stage 1 said)"])
     return described(stage_messages(document, settings)) + "=== stage 2\n" + described(second)
@@ -86,7 +86,8 @@ def test_a_template_sees_only_what_its_benchmark_shows(spec: TaskSpec) -> None:
     shown = get_benchmark(spec.metadata.benchmark).visible_fields
     allowed = shown | {"observations"} if spec.stage1_template else shown
     assert all(template_variables(template) <= allowed for template in spec.templates)
-    assert not spec.stage1_template or not template_variables(spec.stage1_template)
+    assert not spec.stage1_template or template_variables(spec.stage1_template) <= shown - {"choices", "options"}
+    assert not spec.system_template or not template_variables(spec.system_template)
 
 
 VISIBLE = {

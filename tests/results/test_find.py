@@ -29,7 +29,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["compare", "{}", "{}"],
         ["compare", "{}", "{}", "--task", TASK],
         ["leaderboard", "check", "{}", "--demonstration"],
-        ["leaderboard", "build", "{}", "--demonstration", "--no-figures", "--out", "page"],
+        ["leaderboard", "build", "{}", "--demonstration", "--out", "page"],
         ["leaderboard", "digest", "{}", "--out", "documents.json"],
         ["leaderboard", "strip", "{}", "--out", "stripped"],
     ],

@@ -16,6 +16,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.med_cmr.errors import ranks_of
 from medtasks.benchmarks.mi_cxr.documents import interval_of
+from medtasks.benchmarks.mi_cxr.errors import FAILURES
 from medtasks.errors import DataError
 from medtasks.metrics.error_rate import ErrorRate
 from medtasks.registry import get_benchmark
@@ -73,6 +74,25 @@ def test_an_oracle_makes_no_error() -> None:
         "interval_off_by_more_rate": 0.0,
         "wrong_change_rate": None,  # all options of these questions are intervals
         "no_option_rate": 0.0,
+        **dict.fromkeys(FAILURES, 0.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        # of 25 answers 5 are right, 4 the null option and 4 other ones where it is right; 12 are a third option
+        (TEL, {"abstention": 4, "forced_choice": 4, "exclusivity": 12, "integration": 0}),
+        ("mi_cxr_icr", {"abstention": 4, "forced_choice": 16, "exclusivity": 0, "integration": 0}),
+        ("mi_cxr_gts_single", {"abstention": 4, "forced_choice": 4, "exclusivity": 0, "integration": 12}),
+    ],
+)
+def test_every_wrong_option_is_one_of_the_paper_s_failures(task: str, expected: dict[str, int]) -> None:
+    """arXiv 2605.15574, appendix G: uniform guessing over every right letter."""
+    documents = asked(task, [{"target": gold} for gold, _ in GRID])
+    found = rates(scores_of(task, documents, [answer for _, answer in GRID]))
+    assert {name: found[name] for name in FAILURES} == {
+        f"{kind}_failure_rate": pytest.approx(count / 25) for kind, count in expected.items()
     }
 
 

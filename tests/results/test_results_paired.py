@@ -132,7 +132,7 @@ def test_diagnostics_by_hand() -> None:
         answered(number, said, right) for number, (said, right) in enumerate(zip("AAAABE", "AABBEE", strict=True))
     ]
     samples += [answered(6, "E", "E"), answered(7, "[none]", "E")]
-    found = diagnose(score_samples(samples, MI_CXR), "E")
+    found = diagnose(score_samples(samples, MI_CXR), "E", {})
 
     assert found.responses == 8
     assert found.extraction_failures == 1 / 8
@@ -143,7 +143,7 @@ def test_diagnostics_by_hand() -> None:
 
 
 def test_nothing_to_divide_by_is_none_and_not_zero() -> None:
-    found = diagnose(score_samples([answered(0, "[none]", "A"), answered(1, "[empty]", "B")], MI_CXR), "E")
+    found = diagnose(score_samples([answered(0, "[none]", "A"), answered(1, "[empty]", "B")], MI_CXR), "E", {})
     assert (found.letter_bias, found.false_commitment, found.extraction_failures) == (None, None, 1.0)
 
 

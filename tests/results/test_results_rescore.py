@@ -258,8 +258,8 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
     made = score_predictions(path, "jsonl", "kvasir_vqa_x1_level1", created="now")
     facts = made.run.manifest.tasks["kvasir_vqa_x1_level1"]
 
-    assert (facts.asked, facts.answered) == (25, 20)
-    assert made.joined.missing == [line["sample_id"] for line in lines[20:]] or len(made.joined.missing) == 5
+    assert (facts.asked, facts.answered) == (len(lines), 20)
+    assert sorted(made.joined.missing) == sorted(line["sample_id"] for line in lines[20:])
     assert [one.sample_id for one in made.joined.unmatched] == ["stranger"]
     assert made.others == 1
     assert made.run.tasks["kvasir_vqa_x1_level1"].samples == 20

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_results_scoring import FOUR, MI_CXR
 
 from medtasks.results.folder import RunRecord
-from medtasks.results.manifest import RunManifest
+from medtasks.results.manifest import RunManifest, task_facts
 from medtasks.results.scoring import score_samples
 from medtasks.results.summary import summary
 from medtasks.spec import leaf_tasks, load_specs
@@ -69,3 +70,30 @@ def test_few_scores_are_shown_in_full(tmp_path: Path) -> None:
     text = summary(run, tmp_path)
     assert all(f"  {name} " in text for name in (*run.groups, *run.tasks))
     assert "more tasks" not in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "model", "said"),
+    [
+        ({"stop": 100}, {}, None),
+        ({"stop": 199, "length": 1}, {}, "cut off at the token limit: 0.5% of mi_cxr_icr"),  # too few for a warning
+        ({"stop": 88, "length": 12}, {}, "raise --gen_kwargs max_new_tokens"),
+        (
+            {"stop": 88, "length": 12},
+            {"max_new_tokens": 32},
+            "limit of 32 tokens are lost; raise max_new_tokens in --mod",
+        ),
+        ({"unknown": 100}, {}, "cut off at the token limit: unknown, the back-end does not say (mi_cxr_icr)"),
+    ],
+)
+def test_answers_cut_off_at_the_token_limit(ends: dict[str, int], model: dict[str, int], said: str | None) -> None:
+    run = finished(["mi_cxr_icr"])
+    spec = load_specs()["mi_cxr_icr"]
+    facts = task_facts(spec, spec.generation, 100, ()).model_copy(update={"finish": ends})
+    run = replace(run, manifest=run.manifest.model_copy(update={"model": model, "tasks": {"mi_cxr_icr": facts}}))
+    text = " ".join(summary(run, None).split())
+    assert (said or "") in text
+    assert ("warning:" in text) == (ends.get("length") == 12)
+    assert ("cut off" in text) == (said is not None)
+    if ends.get("length") == 12:
+        assert "cut off at the token limit: 12% of mi_cxr_icr" in text

@@ -83,7 +83,7 @@ def test_the_limits_of_open_items_go_into_the_bounds() -> None:
     column = column_of("accuracy", VALUES)
     low, high = column.bounds(np.array([0, 1, 2]))
     assert (low.tolist(), high.tolist()) == ([[0.1, 1], [0, 2], [1, 2]], [[0.1, 1], [2, 2], [1, 2]])
-    assert column.bounds(np.array([2, 3])) is None  # item 3 has no value at all
+    assert np.isnan(column.bounds(np.array([2, 3]))[0][1]).all()  # item 3 has no value at all
 
 
 def test_what_is_known_of_each_item() -> None:

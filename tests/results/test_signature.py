@@ -18,6 +18,7 @@ from medtasks.filters import FILTER_VERSIONS
 from medtasks.judge.config import JudgeConfig
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.stub import StubJudge
+from medtasks.metrics import get_metric
 from medtasks.prompts import template_path
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.judging import judge_run
@@ -300,3 +301,25 @@ def test_it_begins_with_the_metric_and_shows_the_manifests_hashes() -> None:
 def test_what_is_no_signature_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="has no key"):
         parse_signature(text)
+
+
+@pytest.mark.parametrize(
+    ("metric", "timing"),
+    [
+        ("responsiveness", "law=tolerance,scale=1.0,default-tolerance=half-smallest-gap"),
+        ("overall", "law=tolerance,scale=1.0,default-tolerance=half-smallest-gap"),
+        ("responsiveness_stream_length", "default-tolerance=half-smallest-gap"),
+        ("false_alarm_rate", "default-tolerance=half-smallest-gap"),
+        ("content", None),
+    ],
+)
+def test_scores_of_streams_name_the_timing_that_the_task_declares(metric: str, timing: str | None) -> None:
+    parts = parse_signature(signature(manifest(STREAM), STREAM, metric, get_metric(metric).signature, IDS))
+    assert parts.get("timing") == timing
+
+
+def test_another_timing_is_another_protocol() -> None:
+    read = load_spec(STREAM)
+    metadata = {**read.resolved["metadata"], "timing": {"law": "stream-length"}}
+    changed = manifest(STREAM, spec={"resolved": {**read.resolved, "metadata": metadata}})
+    assert changed.tasks[STREAM].protocol_hash != manifest(STREAM).tasks[STREAM].protocol_hash

@@ -33,14 +33,14 @@ def values(row: dict[str, Any], responses: Sequence[str]) -> dict[str, float | N
 
 
 # Rounds end at 4, 6, 8 and 10 s of a stream that starts at 2 s; the answer is there from 8 s on. No tolerance is
-# given, so it is half the smallest gap, 1 s; the horizon is 10 - 2 = 8 s.
+# given, so it is half the smallest gap, 1 s: a response in the next round, 2 s away, has R = 1 - (2 - 1) / 1 = 0.
 CLOSED = [
     # responses, content, responsiveness, stability, false alarms, misses, delay
     (["unanswerable", "unanswerable", "closure", "closure"], 1.0, 1.0, 1.0, 0.0, 0.0, 0.0),
-    (["closure"] * 4, 0.5, 1 - (4 - 1) / 8, 1.0, 1.0, 0.0, -4.0),
-    (["unanswerable"] * 3 + ["closure"], 0.75, 1 - (2 - 1) / 8, 0.5, 0.0, 0.0, 2.0),
+    (["closure"] * 4, 0.5, 0.0, 1.0, 1.0, 0.0, -4.0),
+    (["unanswerable"] * 3 + ["closure"], 0.75, 0.0, 0.5, 0.0, 0.0, 2.0),
     (["unanswerable"] * 4, 0.5, 0.0, 0.0, 0.0, 1.0, None),
-    (["unanswerable", "closure", "unanswerable", "unanswerable"], 0.25, 1 - (2 - 1) / 8, 0.0, 1.0, 0.0, -2.0),
+    (["unanswerable", "closure", "unanswerable", "unanswerable"], 0.25, 0.0, 0.0, 1.0, 0.0, -2.0),
     (["unanswerable", "unanswerable", "preparation", "closure"], 0.75, 1.0, 1.0, 0.0, 0.0, 0.0),
     (["", "", "", ""], 0.0, 0.0, 0.0, 0.0, 1.0, None),
 ]
@@ -72,7 +72,7 @@ ALERTS = [
     (["no_alert", "No alert.", "**Alert**: the bleeding.", "ALERT"], 0.75, 1.0, 0.0),  # the last one has no reason
     (["uncertain", "no_alert", "alert: bleeding", "alert: bleeding"], 1.0, 1.0, 0.0),  # either will do, section 5.3
     (["no_alert", "what a nice view", "alert: bleeding", "alert: smoke"], 0.5, 1.0, 0.25),
-    (["no_alert", "alert: too early", "alert: bleeding", "alert: bleeding"], 0.75, 1 - (2 - 1) / 8, 0.0),
+    (["no_alert", "alert: too early", "alert: bleeding", "alert: bleeding"], 0.75, 0.0, 0.0),
 ]
 
 
@@ -94,43 +94,122 @@ def test_an_alert_that_the_record_gives_no_reason_for_is_right_with_any() -> Non
 
 
 def test_a_given_time_and_tolerance_go_before_what_the_rounds_say() -> None:
-    row = streaming_row(expected_time=5.0, tolerance=0.5)
-    # said at 8 s, 3 s late, half of one forgiven: 1 - 2.5 / 8
-    assert values(row, ["unanswerable", "unanswerable", "closure", "closure"])["responsiveness"] == pytest.approx(
-        0.6875
-    )
+    row = streaming_row(expected_time=5.0, tolerance=2.0)
+    # said at 8 s, 3 s late, of which 2 are forgiven: 1 - (3 - 2) / 2
+    assert values(row, ["unanswerable", "unanswerable", "closure", "closure"])["responsiveness"] == 0.5
+
+
+def test_both_laws_are_reported_from_the_same_responses() -> None:
+    # one stream answered one round late, one at once, one missed; 1 s is forgiven, the streams are 8 s long
+    samples = [
+        sample
+        for number, said in enumerate((CLOSED[2][0], CLOSED[1][0], CLOSED[3][0]))
+        for sample in samples_of(streaming_row(sample_id=f"s{number}"), said)
+    ]
+    single = samples_of(single_turn_row(sample_id="s9", temporal_mode="future"), ["closure"])  # wrong
+    metrics = score_samples(
+        [*samples, *single], BENCHMARK, pooled=["responsiveness_stream_length", "overall_stream_length"]
+    ).metrics
+
+    over_length = [1 - (2 - 1) / 8, 1 - (4 - 1) / 8, 0.0]
+    content = [0.75, 0.5, 0.5]
+    assert metrics["responsiveness"].value == 0
+    assert metrics["responsiveness_stream_length"].value == pytest.approx(sum(over_length) / 3)
+    assert metrics["overall"].value == pytest.approx(0.7 * sum(content) / 4)
+    assert metrics["overall_stream_length"].value == pytest.approx((0.7 * sum(content) + 0.3 * sum(over_length)) / 4)
+
+
+def test_silence_is_responsive_and_stable_where_nothing_becomes_answerable() -> None:
+    row = streaming_row("proactive")
+    for turn in row["rounds"]:
+        turn.update(expected_output="no_alert", answerable=False)
+    silent, alarmed = (values(row, said) for said in (["no_alert"] * 4, ["no_alert"] * 3 + ["alert: smoke"]))
+    assert (silent["responsiveness"], silent["stability"], silent["content"]) == (1.0, 1.0, 1.0)
+    assert (alarmed["responsiveness"], alarmed["stability"], alarmed["content"]) == (0.0, 0.0, 0.75)
+
+
+@pytest.mark.parametrize("option", ["unanswerable", "Unanswerable", "C. unanswerable"])
+@pytest.mark.parametrize("said", ["C", "(C)", "C. unanswerable", "unanswerable"])
+def test_the_letter_of_the_option_unanswerable_is_no_answer(option: str, said: str) -> None:
+    choices = ["A. dissection", "B. closure", option] if option.startswith("C.") else ["dissection", "closure", option]
+    row = streaming_row(choices=choices)
+    found = values(row, [said, said, "B", "B"])
+    assert (found["content"], found["responsiveness"], found["false_alarm_rate"]) == (1.0, 1.0, 0.0)
+    silent = values(row, [said] * 4)
+    assert (silent["miss_rate"], silent["stability"], silent["content"]) == (1.0, 0.0, 0.5)
+
+
+def test_the_letter_of_another_option_is_an_answer() -> None:
+    found = values(streaming_row(choices=["dissection", "closure", "unanswerable"]), ["A", "C", "B", "B"])
+    assert (found["content"], found["responsiveness"], found["false_alarm_rate"]) == (0.75, 0.0, 1.0)
 
 
 def test_an_open_stream_awaits_its_judge_between_two_bounds() -> None:
     # two rounds are decided by rule (one of them wrong), two await a judge: content lies in 1/4 .. 3/4
-    scores = scored(open_streaming_row(), ["unanswerable", "blood", "blood", "blood"])
+    samples = samples_of(open_streaming_row(), ["unanswerable", "blood", "blood", "blood"])
+    scores = score_samples(samples, BENCHMARK, pooled=["overall_stream_length"])
     content, overall = scores.metrics["content"], scores.metrics["overall"]
 
     assert (content.value, content.judged, content.samples) == (None, 0, 1)
     assert content.reason == "1 of 1 items await a judge"
     assert content.bounds == pytest.approx((0.25, 0.75))
+    assert scores.metrics["responsiveness"].value == 0
+    assert overall.bounds == pytest.approx((0.7 * 0.25, 0.7 * 0.75))
     responsiveness = 1 - (2 - 1) / 8
-    assert scores.metrics["responsiveness"].value == pytest.approx(responsiveness)
-    assert overall.bounds == pytest.approx((0.7 * 0.25 + 0.3 * responsiveness, 0.7 * 0.75 + 0.3 * responsiveness))
+    assert scores.metrics["overall_stream_length"].bounds == pytest.approx(
+        (0.7 * 0.25 + 0.3 * responsiveness, 0.7 * 0.75 + 0.3 * responsiveness)
+    )
     assert scores.metrics["content_closed"].value is None
     assert scores.metrics["content_closed"].reason == "it applies to no item here"
 
 
 def test_a_single_turn_item_is_right_or_wrong() -> None:
     assert values(single_turn_row(), ["B"]) == {"content": 1.0, "content_closed": 1.0, "overall": 1.0}
+    unanswerable = single_turn_row(choices=["preparation", "dissection", "unanswerable"], answer="unanswerable")
+    assert [values(unanswerable, [said])["content"] for said in ("C", "unanswerable", "B")] == [1.0, 1.0, 0.0]
     assert values(single_turn_row(), ["closure"])["content"] == 0.0
     assert values(single_turn_row(), ["unanswerable"])["content"] == 0.0
 
 
-@pytest.mark.parametrize("mode", ["retrospective", "present", "future"])
-@pytest.mark.parametrize("written", ["unanswerable", "Unanswerable."])
-def test_an_open_question_that_cannot_be_answered_is_right_if_the_model_abstains(mode: str, written: str) -> None:
-    row = single_turn_row(temporal_mode=mode, question_type="open", reference_answer=written, answer=None, choices=None)
+WRITTEN = ["unanswerable", "Unanswerable.", "Unanswerable. The view is dark.", "Unanswerable: smoke, not tissue"]
 
-    # section 5.3: without sufficient evidence the expected behaviour is "unanswerable", which needs no judge
-    abstained, answered = (values(row, [response]) for response in ("The answer is: unanswerable", "closure"))
-    assert (abstained["content"], abstained["overall"]) == (1.0, 1.0)
-    assert (answered["content"], answered["overall"]) == (0.0, 0.0)
+
+@pytest.mark.parametrize("mode", ["retrospective", "present", "future"])
+@pytest.mark.parametrize("written", WRITTEN)
+def test_an_open_question_that_cannot_be_answered_goes_to_the_judge_like_any_other(mode: str, written: str) -> None:
+    row = single_turn_row(temporal_mode=mode, question_type="open", reference_answer=written, answer=None, choices=None)
+    for said in ("The answer is: unanswerable", "closure"):
+        content = scored(row, [said]).metrics["content"]
+        assert (content.value, content.bounds) == (None, (0.0, 1.0))  # awaits its judge
+    assert documents_of(row)[0]["expected"] == ["unanswerable"]
+    assert values(row, [""])["content"] == 0.0  # no response, nothing to judge
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_gold_text_that_begins_with_unanswerable_is_unanswerable(written: str) -> None:
+    stream = open_streaming_row()
+    for turn in stream["rounds"]:
+        if not turn["answerable"]:
+            turn["expected_output"] = written
+        del turn["answerable"]
+    assert [document["answerable"] for document in documents_of(stream)] == [False, False, True, True]
+    closed = single_turn_row(answer=written)
+    assert values(closed, ["unanswerable"])["content"] == 1.0
+    assert values(closed, ["dissection"])["content"] == 0.0
+
+
+@pytest.mark.parametrize("written", ["Unanswerable questions were raised.", "The question is not unanswerable."])
+def test_a_gold_text_with_the_word_in_a_sentence_is_an_answer(written: str) -> None:
+    row = single_turn_row(question_type="open", reference_answer=written, answer=None, choices=None)
+    assert documents_of(row)[0]["answerable"]
+
+
+def test_a_gold_letter_of_the_option_unanswerable_is_unanswerable() -> None:
+    row = streaming_row(choices=["dissection", "closure", "unanswerable"])
+    for turn in row["rounds"]:
+        turn["expected_output"] = "B" if turn["answerable"] else "C"
+    assert [document["answerable"] for document in documents_of(row)] == [False, False, True, True]
+    assert values(row, ["unanswerable", "C", "closure", "B"])["content"] == 1.0
 
 
 def test_an_item_of_which_a_round_is_missing_is_in_no_score_and_is_counted() -> None:
@@ -149,11 +228,12 @@ def test_table_4_combines_mode_means_where_the_pooled_overall_takes_items() -> N
         *samples_of(streaming_row(sample_id="s2"), CLOSED[3][0]),
         *samples_of(streaming_row("proactive", sample_id="s3"), ALERTS[0][0]),
     ]
-    metrics = score_samples(samples, BENCHMARK, pooled=["overall_table4"]).metrics
+    metrics = score_samples(samples, BENCHMARK, pooled=["overall_table4", "overall_table4_eq10"]).metrics
 
     assert metrics["overall"].value == pytest.approx((1 + 0.35 + 1) / 3)
     # mode means: future C = 0.75 and R = 0, so O = 0.525, with two of the three items
     assert metrics["overall_table4"].value == pytest.approx((2 * 0.525 + 1) / 3)
+    assert metrics["overall_table4_eq10"].value == pytest.approx((2 * 0.525 + 1) / 3)  # R is 0 in either reading
     assert metrics["overall_table4"].signature == OverallTable4().signature
 
 

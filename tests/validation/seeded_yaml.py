@@ -7,8 +7,9 @@ from seeded_bench import InYaml
 BASE, LEAF = "mi_cxr/_base.yaml", "mi_cxr/mi_cxr_tel_single.yaml"
 GROUP, SAMPLED = "mi_cxr/groups/mi_cxr_tel.yaml", "mi_cxr/_sampled.yaml"
 KVASIR, KVASIR_LEAF = "kvasir_vqa_x1/_base.yaml", "kvasir_vqa_x1/kvasir_vqa_x1_level1.yaml"
+STREAM = "medstreambench/medstreambench_proactive.yaml"
 ROTATED = "mi_cxr/mi_cxr_icr_circular.yaml"
-STAGEWISE, STAGED = "mi_cxr/_stagewise.yaml", "mi_cxr/mi_cxr_stagewise_icr.yaml"
+STAGED = "mi_cxr/mi_cxr_stagewise_icr.yaml"
 
 
 def _leaf(name: str, code: str, old: str, new: str) -> InYaml:
@@ -78,10 +79,10 @@ KEYS = [
         "cluster_key:",
         "model_specific_generation_kwargs: hot  # here\ncluster_key:",
     ),
-    _base("max_new_tokens is a text", "MT109", "max_new_tokens: 64", "max_new_tokens: many  # here"),
-    _base("max_new_tokens is zero", "MT109", "max_new_tokens: 64", "max_new_tokens: 0  # here"),
-    _base("max_new_tokens is a fraction", "MT109", "max_new_tokens: 64", "max_new_tokens: 64.5  # here"),
-    _base("max_new_tokens is true", "MT109", "max_new_tokens: 64", "max_new_tokens: true  # here"),
+    _base("max_new_tokens is a text", "MT109", "max_new_tokens: 4096", "max_new_tokens: many  # here"),
+    _base("max_new_tokens is zero", "MT109", "max_new_tokens: 4096", "max_new_tokens: 0  # here"),
+    _base("max_new_tokens is a fraction", "MT109", "max_new_tokens: 4096", "max_new_tokens: 64.5  # here"),
+    _base("max_new_tokens is true", "MT109", "max_new_tokens: 4096", "max_new_tokens: true  # here"),
     _base("temperature below zero", "MT109", "temperature: 0", "temperature: -1  # here"),
     _base("temperature is infinite", "MT109", "temperature: 0", "temperature: .inf  # here"),
     _base("temperature is a text", "MT109", "temperature: 0", 'temperature: "0"  # here'),
@@ -202,7 +203,7 @@ SETTINGS = [
         "do_sample: false",
         "mi_cxr/mi_cxr_icr_sampled.yaml",
     ),
-    _base("unknown generation setting", "MT117", "max_new_tokens: 64", "max_tokens: 64  # here"),
+    _base("unknown generation setting", "MT117", "max_new_tokens: 4096", "max_tokens: 64  # here"),
     _leaf("breakdown twice", "MT114", "[qtype, gold_option, null_option]", "[qtype, gold_option, qtype]  # here"),
     _kvasir("metric twice", "MT114", "metric: rouge2", "metric: rouge1"),
     _group("member twice", "MT114", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel_single  # here"),
@@ -287,14 +288,30 @@ NAMES = [
     _base("missing template", "MT201", "mi_cxr/mcq.j2", "mi_cxr/mcqs.j2  # here"),
     _base("template outside", "MT201", "mi_cxr/mcq.j2", "../../secret.j2  # here"),
     _base("template of open questions", "MT207", "mi_cxr/mcq.j2", "mi_cxr/report.j2  # here"),
-    InYaml("stage 2 alone", "MT203", STAGEWISE, "  stage1_template: mi_cxr/stage1.j2\n", "", STAGED),
+    InYaml("stage 2 alone", "MT203", STAGED, "  stage1_template: mi_cxr/stage1_icr.j2\n", "", STAGED),
     InYaml(
-        "stage 1 that shows the question",
+        "stage 1 that shows the options",
         "MT204",
-        STAGEWISE,
-        "stage1_template: mi_cxr/stage1.j2",
+        STAGED,
+        "stage1_template: mi_cxr/stage1_icr.j2",
         "stage1_template: mi_cxr/mcq.j2",
         STAGED,
+    ),
+    InYaml(
+        "stages with a system prompt",
+        "MT113",
+        STAGED,
+        "  stage1_template:",
+        "  system_template: kvasir_vqa_x1/system.j2\n  stage1_template:",
+        STAGED,
+    ),
+    InYaml(
+        "system prompt with the question",
+        "MT204",
+        "kvasir_vqa_x1/_system.yaml",
+        "system_template: kvasir_vqa_x1/system.j2",
+        "system_template: kvasir_vqa_x1/answer.j2",
+        "kvasir_vqa_x1/kvasir_vqa_x1_level1_system.yaml",
     ),
 ]
 
@@ -346,6 +363,16 @@ CONFIDENCES = [
     _group("confidence in a group", "MT113", "metadata:", "metadata:\n  confidence: {of: option}"),
 ]
 
+TIMING = "{law: tolerance, scale: 1, default_tolerance: half-smallest-gap}"
+TIMINGS = [
+    InYaml("unknown law of timing", "MT109", STREAM, TIMING, "{law: linear}  # here"),
+    InYaml("misspelt timing key", "MT108", STREAM, TIMING, "{laws: tolerance}  # here"),
+    InYaml("scale of timing is zero", "MT109", STREAM, TIMING, "{scale: 0}  # here"),
+    InYaml("default tolerance is negative", "MT109", STREAM, TIMING, "{default_tolerance: -1}  # here"),
+    InYaml("default tolerance is another text", "MT109", STREAM, TIMING, "{default_tolerance: half}  # here"),
+    _group("timing in a group", "MT113", "metadata:", "metadata:\n  timing: {scale: 2}"),
+]
+
 
 def _error(name: str, code: str, entry: str) -> InYaml:
     return _leaf(name, code, CONFIDENCE, f"{CONFIDENCE}\n  errors: [{entry}]  # here")
@@ -372,4 +399,4 @@ ERRORS = [
     _group("errors in a group", "MT113", "metadata:", f"metadata:\n  errors: [{{{MISSED}, gold: a, answer: b}}]"),
 ]
 
-YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES, *CONFIDENCES, *ERRORS]
+YAML_DEFECTS = [*TEXT, *KEYS, *SETTINGS, *NAMES, *ORDERS, *PARAPHRASES, *CONFIDENCES, *TIMINGS, *ERRORS]

@@ -254,7 +254,7 @@ IN_METRICS: list[tuple[type[Exact], str, str]] = [
     (Wide, "MT508", "error"),
     (OneAtATime, "MT505", "error"),
     (Forgetful, "MT506", "error"),
-    (Flat, "MT505", "error"),
+    (Flat, "MT507", "error"),
     (Overflowing, "MT504", "error"),
     (Drifting, "MT505", "error"),
     (Drifting, "MT506", "error"),

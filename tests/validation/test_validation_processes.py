@@ -22,8 +22,9 @@ def test_a_run_that_depends_on_the_number_of_processes(tmp_path: Path, monkeypat
 DEPENDING = """
 import os
 if os.environ.get("WORLD_SIZE", "1") != "1":
-    from medtasks.filters import option_letter
-    option_letter.OptionLetterFilter.apply = lambda self, resps, docs: ["[none]" for _ in resps]
+    from medtasks.filters.base import Reading
+    from medtasks.filters.option_letter import OptionLetterFilter
+    OptionLetterFilter.readings = lambda self, resps, docs: [[Reading("[none]") for _ in texts] for texts in resps]
 """
 
 

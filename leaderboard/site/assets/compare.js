@@ -236,7 +236,8 @@
 
   async function restore() {
     const state = new URLSearchParams(location.hash.slice(1));
-    for (const name of ["a", "b"]) form.elements[name].value = models.has(state.get(name)) ? state.get(name) : "";
+    const fresh = !state.has("a") && !state.has("b"); // the two best models are compared until others are chosen
+    for (const name of ["a", "b"]) form.elements[name].value = models.has(state.get(name)) ? state.get(name) : (fresh && form.elements[name].dataset.best) || "";
     samples.elements.show.value = ["first", "second"].includes(state.get("show")) ? state.get("show") : "all";
     await choose();
     if (tasks.some((task) => task.place === state.get("task"))) {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError
 
@@ -28,6 +31,26 @@ def documents(record: KvasirRecord) -> list[Document]:
 def level_rows(benchmark: str, level: int) -> Rows:
     """The rows of one complexity level, of the original pictures or of the transformed ones."""
     return Rows(benchmark, lambda row: row["complexity"] == level)
+
+
+ORIGINALS = 0.23
+"""The share of questions about the original picture in the mixed track (paper, section 2.3)."""
+
+
+def mixed(documents: list[Document]) -> list[Document]:
+    """Documents of the transformed track, of which about 23 % show the original picture.
+
+    The draw depends only on the question's id, so it is the same for any part of the rows.
+    """
+    return [
+        {**document, "media": [original_name(document["img_id"])]} if _shows_original(document) else document
+        for document in documents
+    ]
+
+
+def _shows_original(document: Document) -> bool:
+    digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def prepare_transformed(
     progress: Progress | None = None,
     mini: bool = False,
 ) -> Prepared:
-    """Perturb every picture of the prepared Kvasir-VQA-x1; questions are asked about variant 0.
+    """Perturb every picture of the prepared Kvasir-VQA-x1; questions are asked about variant 0, or in the mixed track
+    about the original, which is copied.
 
     If the original data have no media, these have none either. The media index has the SHA-256 of every variant.
     Pictures do not depend on order or number of workers, and an interrupted call is continued.
@@ -86,10 +88,23 @@ def _variants(
         for number in range(variants)
     ]
     _make(place, source, files, requested, workers, progress)
-    entries, errors = place.index(place.directory / "media", {one.name for one in requested}, workers, None)
+    kept = {original_name(img_id): source.media_path(name) for img_id, name in files.items()}
+    (place.directory / "media" / _ORIGINAL).mkdir(parents=True, exist_ok=True)
+    for name, path in kept.items():
+        shutil.copyfile(path, place.directory / "media" / name)
+    names = {*kept, *(one.name for one in requested)}
+    entries, errors = place.index(place.directory / "media", names, workers, None)
     if errors:
         raise next(iter(errors.values()))
     return entries
+
+
+_ORIGINAL = "original"
+
+
+def original_name(img_id: str) -> str:
+    """The name of the copy of an original picture."""
+    return f"{_ORIGINAL}/{img_id}"
 
 
 def _name(img_id: str, variant: int) -> str:

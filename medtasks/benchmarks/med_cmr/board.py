@@ -36,6 +36,10 @@ _PARTS = {
     "question_type": ("question-type", "question type"),
     "ability": ("ability", "ability"),
 }
+_SWAPPED = (
+    "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. The paper's columns SU and MSI are "
+    "swapped against them, and so are vision and reasoning averages that are made from its table."
+)
 _FORMATS = {"mcq": (_MCQ, "accuracy", "Multiple choice"), "open": (_OPEN, "open_total", "Open-ended")}
 
 MED_CMR = Card(
@@ -78,7 +82,12 @@ MED_CMR = Card(
             note="Another published rubric for the same rows; its scores are not comparable with others.",
         ),
         *(
-            CardTable(f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
+            CardTable(
+                f"{part}-{form}",
+                f"{title} by {label}",
+                groups(task, metric, breakdown),
+                note=_SWAPPED if (part, form) == ("ability", "mcq") else "",
+            )
             for form, (task, metric, title) in _FORMATS.items()
             for breakdown, (part, label) in _PARTS.items()
         ),

@@ -11,13 +11,11 @@ from pydantic import Field, StringConstraints
 
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row
-from medtasks.filters.species import SPECIES
+from medtasks.filters.cues import names
 from medtasks.schema import Text, expects
 
 OPTIONS = ("A", "B", "C", "D", "E")
-# not in the shared list, which decides scores
-_MORE_SPECIES = "auris|parapsilosis|tropicalis|krusei|gattii|immitis|posadasii|dermatitidis|flavus|sinensis|quintana"
-_EPITHET = rf"\.\s+(?i:{SPECIES}|{_MORE_SPECIES})\b"
+_EPITHET = rf"\.\s+(?i:{names()['species']})\b"
 _OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)")
 
 

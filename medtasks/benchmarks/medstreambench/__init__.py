@@ -26,6 +26,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     turn_of_sample,
 )
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.benchmarks.streams import of_item
 from medtasks.data.prepare.options import prepare_command
 from medtasks.plugin import Plugin
 
@@ -36,6 +37,9 @@ def _kinds(record: MedStreamRecord) -> Iterator[str]:
     if record.task_mode == "streaming":
         yield from ["rounds"] * len(record.rounds)
 
+
+_OF_ITEMS = ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
+_TABLE4 = (OverallTable4(), OverallTable4(zeros=True))
 
 BENCHMARK = Benchmark(
     name="medstreambench",
@@ -64,7 +68,11 @@ BENCHMARK = Benchmark(
     join=join_rounds,
     timeline=turn_of_sample,
     sampled_frames=True,
-    pooled={"overall_table4": table4_value, ALERT_DELAY.name: alert_delay},
+    pooled={
+        **{metric.name: table4_value for metric in _TABLE4},
+        **{name: of_item(name) for name in _OF_ITEMS},
+        ALERT_DELAY.name: alert_delay,
+    },
     errors=ERRORS,
     to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
     documents=documents_of,
@@ -80,4 +88,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.yaml"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(OverallTable4(), ALERT_DELAY, *ERRORS.own), cards=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.own), cards=(MEDSTREAMBENCH,))

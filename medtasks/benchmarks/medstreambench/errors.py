@@ -12,12 +12,13 @@ from medtasks.benchmarks.base import Item, Value
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.metrics.error_rate import ErrorRate
 from medtasks.metrics.item_metrics import ItemMetric
-from medtasks.metrics.streaming import EXPECTED_TIME, TIMING
+from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE
 
 ALERT_DELAY = ItemMetric(
     "alert_delay",
     {"unit": "s", "missed": "left-out", "false_alarms": "left-out", "default_expected": EXPECTED_TIME},
     higher_is_better=False,
+    timing=TOLERANCE,
 )
 """Mean delay in seconds of the first positive response, over items where it is no false alarm."""
 
@@ -45,4 +46,6 @@ def alert_delay(item: Item) -> Value | None:
     return Value(statistics=(0.0, 0.0))
 
 
-ERRORS = Errors((ErrorRate("late_rate", "Late", cases="a-response-was-due", choices=TIMING, harms=True),), cases)
+ERRORS = Errors(
+    (ErrorRate("late_rate", "Late", cases="a-response-was-due", choices=DUE, harms=True, timing=TOLERANCE),), cases
+)

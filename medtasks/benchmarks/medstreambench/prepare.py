@@ -200,6 +200,10 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
         for record in records
         if record.temporal_mode != "proactive"
     )
+    oddities["open questions whose reference is unanswerable"] = sum(
+        record.question_type == "open" and record.task_mode == "single_turn" and not record.rounds[0].answerable
+        for record in records
+    )
     oddities.update(repeated(records))
     topics: dict[str, Counter[str]] = {
         "dataset": Counter(record.dataset for record in records),

@@ -6,7 +6,7 @@ The release's names for a round's fields are not settled, so they are read throu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import PurePosixPath
@@ -38,6 +38,8 @@ SAME_TIME = 1e-6
 """Seconds by which two rounds must differ to be two."""
 
 _PROTOCOL = re.compile(r"\s*Response protocol\s*:.*\Z", re.IGNORECASE | re.DOTALL)
+_FIRST_SENTENCE = re.compile(r"[.:;,!]|\s[-–—]\s")
+_OWN_LETTER = re.compile(r"^\s*\(?[A-Z][.):]\s*")
 _VARIANT = re.compile(r"_gemini_(?:closed|open)\Z")
 _VIDEO = frozenset({".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".ts", ".wmv", ".flv"})
 _PLACEHOLDER = "no additional evidence text provided"
@@ -278,10 +280,12 @@ def _single_turn(row: _SingleTurn, given: _Row, where: Where) -> MedStreamRound:
         begin = None if width is None else max(0.0, end - width)
         if begin is not None and abs(window[0] - begin) > SLACK:
             raise wrong(where, "input_range", list(window), f"a window that begins at {begin:g} (query time - window)")
-    expected = given.answer or (given.reference,)
-    if given.question_type == "open" and _state(given.reference) in ABSTENTIONS["future"]:  # needs no judge
-        return MedStreamRound(time=window[1], window=window, expected=ABSTENTIONS["future"], answerable=False)
-    return MedStreamRound(time=window[1], window=window, expected=expected, answerable=True)
+    abstentions = ABSTENTIONS["future"]
+    if given.question_type == "open" and _abstention(given.reference, abstentions):
+        return MedStreamRound(time=window[1], window=window, expected=abstentions, answerable=False)
+    answers = given.answer or (given.reference,)
+    expected = (text if text in given.choices else _abstention(text, abstentions) or text for text in answers)
+    return MedStreamRound(time=window[1], window=window, expected=tuple(expected), answerable=True)
 
 
 def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> tuple[MedStreamRound, ...]:
@@ -311,13 +315,21 @@ def _expected(item: _Round, given: _Row, where: Where, name: str, notes: list[st
             aliases = ", ".join(ALIASES["expected_output"])
             raise wrong(where, f"{name}.expected_output", None, f"the answer of the round (as {aliases})")
         return (answers, True) if flag else (abstentions[:1], False)
-    state = _state(output[0])
-    abstains = len(output) == 1 and state in abstentions
-    if flag is None or flag != abstains:
-        return ((state,), False) if abstains else (output, True)
+    state = _abstention(output[0], abstentions, given.choices) if len(output) == 1 else None
+    if flag is None or flag != (state is not None):
+        return (output, True) if state is None else ((state,), False)
     notes.append("answerable flag contradicts expected output")
-    return ((state if abstains else abstentions[0],), False)
+    return ((state or abstentions[0],), False)
 
 
-def _state(text: str) -> str:
-    return re.sub(r"[\s-]+", "_", text.strip().strip(".").casefold())
+def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:
+    """The abstention that a gold text is, or begins with before an explanation (``Unanswerable. The view is dark.``).
+
+    The text may also be the letter of a choice that is one.
+    """
+    letter = re.fullmatch(r"\W*([A-Za-z])\W*", text)
+    place = ord(letter[1].upper()) - ord("A") if letter else len(choices)
+    if place < len(choices):
+        text = _OWN_LETTER.sub("", choices[place])
+    begin = re.sub(r"[\s-]+", "_", _FIRST_SENTENCE.split(text.strip(), maxsplit=1)[0].casefold())
+    return begin if begin in abstentions else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +12,7 @@ from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
 from medtasks.filters.alert_state import alert_status, parse_alert
-from medtasks.filters.answerability import answerability_status
+from medtasks.filters.answerability import UNANSWERABLE, answerability_status
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 BREAKDOWNS = {
@@ -43,7 +44,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     An open answer has no content here: a judge gives it, as ``content_open``.
     """
     turn = turn_of(doc, results[0])
-    facts = {"cluster": doc["cluster"], "turn": turn.payload()}
+    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": turn.payload()}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
     values = {name: dict(facts) for name in names}
     if turn.content is not None:
@@ -56,7 +57,6 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
     proactive = doc["temporal_mode"] == "proactive"
     status = alert_status(filtered) if proactive else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
-    positive = parse_alert(filtered).state == "alert" if proactive else status == "ok"
     by_rule = 0.0 if invalid else _content(doc, filtered, proactive)
     content, judge = _verdict(by_rule, by_rule is None, judged.get(OPEN))
     fallback, fallback_judge = _verdict(by_rule, is_mismatch(doc, filtered), judged.get(FALLBACK))
@@ -72,7 +72,7 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
         expected_time=doc["expected_time"],
         tolerance=doc["tolerance"],
         answerable=doc["answerable"],
-        positive=positive and not invalid,
+        positive=not invalid and _is_positive(doc, filtered, proactive),
         content=content,
         invalid=invalid,
         judge=judge,
@@ -103,22 +103,41 @@ def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
     if doc["question_type"] != "closed" or not doc["answerable"]:
         return False
     proactive = doc["temporal_mode"] == "proactive"
-    given = parse_alert(filtered).state == "alert" if proactive else answerability_status(filtered) == "ok"
-    return given and _content(doc, filtered, proactive) == 0
+    return _is_positive(doc, filtered, proactive) and _content(doc, filtered, proactive) == 0
+
+
+def _is_positive(doc: Mapping[str, Any], filtered: str, proactive: bool) -> bool:
+    """Whether the response is an alert, or any answer other than ``unanswerable`` (section 5.5)."""
+    if proactive:
+        return parse_alert(filtered).state == "alert"
+    return answerability_status(filtered) == "ok" and not _selects_unanswerable(doc, filtered)
+
+
+def _selects_unanswerable(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether the response is the option ``unanswerable``, as by its letter alone."""
+    options = tuple(doc["options"])
+    return any(closed_answer_matches(filtered, (option,), options) for option in _unanswerable_options(options))
+
+
+@lru_cache(maxsize=1024)
+def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(option for option in options if answerability_status(option) == UNANSWERABLE)
 
 
 def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
     """0 or 1 if a rule decides, None if a judge has to.
 
-    Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record names (section
-    5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
+    A judge scores all answers to open questions (section 5.5), except in rounds of a stream in which nothing can be
+    answered yet. Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record
+    names (section 5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
     """
     expected = doc["expected"]
-    if not doc["answerable"]:
-        state = parse_alert(filtered).state if proactive else filtered
-        return float(state in ABSTENTIONS["proactive" if proactive else "future"])
-    if doc["question_type"] == "open":
+    if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
         return None
+    if not doc["answerable"]:
+        if proactive:
+            return float(parse_alert(filtered).state in ABSTENTIONS["proactive"])
+        return float(filtered == UNANSWERABLE or _selects_unanswerable(doc, filtered))
     if not proactive:
         return float(closed_answer_matches(filtered, expected, doc["options"], doc["multi_select"]))
     response = parse_alert(filtered)
@@ -142,7 +161,7 @@ def join_rounds(samples: Sequence[SampleView]) -> Joined:
 
 
 def table4_value(item: Item) -> Value | None:
-    """The item's part in Table 4's overall, where mode means are combined."""
+    """The item's part in Table 4's overall, of either reading, where mode means are combined."""
     content, responsiveness = item.values["content"], item.values.get("responsiveness")
     mode = item.view.document["temporal_mode"]
 

@@ -15,7 +15,7 @@ from medtasks.benchmarks.columns import (
     scores,
     tasks,
 )
-from medtasks.benchmarks.mi_cxr.errors import ERRORS
+from medtasks.benchmarks.mi_cxr.errors import ERRORS, FAILURES
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -29,19 +29,37 @@ _SUBTYPES = {
     "mi_cxr_icr_variant": "ICR, interval given",
 }
 _STAGEWISE = {f"mi_cxr_stagewise{task.removeprefix(_CXR)}": label for task, label in _FAMILIES.items()}
-_PROMPTED = {"cot": "step by step", "1shot": "one example", "sampled": "three answers at temperature 0.7"}
+_PROMPTED = {
+    "cot": "step by step",
+    "1shot": "one example",
+    "1draw": "one answer at temperature 0.7",
+    "sampled": "three answers at temperature 0.7",
+}
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
+_IMPOSSIBLE = {
+    *(("TEL", "integration_failure_rate"), ("GTS", "exclusivity_failure_rate")),
+    *(("ICR", "exclusivity_failure_rate"), ("ICR", "integration_failure_rate")),
+}
 _ERRORS, _ERROR_PLOT = kinds_of_error(
-    error_columns(_CXR, ERRORS.rates),
+    error_columns(_CXR, [rate for rate in ERRORS.rates if rate.name not in FAILURES]),
     tuple(
         column
         for family in ("TEL", "ICR", "GTS")
         for column in error_columns(_CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family)
     ),
     note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
+)
+_FAILED = (
+    *scores(_CXR, FAILURES),
+    *(
+        Column(_CXR, name, f"{label}, {family}", "family", family)
+        for family in ("TEL", "ICR", "GTS")
+        for name, label in FAILURES.items()
+        if (family, name) not in _IMPOSSIBLE
+    ),
 )
 _DIRECT = tasks(_FAMILIES, "accuracy")
 
@@ -86,6 +104,13 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         _ERRORS,
+        CardTable(
+            "reasoning-failures",
+            "Reasoning failures",
+            _FAILED,
+            note="Shares of all questions; with the right answers and those without a single option they add up to 1. "
+            "The paper's four failures (Figures 25 to 27) as far as gold answers tell them apart: our reading.",
+        ),
         _ROTATED,
         _PARAPHRASED,
         CardTable(
@@ -123,6 +148,13 @@ MI_CXR = Card(
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         _ERROR_PLOT,
+        Plot(
+            "reasoning-failures",
+            "Reasoning failures",
+            "bars",
+            _FAILED[: len(FAILURES)],
+            note="Shares of all questions.",
+        ),
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
         Plot(

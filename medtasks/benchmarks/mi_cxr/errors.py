@@ -1,4 +1,16 @@
-"""MI-CXR: changes that a model invents, misses, or puts into another interval."""
+"""MI-CXR: changes that a model invents, misses, or puts into another interval; and the paper's reasoning failures.
+
+Appendix G (Figures 25 to 27) sorts wrong answers into four failures, without saying how. Gold answers allow this
+reading, in which every wrong option is exactly one of them:
+
+- *abstention under uncertainty*: the null option, though another is right;
+- *forced choice under insufficient evidence*: another option, though the null option is right; in ICR any wrong
+  statement;
+- *failure of temporal exclusivity*: in TEL, another interval than the right one;
+- *failure of global integration*: in GTS, another course than the right one.
+
+The paper leaves out errors of local perception, which answers do not show; here they are part of these.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +33,9 @@ def cases(item: Item) -> Iterator[Case]:
 def _of_view(view: SampleView) -> Iterator[Case]:
     target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
     yield Case(NO_OPTION.name, chosen is None)
+    failure = _failure(str(view.document["group_type"]), str(target), chosen)
+    for name in FAILURES:
+        yield Case(name, name == failure)
     if target == NULL_OPTION:
         yield Case("invented_change_rate", chosen is not None and chosen != NULL_OPTION)
         return
@@ -35,6 +50,25 @@ def _of_view(view: SampleView) -> Iterator[Case]:
     yield Case("interval_off_by_more_rate", off > 1)
 
 
+def _failure(family: str, target: str, chosen: str | None) -> str | None:
+    """The rate of the failure that a wrong option is; None for the right one, and for a response without an option."""
+    if chosen in (None, target):
+        return None
+    if chosen == NULL_OPTION:
+        return "abstention_failure_rate"
+    if target == NULL_OPTION or family == "ICR":
+        return "forced_choice_failure_rate"
+    return "exclusivity_failure_rate" if family == "TEL" else "integration_failure_rate"
+
+
+FAILURES = {
+    "abstention_failure_rate": "Abstention under uncertainty",
+    "forced_choice_failure_rate": "Forced choice",
+    "exclusivity_failure_rate": "Temporal exclusivity",
+    "integration_failure_rate": "Global integration",
+}
+"""By rate, of all questions, the label of the failure."""
+
 _CHANGE = "another-option-right"
 _LOCATED = "another-option-right-and-options-are-intervals"
 
@@ -48,6 +82,7 @@ ERRORS = Errors(
             "wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True
         ),
         NO_OPTION,
+        *(ErrorRate(name, label, cases="questions") for name, label in FAILURES.items()),
     ),
     cases,
 )

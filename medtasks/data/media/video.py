@@ -56,6 +56,9 @@ def _container(path: Path) -> Any:
     import av
 
     check_regular(path)
+    # torchvision may have PyAV pass on FFmpeg's messages: a decoding thread then waits for Python's lock, which whoever
+    # closes the video holds while it waits for that thread
+    av.logging.set_level(None)
     # as `options`, PyAV crashes on containers that show their streams late, such as MPEG-PS and FLV
     options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
     return av.open(str(path.absolute()), metadata_errors="replace", container_options=options)

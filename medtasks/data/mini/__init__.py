@@ -8,7 +8,7 @@ import os
 from importlib import import_module
 from pathlib import Path
 
-from medtasks.cache import cache_root
+from medtasks.cache import writable_cache
 from medtasks.data.prepare.package import prepare_package
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import temporary_beside
@@ -31,7 +31,7 @@ def prepare_mini(benchmark: str) -> Path:
         MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash separates data made by different versions of the package
-    target = cache_root() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
+    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared

@@ -1,4 +1,4 @@
-"""A miniature Kvasir-VQA-x1: twelve drawn images, 53 rows in the release's format (``test.jsonl``)."""
+"""A miniature Kvasir-VQA-x1: 24 drawn images, 79 rows in the release's format (``test.jsonl``)."""
 
 from __future__ import annotations
 

@@ -40,21 +40,41 @@ class Scene:
 
 
 _RED = tuple(Lesion("polyp", "red", "<5mm", cell) for cell in ("upper-center", "center-left"))
+_RED_BELOW = tuple(Lesion("polyp", "red", "<5mm", cell) for cell in ("center-right", "lower-left"))
 _WHITE = (Lesion("polyp", "white", "<5mm", "center-left"), Lesion("polyp", "white", "5-10mm", "upper-right"))
 
 SCENES = (
-    Scene("mini0001", "colonoscopy", (Lesion("polyp", "pink", "5-10mm", "center"),)),
+    Scene("mini0001", "colonoscopy", (Lesion("polyp", "pink", "5-10mm", "center"),), text=True),
     Scene("mini0002", "colonoscopy", (Lesion("polyp", "red", "11-20mm", "upper-left"),), instrument="polyp snare"),
     Scene("mini0003", "colonoscopy", _WHITE, box="green"),
     Scene("mini0004", "gastroscopy", landmark="z-line", text=True),
     Scene("mini0005", "gastroscopy", (Lesion("ulcer", "white", "11-20mm", "lower-center"),), box="black"),
     Scene("mini0006", "colonoscopy", landmark="cecum", instrument="biopsy forceps"),
     Scene("mini0007", "colonoscopy", (*_RED, Lesion("polyp", "red", "5-10mm", "lower-center")), text=True),
-    Scene("mini0008", "colonoscopy", box="green", instrument="polyp snare"),
-    Scene("mini0009", "gastroscopy", (Lesion("ulcer", "red", "5-10mm", "center-right"),), text=True),
+    Scene("mini0008", "colonoscopy", box="black", instrument="polyp snare"),
+    Scene("mini0009", "gastroscopy", (Lesion("ulcer", "red", "5-10mm", "center-right"),)),
     Scene("mini0010", "gastroscopy", landmark="z-line", landmark_cell="center-left", instrument="biopsy forceps"),
     Scene("mini0011", "colonoscopy", (Lesion("polyp", "pink", "11-20mm", "center-right"),), box="black", text=True),
-    Scene("mini0012", "colonoscopy"),
+    Scene("mini0012", "colonoscopy", box="green", instrument="biopsy forceps"),
+    Scene("mini0013", "colonoscopy", (Lesion("polyp", "red", "5-10mm", "center"),)),
+    Scene("mini0014", "colonoscopy", (Lesion("polyp", "red", "11-20mm", "upper-left"),), box="green", text=True),
+    Scene("mini0015", "colonoscopy", _WHITE, text=True),
+    Scene("mini0016", "gastroscopy", landmark="z-line", box="black"),
+    Scene("mini0017", "gastroscopy", (Lesion("ulcer", "white", "11-20mm", "upper-center"),), box="black"),
+    Scene("mini0018", "colonoscopy", landmark="cecum", instrument="polyp snare"),
+    Scene("mini0019", "colonoscopy", (*_RED_BELOW, Lesion("polyp", "red", "5-10mm", "lower-center")), text=True),
+    Scene("mini0020", "colonoscopy", landmark="cecum", box="green", instrument="polyp snare"),
+    Scene("mini0021", "gastroscopy", (Lesion("ulcer", "red", "5-10mm", "center-left"),), text=True),
+    Scene(
+        "mini0022",
+        "gastroscopy",
+        landmark="z-line",
+        landmark_cell="center-left",
+        instrument="polyp snare",
+        box="green",
+    ),
+    Scene("mini0023", "colonoscopy", (Lesion("polyp", "pink", "5-10mm", "center-right"),), box="black", text=True),
+    Scene("mini0024", "colonoscopy", instrument="biopsy forceps"),
 )
 
 

@@ -1,4 +1,4 @@
-"""A miniature Med-CMR: twenty drawn pictures and their rows, in the layout of the released archive."""
+"""A miniature Med-CMR: thirty drawn pictures and their rows, in the layout of the released archive."""
 
 from __future__ import annotations
 

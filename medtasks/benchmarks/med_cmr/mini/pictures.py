@@ -1,8 +1,9 @@
-"""The twenty drawn pictures of the miniature Med-CMR; the rows describe and ask about what they show."""
+"""The thirty drawn pictures of the miniature Med-CMR; the rows describe and ask about what they show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from medtasks.benchmarks.med_cmr.mini.drawing import Mark, Panel, Picture
 
@@ -17,7 +18,7 @@ def _strip(backdrop: str, mark: str, x: float, y: float, color: str, sizes: tupl
     return Picture(tuple(Panel(backdrop, (Mark(mark, "disc", x, y, size, size, color),), day) for day, size in days))
 
 
-PICTURES: Mapping[str, Picture] = {
+_FIRST: Mapping[str, Picture] = {
     "mini_cxr_nodule": _single("cxr", Mark("nodule", "disc", 0.27, 0.33, 0.024, 0.024, "#b8b8b8")),
     "mini_ct_nodule": _single("chest ct", Mark("nodule", "disc", 0.79, 0.61, 0.020, 0.020, "#bdbdbd")),
     "mini_endo_polyps": _single(
@@ -114,4 +115,17 @@ PICTURES: Mapping[str, Picture] = {
         Mark("triangle", "triangle", 0.72, 0.475, 0.032, 0.034, "#2e1a14"),
     ),
 }
+_TWICE = (
+    *("cxr_nodule", "endo_polyps", "mri_ring", "derm_edge", "ct_liver", "us_stone", "cxr_fluid", "strip_cxr"),
+    *("two_ct_mri", "rare_cxr"),
+)
+
+
+def _lower(picture: Picture) -> Picture:
+    """The same finding in somebody else: a little lower."""
+    marks = [tuple(replace(mark, y=mark.y + 0.03) for mark in panel.marks) for panel in picture.panels]
+    return Picture(tuple(replace(panel, marks=some) for panel, some in zip(picture.panels, marks, strict=True)))
+
+
+PICTURES = {**_FIRST, **{f"mini_{name}_2": _lower(_FIRST[f"mini_{name}"]) for name in _TWICE}}
 """The pictures by name; a name is the image's file name without its suffix."""

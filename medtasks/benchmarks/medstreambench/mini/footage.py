@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, cycle, islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -64,9 +65,9 @@ def _from(start: float) -> tuple[float, float]:
     return start, math.inf
 
 
-_CLIPS = (
+_FIRST = (
     Footage(
-        "cholec80", "mini-chole01", "video/mini-chole01.mp4", _every(Fraction(1, 5), 120), ABDOMEN,
+        "cholec80", "mini-chole01", "video/mini-chole01.mp4", _every(Fraction(1, 5), 66), ABDOMEN,
         {"grasper": _from(8), "redness": _from(13), "bleeding": _from(16)}, size=(128, 96),
     ),
     Footage(
@@ -120,6 +121,66 @@ _CLIPS = (
         size=(96, 72),
     ),
 )  # fmt: skip
+
+_BY_ID = {clip.video_id: clip for clip in _FIRST}
+
+
+def _more(
+    first: str,
+    video_id: str,
+    seconds: int | None = None,
+    shows: Mapping[str, tuple[float, float]] | None = None,
+) -> Footage:
+    """Another clip of the dataset of ``first``, which shows the same at the same times unless ``shows`` is given.
+
+    With ``seconds`` it has two frames a second, which are drawn sooner than those of ``first``.
+    """
+    clip = _BY_ID[first]
+    times = clip.times
+    if seconds is not None:
+        times = _every(Fraction(1, 2), 2 * seconds + 1) if Path(clip.path).suffix else _every(Fraction(1), seconds)
+    path = clip.path.replace(first, video_id)
+    shows = clip.shows if shows is None else shows
+    return replace(clip, video_id=video_id, path=path, times=times, shows=shows, on_disk="whole")
+
+
+_CLIPS = (
+    *_FIRST,
+    _more("mini-chole01", "mini-chole02", 24),
+    _more("mini-chole01", "mini-chole03", 16),
+    _more("mini-chole01", "mini-chole04", 18),
+    _more("mini-chole01", "mini-chole05", 20),
+    _more("mini-chole01", "mini-chole06", 6, {"grasper": _from(2)}),
+    _more("mini-chole01", "mini-chole07", 6, {"scissors": _from(0), "bleeding": _from(4)}),
+    _more("mini-chole01", "mini-chole08", 7, {"grasper": _from(3)}),
+    _more("mini-chole01", "mini-chole09", 7, {"scissors": _from(0), "redness": _from(3), "bleeding": _from(6)}),
+    _more("mini-hei02", "mini-hei03"),
+    _more("mini-hei02", "mini-hei04"),
+    _more("mini-hei02", "mini-hei05", 7, {"grasper": _from(2), "smoke": _from(4.5)}),
+    _more("mini-hei02", "mini-hei06", 4, {"grasper": _from(2)}),
+    _more("mini-WL(09)", "mini-WL(10)", 4, {"polyp": _from(1)}),
+    _more("mini-lower03", "mini-lower04", 7),
+    _more("mini-lower03", "mini-lower05", 5, {"polyp": _from(0), "grasper": _from(3)}),
+    _more("mini-lower03", "mini-lower06", 7, {"polyp": _from(6)}),
+    _more("mini-capsule05", "mini-capsule06", 5, {}),
+    _more("mini-capsule05", "mini-capsule07", 4, {"spots": _from(2)}),
+    _more("mini-suturing06", "mini-suturing07", 8),
+    _more("mini-suturing06", "mini-suturing08", 15),
+    _more("mini-suturing06", "mini-suturing09", 12),
+    _more("mini-suturing06", "mini-suturing10", 6, {"thread": _from(0), "scissors": _from(3)}),
+    _more("mini-video08", "mini-video09"),
+    _more("mini-video08", "mini-video10"),
+    _more("mini-video08", "mini-video11", 4, {"outside": (0, 1), "grasper": _from(3)}),
+    _more("mini-video08", "mini-video12", 6, {"outside": _from(2)}),
+    _more("mini-endovis09", "mini-endovis11", 7),
+    _more("mini-endovis09", "mini-endovis12", 6, {"grasper": _from(3)}),
+    _more("mini-endovis09", "mini-endovis13", 5, {"grasper": _from(0)}),
+    _more("mini-endovis09", "mini-endovis14", 5, {"scissors": _from(3)}),
+    _more("mini-endovis09", "mini-endovis15", 5, {"grasper": _from(1), "clip": _from(4.5)}),
+    _more("mini-SBP11", "mini-SBP12", 6, {"clip": _from(2)}),
+    _more("mini-seq07", "mini-seq08", 6, {}),
+    _more("mini-seq07", "mini-seq09", 6, {"polyp": _from(0)}),
+)
 
 FOOTAGE = {clip.video_id: clip for clip in _CLIPS}
 """Every clip, picture sequence and picture, by its video id."""

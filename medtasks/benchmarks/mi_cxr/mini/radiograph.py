@@ -24,7 +24,7 @@ def draw_radiograph(patient: str, visit: int, severities: Mapping[str, int]) -> 
     picture = Image.new("L", (SIDE, SIDE), 40)
     draw = ImageDraw.Draw(picture)
     number, shift = int(patient[1:]), visit % 3
-    wide, tall = 44 + 4 * (number % 6), 92 + 4 * (number % 4)
+    wide, tall = 44 + 5 * number % 21, 92 + 7 * number % 13  # 273 builds
 
     def ellipse(x: int, y: int, half_width: int, half_height: int, grey: int) -> None:
         draw.ellipse((x - half_width + shift, y - half_height, x + half_width + shift, y + half_height), fill=grey)

@@ -1,0 +1,100 @@
+"""Agreement of the option-letter filter and of lmms-eval's extractors with the blind corpus, by family and language.
+
+Run ``python benchmarks/reading_agreement.py``; it prints the table of ``docs/answer-extraction.md``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+CORPUS = Path(__file__).parent.parent / "tests" / "filters" / "blind_1.jsonl"
+GROUPS = {
+    "OpenAI": ("gpt", "o3"),
+    "Gemini": ("gemini",),
+    "Claude": ("claude",),
+    "Qwen-VL": ("qwen",),
+    "InternVL": ("internvl",),
+    "medical models": (
+        *("medgemma", "lingshu", "llava-med", "huatuogpt", "chexagent", "radfm", "med-flamingo", "hulu", "medvlm"),
+        "baichuan",
+    ),
+}
+Reader = Callable[[str, Mapping[str, str]], str]
+
+
+def group_of(family: str) -> str:
+    """The group of model families that a row belongs to."""
+    return next((name for name, begins in GROUPS.items() if family.startswith(begins)), "other open models")
+
+
+def rows() -> list[dict[str, Any]]:
+    """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may be."""
+    lines = CORPUS.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "choice" and row.get("by") != "prose-text"]
+
+
+def ours(response: str, options: Mapping[str, str]) -> str:
+    """The letter or status that the filter reads."""
+    from medtasks.filters.option_letter import extract_option
+
+    found = extract_option(response, "".join(options), options)
+    return found.letter or found.status
+
+
+def theirs() -> dict[str, Reader]:
+    """lmms-eval's extractors: those of MMMU and MMBench, and the shared one."""
+    from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
+    from lmms_eval.tasks.mmbench.mmbench_evals import MMBench_Evaluator
+    from lmms_eval.tasks.mmmu.utils import parse_multi_choice_response
+
+    def mmmu(response: str, options: Mapping[str, str]) -> str:
+        random.seed(0)  # it guesses where it finds nothing
+        return str(parse_multi_choice_response(response, [*options], dict(options)))
+
+    bench = MMBench_Evaluator.__new__(MMBench_Evaluator)  # its parser needs no judge
+
+    def mmbench(response: str, options: Mapping[str, str]) -> str:
+        known = {letter: text for letter, text in options.items() if letter in "ABCD"}  # it knows no other
+        return str(bench.can_infer_option(response, len(options)) or bench.can_infer_text(response, known) or "none")
+
+    return {
+        "mmmu": mmmu,
+        "shared": lambda response, options: extract_mcq_answer(response, [*options]) or "none",
+        "mmbench": mmbench,
+    }
+
+
+def agrees(row: Mapping[str, Any], read: str) -> bool:
+    """Whether a reading is the reader's letter, or no letter where the reader named none."""
+    return read == row["reading"] if len(row["reading"]) == 1 else len(read) != 1
+
+
+def table(readers: Mapping[str, Reader]) -> Iterable[str]:
+    """Lines of the table: responses and agreement, with the wrong letters in brackets, by family group and language."""
+    every = rows()
+    names = [*dict.fromkeys([*GROUPS, "other open models"])]
+    languages = sorted({row["language"] for row in every} - {"en"})
+    parts = {name: [row for row in every if group_of(row["family"]) == name] for name in names}
+    parts |= {"in English": [row for row in every if row["language"] == "en"]}
+    parts |= {f"in other languages ({', '.join(languages)})": [row for row in every if row["language"] != "en"]}
+    parts |= {"all": every}
+    yield f"| responses like those of | number | {' | '.join(readers)} |"
+    yield f"|---|---|{'---|' * len(readers)}"
+    for name, chosen in parts.items():
+        cells = []
+        for reader in readers.values():
+            with contextlib.redirect_stdout(None):
+                found = [reader(row["response"], row["options"]) for row in chosen]
+            agreeing = sum(map(agrees, chosen, found))
+            wrong = sum(len(read) == 1 and read != row["reading"] for row, read in zip(chosen, found, strict=True))
+            cells.append(f"{agreeing} ({wrong})")
+        yield f"| {name} | {len(chosen)} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(table({"medtasks": ours, **theirs()})))

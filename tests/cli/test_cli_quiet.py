@@ -1,0 +1,89 @@
+"""Commands print their own lines only, and work where the home directory cannot be written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from quiet import noise
+
+from medtasks import cache
+from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+from medtasks.judge.stub import MODEL, StubJudge
+
+HARNESS = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", "med_cmr_mcq_ltg,med_cmr_open_cr")
+CLI = ("-m", "medtasks")
+
+
+@pytest.fixture
+def closed_home(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user whose caches cannot be made, which holds for root, too: a file is in their place."""
+    (tmp_path / "home" / ".cache").parent.mkdir()
+    (tmp_path / "home" / ".cache").touch()
+    (tmp_path / "temporary").mkdir()
+    unset = ("MEDTASKS_CACHE", "XDG_CACHE_HOME", "LMMS_EVAL_DATASETS_CACHE")
+    caches = {"HF_HOME": "huggingface", "HF_DATASETS_CACHE": "huggingface/datasets"}
+    return {
+        **dict.fromkeys(unset, ""),
+        **{name: str(tmp_path / "home" / ".cache" / folder) for name, folder in caches.items()},
+        "HOME": str(tmp_path / "home"),
+        "TMPDIR": str(tmp_path / "temporary"),
+    }
+
+
+@pytest.mark.slow
+def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> None:
+    """README's and the docs' other commands are checked where their blocks run (`tests/docs`)."""
+    write_kvasir_source(tmp_path / "source")
+    runs = [
+        [*HARNESS, "--output_path", f"results/{name}", "--model_args", f"policy={name}"]
+        for name in ("oracle", "uniform")
+    ]
+    with StubJudge() as stub:
+        judge = f"model={MODEL},base_url={stub.url},api_key_env=NONE"
+        ours = [
+            f"judge results/oracle --judge {judge}",
+            "leaderboard check results",
+            "leaderboard build results --demonstration --out page",
+            "export inspect results --out logs",
+            "plan med_cmr_mcq_ltg --pilot results/oracle --pilot results/uniform --difference 2",
+            *("list", "doctor", "path", "validate med_cmr_mcq", "new acme-x"),
+            "prepare kvasir_vqa_x1 --source source --out prepared",
+        ]
+        for command in [*runs, *([*CLI, *line.split()] for line in ours)]:
+            done = python(*command)
+            assert done.returncode in (0, 1 if "check" in command else 0), done.stderr  # miniature data are refused
+            assert done.stdout
+            assert noise(done.stdout, done.stderr) == [], command
+
+
+@pytest.mark.slow
+def test_a_home_that_cannot_be_written_stops_nothing(python: Any, tmp_path: Path, closed_home: dict[str, str]) -> None:
+    arguments = ["--model_args", "policy=oracle", "--output_path", "results"]
+    done = python(*HARNESS, *arguments, **closed_home)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert noise(done.stdout, done.stderr) == []
+    done = python(*CLI, "score", str(next(tmp_path.glob("results/**/*_medtasks"))), **closed_home)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_miniature_data_are_made_in_the_users_own_temporary_directory(
+    tmp_path: Path, closed_home: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in closed_home.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    cache._temporary.cache_clear()
+    own = tmp_path / "temporary" / f"medtasks-{os.getuid()}"
+    assert cache.writable_cache() == own
+    assert own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o777)  # as one that somebody else had made
+    cache._temporary.cache_clear()
+    assert cache.writable_cache().parent == own.parent
+    assert cache.writable_cache() != own
+    cache._temporary.cache_clear()
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "named"))
+    assert cache.writable_cache() == tmp_path / "named"

@@ -1,0 +1,110 @@
+"""Figures drawn on the pages: one for each plot, with the board's numbers, in proportion to them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from boards import board, hostile_board, large_board
+from medtasks.leaderboard.board import BenchmarkBoard, BoardPlot
+from medtasks.leaderboard.numbers import shown
+from medtasks.leaderboard.site.figures import COLOURS, Drawn, drawn_figures, lanes, share_bar
+from medtasks.leaderboard.site.pages import pages_of
+
+MADE = board()
+
+
+def of_kind(kind: str, ranks: bool = False) -> tuple[BenchmarkBoard, BoardPlot, Drawn]:
+    """The first plot of the board of this kind that has values."""
+    for benchmark in MADE.benchmarks:
+        drawn = drawn_figures(MADE, benchmark)
+        for plot in benchmark.plots:
+            if plot.kind == kind and plot.ranks == ranks and plot.name in drawn:
+                return benchmark, plot, drawn[plot.name]
+    raise AssertionError(kind)
+
+
+def percent(text: str) -> float:
+    return float(text.removesuffix("%"))
+
+
+@pytest.mark.parametrize("made", [board(), hostile_board(), large_board()], ids=["board", "hostile", "large"])
+def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: object) -> None:
+    pages = pages_of(made, {}, [])  # type: ignore[arg-type]
+    for benchmark in made.benchmarks:  # type: ignore[attr-defined]
+        text = pages[f"benchmark-{benchmark.name}.html"]()
+        for name in drawn_figures(made, benchmark):  # type: ignore[arg-type]
+            assert f'<figure id="figure-{name}"' in text
+        assert "<img" not in text
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    benchmark, plot, figure = of_kind("bars")
+    table = next(one for one in benchmark.tables if one.name == plot.table)
+    columns = {column.key: column for column in table.columns}
+    for key, block in zip(plot.columns, figure.blocks, strict=True):
+        values = sorted(row.cells[key].value or 0.0 for row in table.rows if key in row.cells)
+        lines = sorted((line for line in block.lines if line.width), key=lambda line: percent(line.width))
+        assert [line.text.rstrip("*") for line in lines] == [shown(one, columns[key].unit) for one in values]
+        ratios = [percent(line.width) / value for line, value in zip(lines, values, strict=True) if value]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-3)
+
+
+def test_both_ends_of_a_dumbbell_are_on_one_axis() -> None:
+    benchmark, plot, figure = of_kind("paired")
+    table = next(one for one in benchmark.tables if one.name == plot.table)
+    row = table.rows[0]
+    for key, other, block in zip(plot.columns, plot.against, figure.blocks, strict=True):
+        values = [row.cells[one].value if one in row.cells else None for one in (key, other)]
+        marks = block.lines[0].marks
+        if None in values:
+            assert marks is None
+            continue
+        assert marks is not None
+        places = [percent(mark) - percent(block.zero) for mark in marks]
+        assert places[0] * values[1] == pytest.approx(places[1] * values[0], rel=1e-2)  # type: ignore[operator]
+
+
+def test_the_best_rank_has_the_lightest_colour() -> None:
+    _, _, figure = of_kind("heatmap", ranks=True)
+    assert figure.heat is not None
+    cells = {(float(text), colour) for _, row in figure.heat.rows for text, colour in row if colour is not None}
+    assert (0.0, COLOURS - 1) in cells
+    assert (1.0, 0) in cells
+    for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)):
+        assert darker <= lighter
+
+
+def test_points_are_within_the_plane() -> None:
+    _, _, figure = of_kind("cost")
+    assert figure.plane is not None
+    dots = [dot for curve in figure.plane.curves for dot in curve.dots]
+    assert len(dots) == len(figure.plane.curves) > 0
+    assert all(0 <= x <= 320 and 0 <= y <= 220 and radius > 0 for x, y, radius in dots)
+
+
+def test_a_radar_has_an_axis_for_each_column() -> None:
+    _, plot, figure = of_kind("radar")
+    assert figure.radar is not None
+    assert len(figure.radar.axes) == len(plot.columns)
+    first = figure.radar.axes[0]
+    assert (first[0], first[1]) == (0.0, -140.0)  # upwards
+
+
+def test_rounds_lie_in_the_order_of_their_times() -> None:
+    (lines,) = [[one for one in benchmark.timelines if one.item == benchmark.timelines[0].item]
+                for benchmark in MADE.benchmarks if benchmark.timelines]  # fmt: skip
+    found = lanes(lines)
+    for (model, marks), line in zip(found.lanes, lines, strict=True):
+        assert model == line.model
+        places = [percent(at) for at, _, _ in marks]
+        times = [one.time for one in line.rounds]
+        assert sorted(range(len(times)), key=places.__getitem__) == sorted(range(len(times)), key=times.__getitem__)
+        assert [kind for _, kind, _ in marks] == [
+            "invalid" if not one.valid else "positive" if one.positive else "negative" for one in line.rounds
+        ]
+
+
+def test_letters_have_their_share_and_the_one_that_is_right() -> None:
+    assert share_bar(3, 12, 6, 12) == ("M0 4H25", "M50 0V8")
+    assert share_bar(0, 0, 0, 0) == ("M0 4H0", "M0 0V8")

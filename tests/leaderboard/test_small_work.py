@@ -1,0 +1,181 @@
+"""What small work costs, in operations: what is unchanged is neither computed nor read again, and nothing is drawn
+that nobody asked for. Operations, unlike seconds, are the same on every machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invented_runs import MODELS, write_run_of
+from matplotlib.figure import Figure
+from medtasks.leaderboard import collect, publish
+from medtasks.leaderboard.site.figures import drawn_figures
+from medtasks.leaderboard.view.library import figure_files, read_library
+
+from medtasks.results import samples as sample_lines
+
+TASK = "mi_cxr_tel_single"
+
+
+class Operations:
+    """Counts opened files, parsed samples, scored runs and saved figures while it is switched on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on = False
+        self.counts: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+        self.written: list[str] = []
+        for owner, name, what in (
+            (Figure, "savefig", "figures"),
+            (collect, "digest_run", "runs read"),
+            (publish, "build_board", "boards"),
+            (sample_lines.Sample, "model_validate_json", "samples"),
+        ):
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name), what))
+        sys.addaudithook(self._audit)
+
+    def _counted(self, function: Any, what: str) -> Any:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.counts[what] += self.on
+            return function(*arguments, **named)
+
+        return counted
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.on and event == "open" and isinstance(arguments[0], str):
+            mode = arguments[1] or ""
+            if any(letter in mode for letter in "wax+"):
+                self.written.append(arguments[0])
+            else:
+                self.opened[arguments[0]] += 1
+
+    def below(self, folder: Path) -> Counter[str]:
+        """How often each file below ``folder`` was opened for reading."""
+        return Counter({path: count for path, count in self.opened.items() if path.startswith(f"{folder}/")})
+
+    def __enter__(self) -> Operations:
+        self.counts.clear()
+        self.opened.clear()
+        self.written.clear()
+        self.on = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.on = False
+
+
+@pytest.fixture
+def operations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
+    made = Operations(monkeypatch)
+    yield made
+    made.on = False
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two runs on miniature data."""
+    for model in (MODELS[0], MODELS[3]):
+        write_run_of(tmp_path / "runs", model, [TASK])
+    return tmp_path / "runs"
+
+
+def build(runs: Path, **options: Any) -> None:
+    cache = runs.parent / "cache"
+    publish.publish([runs], runs.parent / "page", demonstration=True, cache=cache, **options)
+
+
+def test_a_default_build_draws_no_figure_as_a_file(runs: Path, operations: Operations) -> None:
+    with operations:
+        build(runs)
+    assert operations.counts["figures"] == 0
+    assert not (runs.parent / "page" / "figures").exists()
+    with operations:
+        build(runs, figures=("pdf", "svg"))
+    drawn = list((runs.parent / "page" / "figures").rglob("*.*"))
+    assert operations.counts["figures"] == len(drawn) > 0
+    assert {path.suffix for path in drawn} == {".pdf", ".svg"}
+
+
+def test_a_build_again_reads_each_file_once_for_its_hash_and_computes_nothing(
+    runs: Path, operations: Operations
+) -> None:
+    build(runs)
+    with operations:
+        build(runs)
+    assert operations.counts == Counter()
+    opened = operations.below(runs)
+    assert {count for path, count in opened.items() if "/samples/" in path} == {1}
+    assert not [path for path in operations.written if path.startswith(str(runs.parent))]
+    assert set(operations.below(runs.parent / "page").values()) == {1}
+
+
+def test_of_two_runs_only_the_new_one_is_read(runs: Path, operations: Operations) -> None:
+    build(runs)
+    write_run_of(runs, MODELS[1], [TASK])
+    with operations:
+        build(runs)
+    assert (operations.counts["runs read"], operations.counts["boards"]) == (1, 1)
+
+
+def test_a_page_that_was_changed_by_hand_is_written_again(runs: Path, operations: Operations) -> None:
+    build(runs)
+    page = runs.parent / "page" / "index.html"
+    before = page.read_bytes()
+    page.write_text("mine", encoding="utf-8")
+    with operations:
+        build(runs)
+    assert page.read_bytes() == before
+    assert (operations.counts["runs read"], operations.counts["boards"]) == (0, 0)
+
+
+@pytest.mark.parametrize("option", ["title", "models", "published"])
+def test_another_option_gives_another_board(runs: Path, operations: Operations, option: str) -> None:
+    build(runs)
+    models = runs.parent / "models.yaml"
+    models.write_text("'*': {size: 7B}\n", encoding="utf-8")
+    with operations:
+        build(runs, **{option: {"title": "Another", "models": models, "published": False}[option]})
+    assert (operations.counts["runs read"], operations.counts["boards"]) == (0, 1)
+
+
+def test_a_run_on_miniature_data_is_scored_on_them_and_kept(
+    tmp_path: Path, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run_of(tmp_path / "runs", MODELS[0], ["mi_cxr_report"])
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "nothing is prepared here"))
+    board, _ = publish.board_of([tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache")
+    (run,) = board.runs.values()
+    assert not [note for note in run.notes if "cannot be computed here" in note]
+    with operations:
+        again, _ = publish.board_of([tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache")
+    assert operations.counts["runs read"] == 0
+    assert again == board
+
+
+def test_the_view_makes_a_page_when_it_is_asked_for(
+    runs: Path, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_CACHE", str(runs.parent / "cache"))
+    with operations:
+        library = read_library([runs])
+        assert not [path for path in operations.written if path.endswith(".html")]
+        assert operations.counts["figures"] == 0
+        assert "<h1>MI-CXR</h1>" in library.pages["benchmark-mi_cxr.html"]()
+        assert operations.counts["figures"] == 0
+        drawn = drawn_figures(library.board, library.board.benchmarks[0])
+        found = library.figure(figure_files(library.board)["mi_cxr", next(iter(drawn))]["svg"])
+    assert found is not None
+    assert found.startswith(b"<?xml")
+    assert operations.counts["figures"] == 1
+
+
+def test_a_board_needs_no_library_of_figures_nor_of_language() -> None:
+    code = "import sys; import medtasks.leaderboard.publish, medtasks.leaderboard.view.server; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"matplotlib", "nltk", "pandas", "sklearn", "torch", "transformers", "datasets", "scipy.stats"}
+    assert heavy.isdisjoint(done.stdout.split())
