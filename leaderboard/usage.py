@@ -91,7 +91,6 @@ SECONDS = Measure("seconds", "Time", "s per sample", lambda one, _: one.per_samp
 TOKENS = Measure("tokens", "Tokens", "per sample", lambda one, _: one.per_sample(one.tokens))
 MEASURES = (
     Measure("samples", "Samples", "", lambda one, _: one.samples),
-    Measure("cached", "Answers from a cache", "", lambda one, _: one.cached),
     Measure("rate", "Samples", "per s", lambda one, _: one.samples_per_second),
     SECONDS,
     Measure("first", "Time to first answer", "s", lambda one, _: one.time_to_first_answer),
@@ -103,7 +102,6 @@ MEASURES = (
     Measure("media", "Time on media", "%", lambda one, _: _scaled(one.media_share, 100)),
     Measure("device", "Peak GPU memory", "GiB", lambda one, _: _scaled(one.peak_device_memory, 2**-30)),
     Measure("rss", "Peak RSS", "GiB", lambda one, _: _scaled(one.peak_rss, 2**-30)),
-    Measure("energy", "Energy", "Wh per 1,000 samples", lambda one, _: _scaled(one.per_sample(one.energy_kwh), 1e6)),
     COST,
 )
 """All columns, in the order of tables; those without any value are left out."""

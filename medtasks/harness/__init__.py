@@ -197,9 +197,7 @@ def _wrap_evaluator() -> None:
         return
     if not getattr(evaluator.simple_evaluate, _MARK, False):
         from medtasks.harness.hooks import noting_arguments, with_our_scores
-        from medtasks.harness.response_cache import opened
 
         evaluator.evaluate = with_our_scores(evaluator.evaluate)
         evaluator.simple_evaluate = noting_arguments(evaluator.simple_evaluate)
-        evaluator.ResponseCache.create = opened(evaluator.ResponseCache.create)
         setattr(evaluator.simple_evaluate, _MARK, True)

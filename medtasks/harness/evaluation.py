@@ -27,13 +27,11 @@ from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
 from medtasks.packages import warn
-from medtasks.results.answers import SUFFIX, AnswerStore, Plan, Slot, folder_key
+from medtasks.results.answers import SUFFIX, AnswerStore, Plan, folder_key
 from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
 from medtasks.results.judging import judge_all, model_names
-from medtasks.results.live import LiveJudging
 from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
-from medtasks.results.replies import Reply
 from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.summary import summary
@@ -45,13 +43,9 @@ from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
-from .peers import watched_peers
 from .requests import Requests, taken_from
-from .response_cache import fit_to_data
-from .usage import OwnPart, gathered_usage, measured_energy, memory_of, work_so_far
+from .usage import gathered_usage, memory_of, work_so_far
 
-LONGEST_WAIT = 600.0
-"""Seconds that a process waits for its last verdicts; the first process asks for the rest at the end."""
 MAX_FAILED = 0.01
 """Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` overrides it."""
 
@@ -90,30 +84,21 @@ class Evaluation:
                 name = backend_name(self._lm)
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
         store = AnswerStore(self._checkpoint(), self._rank)
-        live = self._live_judging()
         memory = memory_of(self._lm)
-        asker = Asker(store, None if live is None else self._passing_to(live), memory)
-        resumed = memory is not None and bool(work_so_far(store.folder, self._rank))
-        arguments = self._call.arguments
-        states = {name: _data_state(spec) for name, (spec, _) in self._ours.items()}
-        cache = fit_to_data(arguments["response_cache"], states)
-        requests = Requests(asker, self._ours, cache, logged=self._log_samples)
-        arguments["response_cache"] = requests
+        requests = Requests(Asker(store, memory), self._ours, logged=self._log_samples)
+        self._call.arguments["response_cache"] = requests
         try:
             if self._rank == 0:
                 store.write_plan(self._plan())
             for spec, _ in self._ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
-            with watched_peers(store), measured_energy(memory is not None) as energy:
-                results = evaluate(*self._call.args, **self._call.kwargs)
-                if live is not None:
-                    live.finish(LONGEST_WAIT)
-                default_cache().clear()
-                default_frames().close()
+            results = evaluate(*self._call.args, **self._call.kwargs)
+            default_cache().clear()
+            default_frames().close()
             model = model_facts(self._lm, self._settings["model_args"])
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
             work = {} if memory is None else work_so_far(store.folder, self._rank)
-            usage = gathered_usage(OwnPart(work, energy(), resumed), devices=devices, counters=counters)
+            usage = gathered_usage(work, devices=devices, counters=counters)
             del work
             answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
@@ -121,7 +106,7 @@ class Evaluation:
             atexit.register(_leave_process_group)
             if results is None:
                 return None
-            run = self._collect(answers, model, live, store.folder)
+            run = self._collect(answers, model, store.folder)
             folder = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
@@ -217,19 +202,6 @@ class Evaluation:
     def _members(self) -> dict[str, tuple[str, ...]]:
         return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
 
-    def _live_judging(self) -> Any:
-        if self._judges is None:
-            return None
-
-        return LiveJudging(self._judges, share=int(os.environ.get("WORLD_SIZE", "1")))
-
-    def _passing_to(self, live: Any) -> Callable[[Slot, Reply], None]:
-        def take(slot: Slot, reply: Reply) -> None:
-            if slot.outcome:
-                live.take(slot.task, self._ours[slot.task][1].eval_docs[slot.doc_id], reply.text)
-
-        return take
-
     def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
         """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
         processes gathered here."""
@@ -244,10 +216,8 @@ class Evaluation:
         torch.distributed.gather_object(own, gathered if torch.distributed.get_rank() == 0 else None, dst=0)
         return lambda name: [entry for one in gathered for entry in one.pop(name)]
 
-    def _collect(
-        self, answers: Callable[[str], list[Any]], model: dict[str, Any], live: Any, folder: Path
-    ) -> CollectedRun:
-        judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked, live)
+    def _collect(self, answers: Callable[[str], list[Any]], model: dict[str, Any], folder: Path) -> CollectedRun:
+        judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked)
         tasks = (self._asked_task(name, answers(name)) for name in self._ours)
         run = collect_run(tasks, self._members(), model, judging, folder)
         if not run.samples:
@@ -357,13 +327,11 @@ def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
 
 
-def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], live: Any, samples: Any) -> Any:
+def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], samples: Any) -> Any:
     """A run's samples with verdicts, and facts about the judging."""
     if not any(load_spec(name).metadata.rubrics for name in samples):
         return samples, {}
     benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})
-    if live is not None and live.reason is not None:
-        print(f"medtasks: judging during inference stopped: {live.reason}", flush=True)
     judged = judge_all(
         samples,
         config,

@@ -157,11 +157,17 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
     """Reject options that our tasks do not support, and back-ends that cannot be used.
 
     Raises:
-        UsageError: ``--num_fewshot`` is given, a required model argument is missing, or the back-end is unknown.
+        UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
+            is unknown.
         MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
     """
     if asked.get("num_fewshot"):
         raise UsageError(_instead_of_shots(asked["num_fewshot"], ours))
+    if asked.get("use_cache"):
+        raise UsageError(
+            "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "
+            "it arrives, and the same command continues; leave the option out."
+        )
     model = asked.get("model")
     if isinstance(model, str):
         lack = lack_of(model, force_simple=bool(asked.get("force_simple")))

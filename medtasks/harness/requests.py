@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from medtasks.errors import MedtasksError
 from medtasks.results.answers import Slot
 from medtasks.results.asking import Asker
-from medtasks.results.replies import BLANK, NOT_ASKED, FromCache, Reply, is_blank
+from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 
 from .backends import backend_name, cannot_take, one_at_a_time
 
@@ -58,16 +58,14 @@ class Requests:
     Args:
         asker: stores the replies.
         ours: our tasks; requests for others pass through.
-        cache: the harness's own cache (``--use_cache``), or None.
         logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
             keeps them all in memory; an agentic task always gets its responses, which its next prompts depend on.
     """
 
-    def __init__(self, asker: Asker, ours: Mapping[str, Any], cache: Any, *, logged: bool) -> None:
+    def __init__(self, asker: Asker, ours: Mapping[str, Any], *, logged: bool) -> None:
         self._asker = asker
         self._store = asker.store
         self._ours = ours
-        self._cache = cache
         self._logged = logged
         self._failed: dict[tuple[str, int], Reply] = {}  # in agentic tasks: the last request for a document
 
@@ -77,7 +75,7 @@ class Requests:
         others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
-            passed = self._pass_on(lm, reqtype, [requests[number] for number in others])
+            passed = getattr(lm, reqtype)([requests[number] for number in others])
             responses.update(zip(others, passed, strict=True))
         if ours:
             chosen = _numbered([requests[number] for number in ours])
@@ -117,11 +115,6 @@ class Requests:
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
         return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
 
-    def _pass_on(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
-        if self._cache is not None:
-            return list(self._cache.execute(lm, reqtype, requests))
-        return list(getattr(lm, reqtype)(requests))
-
     def _ask(
         self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
     ) -> list[Slot]:
@@ -132,7 +125,7 @@ class Requests:
 
             def call(batch: list[int]) -> list[Reply]:
                 why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
-                given = [] if why_not else self._pass_on(lm, reqtype, [requests[number] for number in batch])
+                given = [] if why_not else getattr(lm, reqtype)([requests[number] for number in batch])
                 advance(len(batch))
                 return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
 
@@ -221,7 +214,6 @@ def reply_of(given: Any) -> Reply:
         reused_tokens=getattr(given, "reused_tokens", None),
         media_seconds=getattr(given, "media_seconds", None),
         probabilities=getattr(given, "probabilities", None),
-        cached=isinstance(given, FromCache),
     ).checked()
     trusted = hasattr(given, "failed") or bool(reply.output_tokens)
     return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not trusted else reply

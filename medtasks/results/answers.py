@@ -97,7 +97,7 @@ class AnswerStore:
         self.rank = rank
         self._files: dict[str, tuple[Path, IO[bytes]]] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = self._lock_of(rank).open("ab")
+        self._lock = (folder / f"rank{rank}.lock").open("ab")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -108,7 +108,6 @@ class AnswerStore:
             ) from error
         except OSError:  # a file system without locks
             pass
-        self._lock.truncate(0)
         self._readers: dict[Path, IO[bytes]] = {}
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._failed: set[bytes] = set()
@@ -144,27 +143,6 @@ class AnswerStore:
         answer = _read_line(path, self._readers[path].readline())
         return None if answer is None else answer.reply
 
-    def is_used_by(self, rank: int) -> bool | None:
-        """Whether process ``rank`` is using the directory or has withdrawn; None if that cannot be seen from here."""
-        try:
-            with self._lock_of(rank).open("rb") as lock:
-                if lock.read(1):
-                    return True
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return None
-        return False
-
-    def withdraw(self) -> None:
-        """Mark that this process ends because the run does, so that it is not taken for the cause."""
-        self._lock.write(b"withdrawn")
-        self._lock.flush()
-
-    def _lock_of(self, rank: int) -> Path:
-        return self.folder / f"rank{rank}.lock"
-
     def write_plan(self, plan: Plan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
@@ -175,11 +153,7 @@ class AnswerStore:
         touched, added = set(), []
         for answer in answers:
             slot = asdict(answer.slot)
-            reply = {
-                name: value
-                for name, value in asdict(answer.reply).items()
-                if value is not None and value is not False  # 0 is a number of tokens
-            }
+            reply = {name: value for name, value in asdict(answer.reply).items() if value is not None}
             line = json.dumps({**slot, **reply}, ensure_ascii=True, sort_keys=True)
             path, file = self._file(answer.slot.task)
             added.append((answer, path, file.tell()))

@@ -27,18 +27,11 @@ class Asker:
 
     Args:
         store: saves the replies, and has those of earlier, unfinished runs of the same command.
-        on_answer: called with each reply that did not fail, once it is saved.
         memory: measures memory; None if no model answers, so that work is not measured.
     """
 
-    def __init__(
-        self,
-        store: AnswerStore,
-        on_answer: Callable[[Slot, Reply], None] | None = None,
-        memory: Callable[[], Memory] | None = None,
-    ) -> None:
+    def __init__(self, store: AnswerStore, memory: Callable[[], Memory] | None = None) -> None:
         self.store = store
-        self._on_answer = on_answer
         self._memory = memory
         self._began: float | None = None
         self._since = 0.0
@@ -109,8 +102,6 @@ class Asker:
         for slot, reply in fresh:
             if reply.failed is None:
                 self._in_a_row[slot.task] = 0
-                if self._on_answer is not None:
-                    self._on_answer(slot, reply)
                 continue
             self._in_a_row[slot.task] += 1
             if slot.task not in self._reported:
@@ -125,11 +116,9 @@ class Asker:
     def _timed(
         self, fresh: Sequence[tuple[Slot, Reply]], device: int | None, rss: int | None
     ) -> list[tuple[Slot, Reply]]:
-        """``fresh`` with the work since the last replies were saved, shared equally among those not from a cache."""
+        """``fresh`` with the work since the last replies were saved, shared equally."""
         began, since, now = self._began or 0.0, self._since, time.monotonic()
         self._since = now
-        asked = sum(not reply.cached for _, reply in fresh)
-        work = Work(
-            round(since - began, 6), round(now - began, 6), round((now - since) / max(asked, 1), 6), device, rss
-        )
-        return [(slot, reply if reply.cached else replace(reply, work=work)) for slot, reply in fresh]
+        share = (now - since) / max(len(fresh), 1)
+        work = Work(round(since - began, 6), round(now - began, 6), round(share, 6), device, rss)
+        return [(slot, replace(reply, work=work)) for slot, reply in fresh]

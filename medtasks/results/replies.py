@@ -29,10 +29,6 @@ _FAILURE_TEXTS = (
 produced no content."""
 
 
-class FromCache(str):
-    """A response from the harness's cache, which no model gave in this run."""
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.
@@ -82,8 +78,8 @@ class Reply:
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
     its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
-    (`medtasks.results.usage`) and ``probabilities`` are None if the back-end does not report them. ``cached`` marks a
-    response from the harness's cache; ``work`` is None unless a model was asked.
+    (`medtasks.results.usage`) and ``probabilities`` are None if the back-end does not report them; ``work`` is None
+    unless a model was asked.
     """
 
     text: str
@@ -95,7 +91,6 @@ class Reply:
     reused_tokens: int | None = None
     media_seconds: float | None = None
     probabilities: Probabilities | None = None
-    cached: bool = False
     work: Work | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a run used: time, tokens, memory, energy. Never part of an identity, a hash or a comparison of scores."""
+"""What a run used: time, tokens, memory. Never part of an identity, a hash or a comparison of scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Usage(BaseModel, frozen=True):
 
     Args:
         samples: answers that the model gave; a document has one per repeat, whatever its number of rounds.
-        cached: answers taken from the harness's cache (``--use_cache``); nothing else here includes them.
         seconds: time in which requests were being answered, in the slowest process.
         process_seconds: the same, summed over processes.
         devices: devices that each process uses.
@@ -40,12 +39,9 @@ class Usage(BaseModel, frozen=True):
             device's work.
         peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
         peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the process with most.
-        energy_kwh: energy of the machines in kWh, as `codecarbon` measures or estimates it, of a whole run alone; None
-            for a resumed run.
     """
 
     samples: Count | None = None
-    cached: Count | None = None
     seconds: Amount | None = None
     process_seconds: Amount | None = None
     devices: Count | None = None
@@ -57,7 +53,6 @@ class Usage(BaseModel, frozen=True):
     media_seconds: Amount | None = None
     peak_device_memory: Count | None = None
     peak_rss: Count | None = None
-    energy_kwh: Amount | None = None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -115,13 +110,11 @@ class RunUsage(Usage, frozen=True):
         parts = [self.tasks[task] for task in dict.fromkeys(tasks)]
         if len(parts) == 1:
             return parts[0]
-        worked = [part for part in parts if part.samples]  # others have answers from a cache alone
         largest = ("devices", "peak_device_memory", "peak_rss")
-        summed = set(Usage.model_fields) - {*largest, "cached", "time_to_first_answer"}
+        summed = set(Usage.model_fields) - {*largest, "time_to_first_answer"}
         return Usage(
-            cached=sum(part.cached or 0 for part in parts) or None,
-            **{name: _sum(getattr(part, name) for part in worked) for name in summed},
-            **{name: _most(getattr(part, name) for part in worked) for name in largest},
+            **{name: _sum(getattr(part, name) for part in parts) for name in summed},
+            **{name: _most(getattr(part, name) for part in parts) for name in largest},
         )
 
 
@@ -138,12 +131,11 @@ def run_usage(
     processes: Sequence[Sequence[Spent]],
     *,
     devices: int = 1,
-    energy_kwh: float | None = None,
     counters: dict[str, int] | None = None,
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
     tasks = sorted({one.task for process in processes for one in process})
-    whole = usage_of(processes, devices).model_copy(update={"energy_kwh": energy_kwh})
+    whole = usage_of(processes, devices)
     return RunUsage(
         **{name: getattr(whole, name) for name in Usage.model_fields},
         counters=counters or {},
@@ -164,15 +156,13 @@ def usage_of(processes: Sequence[Sequence[Spent]], devices: int = 1) -> Usage:
     replies = [one.reply for one in done if one.reply.failed is None]
     worked = {(one.task, one.sample) for one in done}
     answered = {(one.task, one.sample) for one in every if one.outcome and one.reply.failed is None}
-    cached = {(one.task, one.sample) for one in every if one.reply.cached} - worked
     if not done:
-        return Usage(samples=0, cached=len(cached)) if cached else Usage()
+        return Usage()
     times = [sum(one.reply.work.seconds for one in process if one.reply.work is not None) for process in processes]
     works = [one.reply.work for one in done if one.reply.work is not None]
     ends = [reply.work.end for reply in replies if reply.work is not None]
     return Usage(
         samples=len(answered & worked),
-        cached=len(cached) or None,
         seconds=round(max(times), 3),
         process_seconds=round(sum(times), 3),
         devices=devices,

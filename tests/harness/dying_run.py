@@ -1,6 +1,6 @@
 """One process of a run of several; the second one dies at its second batch, and the first one would never end.
 
-Started by test_harness_peers.py: dying_run.py OUTPUT LOG HOW, where HOW is kill, exit or live.
+Started by test_harness_restart.py: dying_run.py OUTPUT LOG HOW, where HOW is kill or live.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def main(output: Path, log: Path, how: str) -> None:
                 if self.rank == 0:
                     time.sleep(3600)
                 time.sleep(1)  # the first process is in its second batch, too
-                if how == "kill":
-                    os.kill(os.getpid(), signal.SIGKILL)
-                sys.exit(0)
+                os.kill(os.getpid(), signal.SIGKILL)
             with log.open("a", encoding="utf-8") as stream:
                 stream.write("".join(f"{request.doc_id}\n" for request in requests))
             return [Response("none") for _ in requests]

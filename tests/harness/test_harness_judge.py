@@ -1,4 +1,4 @@
-"""A judge beside the harness: asked while the model answers, verdicts in the harness's own numbers, no key leaked."""
+"""A judge in a run of the harness: asked at the end, verdicts in the harness's own numbers, no key leaked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def judged_metrics(run: Run, task: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_is_judged_while_it_infers_as_well_as_afterwards(
+def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
     python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("medtasks_vlm", "pretrained=tiny,device=cpu", TASKS)

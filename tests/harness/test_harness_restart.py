@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 from release_rows import streaming_row
 from runs import Run
 
+from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.data.mini.clips import encode_clip
 
@@ -100,3 +104,31 @@ def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_pat
     decoded = int(asked("all")[-1][4])
     shown = sum(int(line[1]) for line in asked("all"))
     assert decoded < shown / 3
+
+
+LONGEST = 900
+"""Seconds after which a run counts as hanging: its first process sleeps for an hour."""
+
+
+def test_a_process_of_several_that_dies_costs_no_reply(tmp_path: Path) -> None:
+    output, log = tmp_path / "output", tmp_path / "asked"
+
+    def launched(how: str) -> subprocess.CompletedProcess[str]:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+        script = str(Path(__file__).parent / "dying_run.py")
+        return subprocess.run(
+            [sys.executable, *launcher, script, str(output), str(log), how],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "ACCELERATE_USE_CPU": "true"},
+            timeout=LONGEST,
+            check=False,
+        )
+
+    assert launched("kill").returncode != 0
+    again = launched("live")
+    assert again.returncode == 0, again.stderr[-3000:]
+    count = len(task_documents("kvasir_vqa_x1_level1"))
+    assert sorted(map(int, log.read_text().split())) == list(range(count))  # each was answered once
+    (folder,) = output.rglob("*_medtasks")
+    assert Run(folder).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == count

@@ -1,4 +1,4 @@
-"""A run's manifest says what the run used: on any back-end, resumed, and with answers from a cache."""
+"""A run's manifest says what the run used: on any back-end, and resumed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:
     assert (whole["samples"], whole["output_tokens"]) == (count, 3 * count)
     assert whole["seconds"] > sum(one.reply.work.seconds for one in before if one.reply.work) - 0.001
     assert whole["time_to_first_answer"] <= part["time_to_first_answer"]
-    assert "energy_kwh" not in whole  # that of the first part is unknown
 
 
 _KILLED = """
@@ -97,18 +96,6 @@ def test_a_run_resumed_after_a_kill_has_the_usage_of_both_parts(python: Any, tmp
     assert (whole["samples"], whole["output_tokens"]) == (count, 3 * count)
     assert whole["seconds"] > sum(one.reply.work.seconds for one in first if one.reply.work) - 0.001
     assert whole["tasks"][TASK]["output_tokens"] == 3 * count
-    assert "energy_kwh" not in whole
-
-
-def test_answers_from_the_harness_s_cache_are_counted_and_named(tmp_path: Path) -> None:
-    cache = str(tmp_path / "cache")
-    evaluate(Backend(counted), [TASK], tmp_path / "one", use_cache=cache)
-    backend = Backend(counted)
-    again = evaluate(backend, [TASK], tmp_path / "two", use_cache=cache)
-    assert backend.asked == []
-    assert again.manifest["tasks"][TASK]["answered"] == len(task_documents(TASK))
-    found = {name: value for name, value in usage(again).items() if name not in ("tasks", "energy_kwh")}
-    assert found == {"samples": 0, "cached": len(task_documents(TASK))}
 
 
 def test_usage_changes_no_other_byte(tmp_path: Path) -> None:
@@ -121,10 +108,3 @@ def test_usage_changes_no_other_byte(tmp_path: Path) -> None:
         for name in ("usage", "created", "harness_stamp"):
             del manifest[name]
     assert manifests[0] == manifests[1]
-
-
-def test_energy_is_that_of_codecarbon(tmp_path: Path) -> None:
-    pytest.importorskip("codecarbon", reason="codecarbon is optional")
-    energy = usage(evaluate(Backend(counted), [TASK], tmp_path))["energy_kwh"]
-    assert 0 < energy < 1
-    assert not list(tmp_path.rglob("emissions*.csv"))

@@ -39,7 +39,6 @@ def test_what_is_not_counted_is_absent_and_never_zero() -> None:
         "prompt_tokens",
         "media_seconds",
         "media_share",
-        "energy_kwh",
         "peak_device_memory",
     } & written.keys() == set()
     assert written["output_tokens"] == 14
@@ -57,22 +56,11 @@ def test_a_failed_request_takes_time_and_has_no_tokens() -> None:
     assert (usage.samples, usage.seconds, usage.prompt_tokens, usage.time_to_first_answer) == (1, 3.0, 100, 3.0)
 
 
-def test_answers_from_a_cache_are_named_and_add_nothing() -> None:
-    cached = [Spent("t", (number, 0), True, Reply("", cached=True)) for number in (1, 2)]
-    usage = usage_of([[asked(0, 0.0, 1.0, 1.0), *cached]])
-    assert (usage.samples, usage.cached, usage.prompt_tokens, usage.samples_per_second) == (1, 2, 100, 1.0)
-    alone = usage_of([cached]).model_dump(mode="json")
-    assert alone == {"samples": 0, "cached": 2}
-
-
 def test_rounds_are_one_sample_with_the_tokens_of_all_rounds() -> None:
     rounds = [asked(0, 0.0, 1.0, 1.0)._replace(outcome=False), asked(0, 1.0, 2.0, 1.0)._replace(outcome=False)]
     joint = Spent("t", (0, 0), True, Reply("", input_tokens=200, output_tokens=14))
     usage = usage_of([[*rounds, joint]])
     assert (usage.samples, usage.seconds, usage.prompt_tokens, usage.output_tokens) == (1, 2.0, 200, 14)
-    half_cached = Spent("t", (0, 0), False, Reply("", cached=True))
-    usage = usage_of([[half_cached, rounds[1], joint]])
-    assert (usage.samples, usage.cached) == (1, None)
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=12))
@@ -90,15 +78,12 @@ def test_however_answers_are_spread_over_processes_the_sums_are_the_same(ranks: 
 
 def test_the_usage_of_a_group_is_that_of_its_tasks() -> None:
     entries = [asked(number, 0.0, 1.0, 0.5, task=task) for number, task in enumerate(("a", "a", "b", "c"))]
-    run = run_usage([entries], energy_kwh=0.2)
+    run = run_usage([entries])
     assert run.of(["a"]) == run.tasks["a"]
-    assert run.of(["a", "b", "c"]).energy_kwh == 0.2
+    assert run.of(["a", "b", "c"]).samples == 4
     pair = run.of(["a", "b"])
     assert (pair.samples, pair.prompt_tokens, pair.seconds) == (3, 300, 1.5)
-    assert (pair.time_to_first_answer, pair.energy_kwh, pair.peak_rss) == (None, None, 1002)
-    cached = [Spent("d", (number, 0), True, Reply("", cached=True)) for number in range(5)]
-    with_cache = run_usage([[*entries, *cached]]).of(["a", "d"])
-    assert (with_cache.samples, with_cache.cached, with_cache.prompt_tokens, with_cache.seconds) == (2, 5, 200, 1.0)
+    assert (pair.time_to_first_answer, pair.peak_rss) == (None, 1002)
     assert run.of(["a", "elsewhere"]) == run.of([]) == Usage()
 
 
