@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.files import canonical_json
+from medtasks.files import canonical_json, recover_directory
 from medtasks.results.find import SUFFIX, run_folders
 from medtasks.results.folder import file_sha256, folder_digest, read_manifest
 from medtasks.results.run import data_facts
-from medtasks.results.swap import recover
 from medtasks.spec import load_spec
 
 from .board import Refused
@@ -180,7 +179,7 @@ def state_of_results(paths: Sequence[Path]) -> str | None:
 def _content(run: Path | PlainRun) -> str:
     if isinstance(run, PlainRun):
         return plain_digest(run)
-    recover(run)
+    recover_directory(run)
     return folder_digest(run)
 
 

@@ -7,6 +7,7 @@ must not exhaust memory. docs/data.md lists the limits.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -15,6 +16,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -189,3 +191,48 @@ def _make_beside(target: Path) -> tuple[Path, int]:
         if ours and folder.is_dir():
             return folder, handle
         os.close(handle)
+
+
+def replace_directory(target: Path, new: Path) -> None:
+    """Put the directory ``new`` in the place of ``target``, which is deleted if it exists; both have the same parent,
+    or ``new`` is in a directory of :func:`temporary_beside`.
+
+    Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file system cannot
+    exchange two directories, ``target`` is moved aside for a moment, from which :func:`recover_directory` restores it.
+
+    Raises:
+        OSError: they cannot be renamed; ``target`` is unchanged.
+    """
+    recover_directory(target)
+    if not target.exists():
+        new.rename(target)
+    elif not _exchanged(new, target):
+        aside = _aside(target)
+        target.rename(aside)
+        try:
+            new.rename(target)
+        except OSError:
+            aside.rename(target)
+            raise
+        aside.rename(new)
+    shutil.rmtree(new, ignore_errors=True)
+
+
+def recover_directory(target: Path) -> None:
+    """Restore a directory that a crash during :func:`replace_directory` left aside; otherwise do nothing."""
+    aside = _aside(target)
+    if not target.exists() and aside.is_dir():
+        aside.rename(target)
+
+
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.aside")
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Exchange two directories by ``renameat2``; False if that is not possible."""
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform.startswith("linux") else None
+    if exchange is None:
+        return False
+    here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(exchange(here, os.fsencode(first), here, os.fsencode(second), flag) == 0)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks.errors import UsageError
-from medtasks.files import file_sha256, temporary_beside
-from medtasks.results.swap import recover, swap
+from medtasks.files import file_sha256, recover_directory, replace_directory, temporary_beside
 
 from ..board import Board
 from .data import write_data
@@ -56,17 +55,14 @@ def write_site(
     """
     _require_names(board)
     directory = directory.absolute()
-    recover(directory)
+    recover_directory(directory)
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write(board, partial, samples, figures, exports, made_of)
-        if not directory.exists():
-            partial.rename(directory)
-            return
         for name in others:
             _copy(directory / name, partial / name)
-        swap(partial, directory)
+        replace_directory(directory, partial)
 
 
 def _write(
@@ -99,7 +95,7 @@ def _write(
 
 def is_current(directory: Path, made_of: str) -> bool:
     """Whether ``directory`` has the site that was made of this (:func:`write_site`), and all its files as written."""
-    recover(directory)
+    recover_directory(directory)
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
         return bool(mark["made_of"] == made_of and mark["content"] == _content(directory, mark["holds"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import socket
 from collections.abc import Iterator
@@ -31,10 +30,13 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
         OSError: the file beside ``target`` cannot be written.
     """
     path = target.with_name(f".{target.name}.lock")
-    stream = _locked(path, f"{target}: is being {doing} by", f"wait for it{otherwise}")
+    stream = _locked(path)
+    if stream is None:
+        raise UsageError(f"{target}: is being {doing} by {_holder(path)}; wait for it{otherwise}.")
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     try:
-        stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode())
+        stream.truncate(0)  # left by a killed process
+        stream.write(f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())
         stream.flush()
         yield
     finally:
@@ -42,27 +44,24 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
         stream.close()
 
 
-def _locked(path: Path, found: str, fix: str) -> IO[bytes]:
+def _locked(path: Path) -> IO[bytes] | None:
+    """The locked file; None if another process holds it."""
     while True:
-        stream = path.open("a+b")
+        stream = path.open("ab")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = _holder(stream)
+        except BlockingIOError:
             stream.close()
-            raise UsageError(f"{found} {holder}; {fix}.") from error
+            return None
         except OSError:  # a file system without locks
             pass
         if path.exists() and os.path.samestat(path.stat(), os.fstat(stream.fileno())):
-            stream.truncate(0)  # left by a killed process
             return stream
         stream.close()  # its holder deleted it before we locked it
 
 
-def _holder(stream: IO[bytes]) -> str:
+def _holder(path: Path) -> str:
     try:
-        stream.seek(0)
-        holder = json.loads(stream.read(1000))
-        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-    except (ValueError, KeyError, TypeError):  # the holder has not written its name yet
+        return path.read_text(encoding="utf-8") or "another process"  # which has not written its name yet
+    except OSError:
         return "another process"

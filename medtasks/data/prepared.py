@@ -138,11 +138,6 @@ class Prepared:
             return [entry.path for entry, digest in zip(entries, digests, strict=True) if digest != entry.sha256]
 
 
-def replaced_folder(directory: Path) -> Path:
-    """Where a prepared dataset is moved while a new one replaces it."""
-    return directory.with_name(f".{directory.name}.old")
-
-
 def open_directory(directory: Path) -> Prepared:
     """The prepared dataset in ``directory``; raises :class:`DataError` if its manifest cannot be read."""
     path = directory / "manifest.json"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from medtasks.data.mini import prepare_mini
-from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory, replaced_folder
+from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
 from medtasks.errors import NotPreparedError
+from medtasks.files import recover_directory
 from medtasks.registry import get_benchmark
 
 
@@ -19,10 +20,8 @@ def open_prepared(benchmark: str) -> Prepared:
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
+    recover_directory(directory)
     if not (directory / "manifest.json").is_file():
-        replaced = replaced_folder(directory)
-        if (replaced / "manifest.json").is_file():  # a preparation was killed while it replaced this directory
-            return open_directory(replaced)
         raise NotPreparedError(
             f"{benchmark} is not prepared in {data_root()}; run: {known.prepare} "
             "(or set MEDTASKS_DATA=mini to try the miniature data)"

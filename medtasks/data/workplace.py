@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
@@ -18,9 +17,10 @@ import medtasks
 from medtasks.data.holding import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
-from medtasks.data.prepared import Prepared, data_root, open_directory, replaced_folder
+from medtasks.data.prepared import Prepared, data_root, open_directory
 from medtasks.data.records import Record, is_file_name
 from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.files import recover_directory, replace_directory
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 
@@ -46,7 +46,6 @@ class Workplace:
         self.directory = self.target.with_name(f".{self.target.name}.partial")
         self.references_only = references_only
         self.mini = mini
-        self._old = replaced_folder(self.target)
         self._images: dict[str, str] = {}
         self._held = ExitStack()
 
@@ -68,8 +67,7 @@ class Workplace:
 
     def _make(self) -> None:
         target = self.target
-        if self._old.exists() and not target.exists():  # killed between the two renames of `complete`
-            self._old.rename(target)
+        recover_directory(target)
         # it will be replaced as a whole, so it must be ours
         foreign = target.exists() and not (target / "manifest.json").is_file()
         if foreign and (not target.is_dir() or any(target.iterdir())):
@@ -183,12 +181,7 @@ class Workplace:
         (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
         for log in self.directory.glob("*.progress.jsonl"):
             log.unlink()
-        if self._old.exists():
-            shutil.rmtree(self._old)
-        if self.target.exists():
-            self.target.rename(self._old)
-        self.directory.rename(self.target)
-        shutil.rmtree(self._old, ignore_errors=True)
+        replace_directory(self.target, self.directory)
         return open_directory(self.target)
 
 

@@ -22,7 +22,7 @@ def run_folders(
     """The result directories at or below ``path``; symbolic links are not followed.
 
     Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
-    restores it (`medtasks.results.swap.recover`).
+    restores it (`medtasks.files.recover_directory`).
 
     Args:
         path: a directory.

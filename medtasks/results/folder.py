@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from medtasks import files
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
-from medtasks.files import canonical_json, temporary_beside
+from medtasks.files import canonical_json, recover_directory, replace_directory, temporary_beside
 from medtasks.guard import raised_in
 from medtasks.results.diagnostics import Diagnostics, LevelGap, comparisons, diagnose, level_gaps
 from medtasks.results.manifest import RunManifest
@@ -25,7 +25,6 @@ from medtasks.results.paired import Paired
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, read_samples, write_samples
 from medtasks.results.scores import Scores, intervals
-from medtasks.results.swap import recover, swap
 from medtasks.schema import first_problem
 from medtasks.spec import load_spec
 
@@ -104,7 +103,7 @@ def replace_run(directory: Path, run: RunRecord) -> None:
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
         _write(partial, run)
-        swap(partial, directory)
+        replace_directory(directory, partial)
 
 
 def _write(folder: Path, run: RunRecord) -> None:
@@ -177,7 +176,7 @@ def read_manifest(directory: Path) -> RunManifest:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest cannot be read; names the field.
     """
-    recover(directory)
+    recover_directory(directory)
     path = directory / "manifest.json"
     if not directory.exists():
         raise UsageError(f"{directory}: no such directory; give a result directory (…_medtasks).")

@@ -65,7 +65,7 @@ def test_old_data_serve_when_their_successor_was_killed_at_the_last_step(
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)))
-    (tmp_path / "kvasir_vqa_x1").rename(tmp_path / ".kvasir_vqa_x1.old")
+    (tmp_path / "kvasir_vqa_x1").rename(tmp_path / ".kvasir_vqa_x1.aside")
     assert len(open_prepared("kvasir_vqa_x1").records()) == 4
 
 

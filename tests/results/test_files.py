@@ -1,4 +1,4 @@
-"""Hidden folders of processes that were killed are removed by the next one; those in use are not."""
+"""Directories are replaced whole; hidden ones of killed processes are removed by the next one, those in use are not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.files import file_sha256, remove_abandoned, replaced, short_hash, temporary_beside
+from medtasks.files import (
+    file_sha256,
+    recover_directory,
+    remove_abandoned,
+    replace_directory,
+    replaced,
+    short_hash,
+    temporary_beside,
+)
 
 _WORK = """
 import sys, time
@@ -102,3 +110,36 @@ def test_hashes_are_those_of_hashlib(tmp_path: Path) -> None:
     assert short_hash("é") == hashlib.sha256("é".encode()).hexdigest()[:16]
     with pytest.raises(OSError, match="a directory"):
         file_sha256(tmp_path)
+
+
+def directory(path: Path, text: str) -> Path:
+    path.mkdir()
+    (path / "a.txt").write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("platform", [sys.platform, "other"])  # another kernel cannot exchange directories
+def test_a_directory_is_replaced_whole(platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    target = tmp_path / "run"
+    for text in ("1", "2", "3"):
+        replace_directory(target, directory(tmp_path / "new", text))
+        assert (target / "a.txt").read_text() == text
+        assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_directory_left_aside_by_a_crash_comes_back(tmp_path: Path) -> None:
+    kept = directory(tmp_path / "run", "1")
+    kept.rename(tmp_path / ".run.aside")
+    recover_directory(kept)
+    assert (kept / "a.txt").read_text() == "1"
+    recover_directory(kept)
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_directory_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "other")
+    kept = directory(tmp_path / "run", "1")
+    with pytest.raises(OSError, match="missing"):
+        replace_directory(kept, tmp_path / "missing")
+    assert (kept / "a.txt").read_text() == "1"
