@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -25,7 +26,6 @@ from pathlib import Path
 
 import medtasks.templates
 from medtasks.errors import first_line
-from medtasks.guard import Guarded, guard_imports
 from medtasks.text import one_line
 
 GROUP = "medtasks.tasks"
@@ -176,7 +176,6 @@ def _all_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             left_out += package.foreign_files()
     for one in left_out:
         one.warn()
-    guard_imports({one.module: Guarded(one.owner, one.tasks.parent) for one in used if not one.ours})
     return tuple(used), tuple(left_out)
 
 
@@ -184,7 +183,7 @@ def task_packages() -> tuple[TaskPackage, ...]:
     """Ours, then every usable installed package, in the order of installation.
 
     A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already;
-    one sentence on standard error gives the reason. The others are imported under guard from then on.
+    one sentence on standard error gives the reason.
     """
     return _all_packages()[0]
 
@@ -288,3 +287,21 @@ def _spec(module: str) -> ModuleSpec | None:
             return None
         spec = PathFinder.find_spec(".".join([first, *rest[:number]]), spec.submodule_search_locations)
     return spec
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the last frame of ``error`` in another package's code; None if there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return error.filename, error.lineno or 1
+    folders = [package.tasks.parent for package in task_packages() if not package.ours]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if any(Path(frame.filename).is_relative_to(folder) for folder in folders):
+            return frame.filename, frame.lineno or 1
+    return None
+
+
+def raised_in(error: BaseException) -> str:
+    """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
+    frames = traceback.extract_tb(error.__traceback__)[-1:]
+    place = raised_at(error) or next(((frame.filename, frame.lineno) for frame in frames), None)
+    return f"({place[0]}, line {place[1]})" if place else "(place unknown)"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
 from medtasks.packages import TaskPackage, task_packages
-from medtasks.rendering import environment, isolated, rendered, undeclared_variables, worker
+from medtasks.rendering import environment, rendered, undeclared_variables
 
 OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
@@ -75,13 +74,6 @@ def render(template: str, **variables: Any) -> str:
         UsageError: there is no such template.
         MedtasksError: the template is malformed, uses a variable not in ``variables``, or exceeds a limit.
     """
-    others = worker()
-    if others is not None and not _is_ours(template):
-        return others(template, variables)
-    return _rendered(template, variables)
-
-
-def _rendered(template: str, variables: Mapping[str, Any]) -> str:
     try:
         return rendered(_compiled(template), variables)
     except TemplateNotFound as error:
@@ -96,16 +88,6 @@ def _compiled(template: str) -> Template:
         raise
     except Exception as error:
         raise _malformed(template, error) from error
-
-
-def _is_ours(template: str) -> bool:
-    """Whether the template is shipped with medtasks, and there is no overlay."""
-    return not _overlay() and (task_packages()[0].templates / template).is_file()
-
-
-def isolated_rendering() -> AbstractContextManager[None]:
-    """Render templates of other packages and of the overlay in a separate process within the block."""
-    return isolated(_rendered)
 
 
 def template_path(template: str) -> Path:

@@ -6,14 +6,16 @@ Packages are imported in order, ours first, and only as far as a lookup needs.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.guard import raised_at
-from medtasks.packages import OURS, LeftOut, TaskPackage, files_left_out, task_packages
+from medtasks.packages import OURS, LeftOut, TaskPackage, files_left_out, raised_at, raised_in, task_packages
 from medtasks.plugin import Plugin
 from medtasks.plugin_check import Taken, usable_parts
 
@@ -71,7 +73,7 @@ def _plugins() -> Iterator[_Loaded]:
 
 
 def _read(package: TaskPackage) -> Plugin:
-    module = import_module(package.module)
+    module = _imported(package)
     plugin = getattr(module, "PLUGIN", None)
     if plugin is None:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
@@ -81,6 +83,18 @@ def _read(package: TaskPackage) -> Plugin:
     if not isinstance(plugin, Plugin):
         raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
     return plugin
+
+
+def _imported(package: TaskPackage) -> ModuleType:
+    """The package's module; anything that another package's code raises, even `SystemExit`, is one sentence."""
+    try:
+        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+            return import_module(package.module)
+    except (Exception, SystemExit) as error:
+        if package.ours:
+            raise
+        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
+        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
 
 
 def plugin_of(package: TaskPackage) -> Plugin:

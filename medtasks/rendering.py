@@ -1,23 +1,11 @@
-"""Render untrusted templates in a sandbox, with limits on ranges, length and time.
-
-Within :func:`isolated`, templates that are not ours are rendered in a separate process. It is killed if a template
-takes too much time or memory; the next template is rendered in a new process.
-"""
+"""Render untrusted templates in a sandbox, with limits on ranges, length and time."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from concurrent.futures import TimeoutError as TimedOut
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateError, TemplateNotFound, meta, nodes
@@ -25,9 +13,6 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.errors import MedtasksError
-
-Renderer = Callable[[str, Mapping[str, Any]], str]
-"""Takes the name of a template and its variables, and returns the text."""
 
 MOST_NUMBERS = 100_000
 """Maximum total length of all ``range`` calls of one prompt."""
@@ -37,12 +22,6 @@ MOST_TEXT = 4_000_000
 
 SECONDS = 10.0
 """Time limit of one prompt; most take a millisecond."""
-
-SECONDS_IN_ALL, SECONDS_A_PROMPT = 20.0, 0.1
-"""A template is given up once its prompts exceed both times: all together, and on average."""
-
-MEMORY = 2**30
-"""Bytes that the rendering process may allocate beyond those it starts with."""
 
 _BETWEEN_LOOKS = 64  # parts of a prompt: expressions, and the texts between them
 _LEFT: ContextVar[list[int]] = ContextVar("left")
@@ -92,27 +71,18 @@ def rendered(template: Template, variables: Mapping[str, Any]) -> str:
     except TemplateNotFound:
         raise
     except MemoryError as error:
-        raise HopelessError(f"{_template_label(template.name)}: it takes too much memory.") from error
-    except _TooSlowError as error:
-        raise HopelessError(f"{_template_label(template.name)}: {error}.") from error
+        raise MedtasksError(f"template {template.name!r} cannot be rendered: it takes too much memory.") from error
     except (TemplateError, _LimitError) as error:
-        raise MedtasksError(f"{_template_label(template.name)}: {error}.") from error
+        raise MedtasksError(f"template {template.name!r} cannot be rendered: {error}.") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise MedtasksError(f"{_template_label(template.name)}: {type(error).__name__}: {error}.") from error
+        problem = f"{type(error).__name__}: {error}"
+        raise MedtasksError(f"template {template.name!r} cannot be rendered: {problem}.") from error
     finally:
         _LEFT.reset(token)
 
 
-class HopelessError(MedtasksError):
-    """A template takes so much time or memory that it should not be rendered again."""
-
-
 class _LimitError(Exception):
-    """A prompt is too long, or its ranges are."""
-
-
-class _TooSlowError(Exception):
-    """A prompt takes too long."""
+    """A prompt is too long or takes too long, or its ranges are too long."""
 
 
 def undeclared_variables(tree: nodes.Template) -> set[str]:
@@ -133,10 +103,6 @@ class _Tracker(meta.TrackingCodeGenerator):
             self.visit(child, frame)
 
 
-def _template_label(template: str | None) -> str:
-    return f"template {template!r} cannot be rendered"
-
-
 def _within_limits(parts: Iterator[str]) -> str:
     kept: list[str] = []
     size, start = 0, None
@@ -148,105 +114,5 @@ def _within_limits(parts: Iterator[str]) -> str:
         now = time.thread_time()  # CPU time, so that a busy machine does not matter
         start = now if start is None else start
         if now - start > SECONDS:
-            raise _TooSlowError(f"it takes more than {SECONDS:g} s")
+            raise _LimitError(f"it takes more than {SECONDS:g} s")
     return "".join(kept)
-
-
-_WORKER: ContextVar[Worker | None] = ContextVar("worker", default=None)
-
-
-def worker() -> Worker | None:
-    """The process that renders others' templates in this context; None outside :func:`isolated`."""
-    return _WORKER.get()
-
-
-@contextlib.contextmanager
-def isolated(render: Renderer) -> Iterator[None]:
-    """Render others' templates with ``render`` in a separate process within the block."""
-    if worker() is not None:
-        yield
-        return
-    made = Worker(render)
-    token = _WORKER.set(made)
-    try:
-        yield
-    finally:
-        _WORKER.reset(token)
-        made.end()
-
-
-class Worker:
-    """A rendering process, started on first use and again after it was killed."""
-
-    def __init__(self, render: Renderer) -> None:
-        self._render = render
-        self._pool: ProcessPoolExecutor | None = None
-        self._hopeless: dict[str, str] = {}
-        self._taken: dict[str, tuple[int, float]] = {}
-
-    def __call__(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of ``template``; a template whose process was killed is not tried again."""
-        if template in self._hopeless:
-            raise HopelessError(self._hopeless[template])
-        start = time.monotonic()
-        try:
-            return self._started().submit(self._render, template, dict(variables)).result(SECONDS)
-        except TimedOut as error:
-            self.end()
-            raise self._given_up(template, f"it takes more than {SECONDS:g} s.") from error
-        except BrokenExecutor as error:
-            self.end()
-            raise self._given_up(template, "its process ended (too much memory, or too deep a recursion).") from error
-        except HopelessError as error:
-            self._hopeless[template] = str(error)
-            raise
-        except MedtasksError:
-            raise
-        except Exception as error:
-            raise MedtasksError(f"{_template_label(template)}: {type(error).__name__}: {error}.") from error
-        finally:
-            if template not in self._hopeless and self._is_too_slow(template, time.monotonic() - start):
-                self._given_up(template, "it took too long for too many prompts.")
-
-    def _given_up(self, template: str, why: str) -> HopelessError:
-        self._hopeless[template] = f"{_template_label(template)}: {why}"
-        return HopelessError(self._hopeless[template])
-
-    def _is_too_slow(self, template: str, seconds: float) -> bool:
-        """Whether a template takes too much time altogether, after a prompt that took ``seconds``."""
-        prompts, total = self._taken.get(template, (0, 0.0))
-        self._taken[template] = prompts, total = prompts + 1, total + seconds
-        return total > SECONDS_IN_ALL and total / prompts > SECONDS_A_PROMPT
-
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # forking is fast and shares loaded modules; it is not safe on other systems
-            context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-            self._pool = ProcessPoolExecutor(1, context, _prepare_process)
-        return self._pool
-
-    def end(self) -> None:
-        """Kill the process."""
-        if self._pool is not None:
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-            self._pool.shutdown()
-            self._pool = None
-
-
-def _prepare_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    _limit_memory()
-    _WORKER.set(None)
-
-
-def _limit_memory() -> None:
-    """Limit this process to :data:`MEMORY` beyond its current size, if the system reports that."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
-        if most == resource.RLIM_INFINITY or limit < most:
-            resource.setrlimit(resource.RLIMIT_AS, (limit, most))

@@ -151,9 +151,8 @@ def load_spec(name: str) -> TaskSpec:
     path = task_path(name)
     if path is None:
         raise UsageError(f"task {name!r} is unknown; `medtasks list` shows all tasks.")
-    if of_broken_package(path):
-        owner = owner_of(path).owner
-        raise MedtasksError(f"task {name!r} cannot be used; `medtasks doctor` shows why {owner} is left out.")
+    if left_out := code_left_out(owner_of(path)):
+        raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
     return _load(path)
 
 

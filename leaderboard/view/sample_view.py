@@ -9,7 +9,6 @@ from typing import Any
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.filters.option_letter import read_stages
-from medtasks.prompts import isolated_rendering
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec, load_spec
 
@@ -144,8 +143,7 @@ def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
     if not observations or sample.prompt_hash != spec.prompt_hash:
         return first
     try:
-        with isolated_rendering():
-            text = prompt_text(document_of(sample), spec.template or "", observations=observations.strip())
+        text = prompt_text(document_of(sample), spec.template or "", observations=observations.strip())
     except (MedtasksError, KeyError) as error:
         text = f"It cannot be rendered again ({first_line(error)})."
     return [*first, ("Stage 2, without media", text)]

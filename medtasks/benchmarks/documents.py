@@ -24,7 +24,7 @@ from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
-from medtasks.guard import raised_in
+from medtasks.packages import raised_in
 from medtasks.prompts import render
 from medtasks.spec import load_spec
 from medtasks.text import first_names

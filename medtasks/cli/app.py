@@ -31,7 +31,7 @@ from medtasks.cli import (
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
-from medtasks.guard import raised_at
+from medtasks.packages import raised_at
 
 app = typer.Typer(
     name="medtasks",

@@ -33,13 +33,9 @@ class Layout(str, Enum):
 
     table = "table"
     json = "json"
-    sarif = "sarif"
-    github = "github"
 
 
-Format = Annotated[
-    Layout, typer.Option("--format", help="table, json, sarif (2.1.0) or github (workflow annotations).")
-]
+Format = Annotated[Layout, typer.Option("--format", help="table or json.")]
 Results = Annotated[
     list[Path],
     typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),

@@ -17,7 +17,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "plan": ("medtasks plan mi_cxr --pilot results/A/TIME_medtasks --pilot results/B/TIME_medtasks --difference 2",),
     "judge": ("medtasks judge results/MODEL/TIME_medtasks --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1",),
     "new": ("medtasks new my-benchmark --variant open",),
-    "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --format github"),
+    "validate": ("medtasks validate mi_cxr", "medtasks validate path/to/tasks --json"),
     "doctor": ("medtasks doctor", "medtasks doctor --model qwen2_5_vl"),
     "view": ("medtasks view results",),
     "export inspect": ("medtasks export inspect results --out logs",),

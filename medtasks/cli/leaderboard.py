@@ -120,7 +120,7 @@ def check(
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.leaderboard.check import check_results
-    from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, summary
+    from medtasks.validation.report import COLUMNS, as_rows, summary
 
     with progress("checking results") as bar:
         found = check_results(
@@ -138,10 +138,6 @@ def check(
         )
     if layout is Layout.json:
         write(found.as_json())
-    elif layout is Layout.sarif:
-        write(as_sarif(found.findings))
-    elif layout is Layout.github:
-        write(as_annotations(found.findings))
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))

@@ -64,7 +64,7 @@ def show(
     ] = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
-    from medtasks.prompts import isolated_rendering, overlay_diff, template_path, template_source
+    from medtasks.prompts import overlay_diff, template_path, template_source
     from medtasks.spec import load_spec
 
     spec = load_spec(task)
@@ -76,8 +76,7 @@ def show(
     if spec.kind == "group":
         write("members: " + ", ".join(spec.members))
     else:
-        with isolated_rendering():
-            _show_document(spec, doc)
+        _show_document(spec, doc)
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")

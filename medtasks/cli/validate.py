@@ -30,28 +30,21 @@ def validate(
     quick: Annotated[
         bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
     ] = False,
-    processes: Annotated[
-        bool, typer.Option("--processes", help="Run the harness with one process and with two, and compare (slow).")
-    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
     layout: Format = Layout.table,
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
-    from medtasks.validation.report import as_annotations, as_sarif, failed
+    from medtasks.validation.report import failed
 
     with without_warnings():  # the findings cover them
         chosen = _chosen(what or [])
         data = _data(chosen.benchmarks, quick)
-        tasks = _tasks(chosen, quick, processes)
+        tasks = _tasks(chosen, quick)
     everything = [*(one for ones in data.values() for one in ones), *tasks]
     if as_json or layout is Layout.json:
         found = {name: [asdict(one) for one in ones] for name, ones in data.items()}
         write(json.dumps({"data": found, "tasks": [asdict(one) for one in tasks]}, indent=1))
-    elif layout is Layout.sarif:
-        write(as_sarif(everything))
-    elif layout is Layout.github:
-        write(as_annotations(everything))
     else:
         _report(data, tasks, bool(chosen.names or chosen.paths))
     if failed(everything, strict):
@@ -144,11 +137,10 @@ def _data(benchmarks: Sequence[str], quick: bool) -> dict[str, list[Finding]]:
     return findings
 
 
-def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
+def _tasks(chosen: _Chosen, quick: bool) -> list[Finding]:
     """Findings about packages, task files with their documents, and how scores behave."""
     from medtasks.validation.behaviour import validate_behaviour
     from medtasks.validation.names import validate_packages
-    from medtasks.validation.processes import validate_processes
     from medtasks.validation.tasks import validate_tasks
 
     findings = validate_packages(chosen.packages)
@@ -166,8 +158,6 @@ def _tasks(chosen: _Chosen, quick: bool, processes: bool) -> list[Finding]:
             behaviour = validate_behaviour(scored, progress=bar)
         # why there are no documents to score is reported above
         findings += [one for one in behaviour if one.code != "MT500" or not without]
-    if scored and processes:
-        findings += validate_processes(scored)
     return findings
 
 

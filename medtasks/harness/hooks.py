@@ -132,11 +132,16 @@ _NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
 
 
 def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
-    """Our tasks and groups among those that ``simple_evaluate`` will run."""
-    from medtasks.spec import load_specs
+    """Our tasks and groups among those that ``simple_evaluate`` will run.
 
-    specs = load_specs()
-    return [name for name in asked.get("tasks") or () if isinstance(name, str) and name in specs]
+    Raises:
+        MedtasksError: the file of one of them is faulty, or its package is left out.
+    """
+    from medtasks.spec import load_spec
+    from medtasks.task_files import task_path
+
+    names = [name for name in asked.get("tasks") or () if isinstance(name, str)]
+    return [load_spec(name).name for name in names if task_path(name) is not None]
 
 
 def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from medtasks import files
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.files import canonical_json, recover_directory, replace_directory, temporary_beside
-from medtasks.guard import raised_in
+from medtasks.packages import raised_in
 from medtasks.results.diagnostics import Diagnostics, LevelGap, comparisons, diagnose, level_gaps
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired

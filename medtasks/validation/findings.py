@@ -132,7 +132,6 @@ _RULES = (
     Rule("MT507", "error", "scoring fails"),
     Rule("MT508", "error", "statistics are missing, or of another width"),
     Rule("MT509", "error", "unusual response breaks the scoring"),
-    Rule("MT510", "error", "results depend on the number of processes"),
     Rule("MT511", "error", "metric cannot read the answers"),
     Rule("MT512", "error", "cases of errors depend on the response"),
 )

@@ -16,7 +16,6 @@ from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError
-from medtasks.prompts import isolated_rendering
 from medtasks.registry import get_benchmark
 from medtasks.spec import TaskSpec, load_specs
 from medtasks.validation.findings import Finding, found
@@ -42,11 +41,10 @@ def validate_prepared(benchmark: str, *, decode: bool = True, progress: Progress
         return findings
     tasks = [spec for spec in load_specs().values() if spec.kind == "task" and spec.metadata.benchmark == benchmark]
     about_documents: list[Finding] = []
-    with isolated_rendering():
-        for number, spec in enumerate(tasks, start=1):
-            about_documents += _about_documents(spec, prepared, decode)
-            if progress is not None:
-                progress(number, len(tasks))
+    for number, spec in enumerate(tasks, start=1):
+        about_documents += _about_documents(spec, prepared, decode)
+        if progress is not None:
+            progress(number, len(tasks))
     return [*findings, *_counted(about_documents)]
 
 

@@ -15,11 +15,11 @@ from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
-from medtasks.guard import raised_at
 from medtasks.harness.installed import harness_names
 from medtasks.metrics import get_metric
 from medtasks.metrics.closed_answer import normalise
-from medtasks.prompts import isolated_rendering, template_variables
+from medtasks.packages import raised_at
+from medtasks.prompts import template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
 from medtasks.task_files import task_files
@@ -71,12 +71,11 @@ def validate_tasks(
         chosen |= dict.fromkeys(_files_of(names, registered))
     findings = list(_layout(given))
     checker = TaskChecker(known, documents, prepared)
-    with isolated_rendering():
-        for number, path in enumerate(chosen, start=1):
-            if not _is_shared(path):
-                findings += checker.findings(path)
-            if progress is not None:
-                progress(number, len(chosen))
+    for number, path in enumerate(chosen, start=1):
+        if not _is_shared(path):
+            findings += checker.findings(path)
+        if progress is not None:
+            progress(number, len(chosen))
     findings += _shared_parts(given, checker.files)
     # a defect of a shared part is reported once, however many tasks include it
     once = {(one.code, one.file, one.line, one.field, one.message): one for one in reversed(findings)}

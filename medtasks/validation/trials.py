@@ -16,8 +16,8 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
-from medtasks.guard import raised_at
 from medtasks.metrics import Metric, get_metric
+from medtasks.packages import raised_at
 from medtasks.plugin_check import place_of
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply

@@ -1,4 +1,4 @@
-"""Templates that anybody may have written: numbers, text, time and memory have limits, and the next one is rendered."""
+"""Templates that anybody may have written: numbers, text and memory have limits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks import rendering
 from medtasks.errors import MedtasksError
-from medtasks.prompts import isolated_rendering, render, template_variables
+from medtasks.prompts import render, template_variables
 
 Write = Callable[[str], str]
 
@@ -51,32 +50,11 @@ def test_a_template_cannot_draw_at_random(written: Write, text: str) -> None:
         render(written(text))
 
 
-MEMORY = "{{ 'x' * 99999999999 }}"
-ENDLESS = "{% if 7 ** (10 ** 9) %}{% endif %}"
-
-
-@pytest.mark.parametrize(("text", "said"), [(MEMORY, "too much memory"), (ENDLESS, "takes more than 1 s")])
-def test_a_template_that_exhausts_its_process_is_ended_and_the_next_one_rendered(
-    written: Write, monkeypatch: pytest.MonkeyPatch, text: str, said: str
-) -> None:
-    monkeypatch.setattr(rendering, "SECONDS", 1.0)
-    fatal, sound = written(text), written("Where is {{ what }}?")
-    with isolated_rendering():
-        assert render(sound, what="it") == "Where is it?"
-        for _ in range(2):
-            with pytest.raises(MedtasksError, match=said):
-                render(fatal)
-        assert render(sound, what="she") == "Where is she?"
-
-
-def test_an_isolated_prompt_is_the_same_and_so_is_what_is_wrong_with_it(written: Write) -> None:
-    name = written("{{ lines | join('; ') }} {{ where.organ }}")
-    variables = {"lines": ["a", "β"], "where": {"organ": "肝"}}
-    with isolated_rendering():
-        assert render(name, **variables) == "a; β 肝"
-        with pytest.raises(MedtasksError, match="'where' is undefined"):
-            render(name, lines=[])
-    assert render(name, **variables) == "a; β 肝"
+def test_too_much_memory_is_an_error_of_the_template_alone(written: Write) -> None:
+    fatal, sound = written("{{ 'x' * 99999999999 }}"), written("Where is {{ what }}?")
+    with pytest.raises(MedtasksError, match="too much memory"):
+        render(fatal)
+    assert render(sound, what="it") == "Where is it?"
 
 
 def test_reading_a_template_computes_no_constant_of_it(written: Write) -> None:

@@ -19,7 +19,6 @@ from medtasks.errors import UsageError
 from medtasks.spec import load_spec
 from medtasks.task_files import task_files
 from medtasks.validation.behaviour import validate_behaviour
-from medtasks.validation.processes import validate_processes
 from medtasks.validation.trials import shuffled
 
 # --- what a package's process_results may do wrong ---
@@ -233,7 +232,6 @@ def test_nothing_is_found_in_our_own_tasks(names: list[str] | None) -> None:
 def test_tasks_without_data_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     assert validate_behaviour(["mi_cxr"]) == []
-    assert validate_processes(["mi_cxr"]) == []
 
 
 def test_an_unknown_task_is_an_error() -> None:

@@ -1,9 +1,7 @@
-"""Findings as table rows, JSON, SARIF and GitHub annotations, whatever stands in names and messages."""
+"""Findings as table rows and JSON, whatever stands in names and messages."""
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from medtasks.task_source import Place
 from medtasks.validation.findings import RULES, Finding, found
-from medtasks.validation.report import COLUMNS, as_annotations, as_rows, as_sarif, failed, summary
+from medtasks.validation.report import COLUMNS, as_rows, failed, summary
 
 TEXTS = st.text(max_size=30)
 FINDINGS = st.builds(
@@ -72,50 +70,10 @@ def test_a_finding_has_a_code_and_a_place(tmp_path: Path) -> None:
     }
 
 
-def test_sarif_has_rules_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    log = json.loads(as_sarif(_some(tmp_path)))
-    assert log["version"] == "2.1.0"
-    (run,) = log["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["MT107", "MT313", "MT404"]
-    result = run["results"][1]
-    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("MT107", 0, "error")
-    (location,) = result["locations"]
-    assert location["physicalLocation"] == {
-        "artifactLocation": {"uri": "tasks/a%20b.yaml"},
-        "region": {"startLine": 7},
-    }
-    assert (
-        run["results"][2]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///elsewhere/x.yaml"
-    )
-    assert "physicalLocation" not in run["results"][0]["locations"][0]
-
-
-def test_annotations_are_workflow_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = as_annotations(_some(tmp_path)).splitlines()
-    assert lines[0].startswith("::warning title=MT313 ")
-    assert lines[1] == "::error file=tasks/a b.yaml,title=MT107 unknown key,line=7::my_task: the key 'tsak' is unknown"
-    assert lines[2].startswith("::notice ")
-
-
-def test_a_message_cannot_give_a_command_of_its_own() -> None:
-    odd = Finding("error", "x", "t", "a\n::set-output name=x::100%\r", code="MT101", file="a,b:c.yaml", line=1)
-    assert as_annotations([odd]) == (
-        "::error file=a%2Cb%3Ac.yaml,title=MT101 x,line=1::t: a%0A::set-output name=x::100%25%0D"
-    )
-
-
 @given(st.lists(FINDINGS, max_size=4))
 def test_any_finding_can_be_reported(findings: list[Finding]) -> None:
-    run = json.loads(as_sarif(findings))["runs"][0]
-    assert len(run["results"]) == len(findings)
-    assert all(result["message"]["text"] or not one.check for result, one in zip(run["results"], findings, strict=True))
     for row in as_rows(findings):
         assert all(cell.isprintable() for cell in row)
-    commands = [line for line in as_annotations(findings).split("\n") if line]
-    assert len(commands) == len(findings)
-    assert all(re.match(r"::(error|warning|notice) ", line) for line in commands)
 
 
 def test_codes_are_in_order_and_have_titles() -> None:
