@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.results.scored import scored_again
+from medtasks.settings import using
 from medtasks.spec import load_spec
 from medtasks.validation.findings import Finding
 
@@ -87,7 +87,7 @@ def rescored(task: str, manifest: RunManifest, samples: Sequence[Sample], *, lea
     """
     spec = load_spec(task)
     problems: list[str] = []
-    with miniature(manifest.miniature):
+    with using(miniature=manifest.miniature):
         scored = scored_again(spec, samples)
     if learned:
         scored = with_learned_metrics(spec, scored, problems)

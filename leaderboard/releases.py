@@ -5,10 +5,7 @@ Forged runs are not ranked; what could not be compared is noted.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,14 +16,12 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, first_line
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import DataFacts
+from medtasks.settings import Settings, current_settings, using
 from medtasks.spec import load_spec
 
 from .digest import Digest
 from .documents import TaskDocuments, View, hashes_of, read_document_files, split
 from .redaction import shown
-
-CHANGING = threading.RLock()
-"""Held while documents are read, which changes the environment of the whole process."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +90,12 @@ class Releases:
         Raises:
             MedtasksError: no data of that release are prepared.
         """
-        here = os.environ.get("MEDTASKS_DATA", "")
+        here = current_settings().mini
         others: list[MedtasksError] = []
-        for source in dict.fromkeys((here, "mini") if release.mini else (here,)):
-            with (
-                CHANGING,
-                _environment(MEDTASKS_DATA=source, MEDTASKS_MAX_FRAMES=str(cap or ""), MEDTASKS_SUBSET=subset),
-            ):
+        for mini in dict.fromkeys((here, True) if release.mini else (here,)):
+            with using(mini=mini, max_frames=cap, subset=subset):
                 try:
-                    return _documents(task, release.fingerprint, source, cap, subset)
+                    return _documents(task, release.fingerprint, current_settings())
                 except MedtasksError as error:
                     others.append(error)
                 except Exception as error:  # code of other packages
@@ -112,8 +104,8 @@ class Releases:
 
 
 @functools.lru_cache(maxsize=2)
-def _documents(task: str, fingerprint: str, source: str, cap: int | None, subset: str) -> list[Document]:
-    del source, cap, subset  # set in the environment; here only part of the cache key
+def _documents(task: str, fingerprint: str, settings: Settings) -> list[Document]:
+    del settings  # in force; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
     prepared = open_prepared(benchmark).manifest.fingerprint
     if prepared != fingerprint:
@@ -121,26 +113,11 @@ def _documents(task: str, fingerprint: str, source: str, cap: int | None, subset
     return task_rows(task).documents(media=False)
 
 
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """Set the variables on which documents depend, and restore them afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:
     """Whether the data are miniature data, also if they were prepared from their source files like a release."""
     if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
         return facts.mini
-    with CHANGING, _environment(MEDTASKS_DATA="mini"):
+    with using(mini=True):
         try:
             return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
         except MedtasksError:

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from medtasks.settings import current_settings
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -19,8 +21,7 @@ def cache_root() -> Path:
     """``$MEDTASKS_CACHE``, or the user's cache directory for medtasks; it may not exist yet."""
     from platformdirs import user_cache_path
 
-    value = os.environ.get("MEDTASKS_CACHE")
-    return Path(value).expanduser() if value else user_cache_path("medtasks")
+    return current_settings().cache or user_cache_path("medtasks")
 
 
 def can_be_written(folder: Path) -> bool:
@@ -33,7 +34,7 @@ def writable_cache() -> Path:
     """:func:`cache_root`, or, where a home directory cannot be written, a directory of this user's below the system's
     temporary one: for what can be rebuilt and has to be on disk."""
     root = cache_root()
-    return root if os.environ.get("MEDTASKS_CACHE") or can_be_written(root) else _temporary()
+    return root if current_settings().cache or can_be_written(root) else _temporary()
 
 
 @cache

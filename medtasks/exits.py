@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 from medtasks.errors import MedtasksError
+from medtasks.settings import current_settings
 
 INTERRUPTED = 130
 """Exit code of an interrupted program (SIGINT), as in shells."""
@@ -46,7 +47,7 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
 
 def stopped(kept: str) -> SystemExit:
     """Report an interrupted command, once for all processes, and return the exception to raise."""
-    if os.environ.get("RANK", "0") == "0":
+    if current_settings().rank == 0:
         print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
     return SystemExit(INTERRUPTED)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import FAILED, Document
-from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
@@ -22,6 +21,7 @@ from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import MetricScore, Scores
+from medtasks.settings import using
 from medtasks.spec import load_spec
 
 from ..columns import unit_of
@@ -153,7 +153,7 @@ class _Followed:
             if len(replies) == repeats and (known is None or known[0] != replies):
                 prompt = given[0].slot.prompt
                 new[place] = Answered(documents[place], replies, prompt, spec.prompt_hash or "")
-        with miniature(plan.manifest.miniature):
+        with using(miniature=plan.manifest.miniature):
             scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
         for (place, answered), sample in zip(new.items(), scored, strict=True):
             self._samples[task, place] = (answered.replies, sample)

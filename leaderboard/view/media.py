@@ -20,7 +20,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
 
-from ..releases import CHANGING, Release, Releases
+from ..releases import Release, Releases
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -81,8 +81,7 @@ class Media:
     def _image(self, document: Document, number: int, manifest: RunManifest) -> Image:
         benchmark = document["benchmark"]
         mini = manifest.data[benchmark].mini
-        with CHANGING:
-            prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
+        prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
         shown = document.get("frames") or document["media"]
         if not 0 <= number < len(shown):
             raise MediaError(f"{document['sample_id']}: has no picture {number}.")

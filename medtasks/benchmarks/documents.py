@@ -7,7 +7,6 @@ its own before the user's, or the beginning of the text for back-ends that take 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,10 +21,11 @@ from medtasks.data.media.images import default_cache
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
+from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.exits import exit_with_sentence
 from medtasks.packages import raised_in
 from medtasks.prompts import render
+from medtasks.settings import current_settings
 from medtasks.spec import load_spec
 from medtasks.text import first_names
 
@@ -186,27 +186,15 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **values)
 
 
-def is_blind() -> bool:
-    """Whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
-
-    Raises:
-        UsageError: the variable is neither 0 nor 1.
-    """
-    given = os.environ.get("MEDTASKS_BLIND", "").strip()
-    if given not in ("", "0", "1"):
-        raise UsageError(f"MEDTASKS_BLIND is {given!r}, expected 1 (prompts without media) or 0.")
-    return given == "1"
-
-
 def pictures(doc: Mapping[str, Any]) -> list[Image]:
     """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
-    Empty in a blind run (:func:`is_blind`).
+    Empty in a blind run (`medtasks.settings.Settings`).
 
     Raises:
         MediaError: an image or frame is missing, truncated or cannot be decoded.
     """
-    return [] if is_blind() else all_pictures(doc)
+    return [] if current_settings().blind else all_pictures(doc)
 
 
 def all_pictures(doc: Mapping[str, Any]) -> list[Image]:

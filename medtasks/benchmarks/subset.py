@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtasks.benchmarks.base import Document
 from medtasks.errors import UsageError
+from medtasks.settings import current_settings
 
 VARIABLE = "MEDTASKS_SUBSET"
 
@@ -61,5 +61,5 @@ def read_subset(text: str) -> Subset:
 
 def current_subset() -> Subset | None:
     """The subset in ``MEDTASKS_SUBSET``; None for all documents."""
-    given = os.environ.get(VARIABLE, "").strip()
+    given = current_settings().subset
     return read_subset(given) if given else None

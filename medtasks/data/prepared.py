@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -21,32 +19,20 @@ from medtasks.data.records import Record
 from medtasks.errors import DataError
 from medtasks.files import file_sha256
 from medtasks.registry import get_benchmark
+from medtasks.settings import current_settings
 
 T = TypeVar("T", bound=BaseModel)
 
 
-_MINIATURE: ContextVar[frozenset[str]] = ContextVar("miniature", default=frozenset())
-
-
 def is_mini(benchmark: str = "") -> bool:
-    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for ``benchmark`` by :func:`miniature`."""
-    return os.environ.get("MEDTASKS_DATA") == "mini" or benchmark in _MINIATURE.get()
-
-
-@contextlib.contextmanager
-def miniature(benchmarks: Collection[str]) -> Iterator[None]:
-    """Open the miniature data of these benchmarks in the block: a run made on them is scored on them again."""
-    token = _MINIATURE.set(frozenset(benchmarks))
-    try:
-        yield
-    finally:
-        _MINIATURE.reset(token)
+    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for this benchmark."""
+    settings = current_settings()
+    return settings.mini or benchmark in settings.miniature
 
 
 def data_root() -> Path:
     """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache directory."""
-    value = os.environ.get("MEDTASKS_DATA")
-    return Path(value).expanduser() if value and value != "mini" else cache_root() / "data"
+    return current_settings().data or cache_root() / "data"
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.documents import SYSTEM_IN_TEXT, is_blind
+from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
 from medtasks.benchmarks.subset import current_subset
 from medtasks.cache import cache_root
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
-from medtasks.data.media.windows import frame_cap
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import stopped
@@ -38,6 +37,7 @@ from medtasks.results.summary import summary
 from medtasks.results.table import refuse_unknown_names
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.rubric import load_rubric
+from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
@@ -45,9 +45,6 @@ from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .usage import gathered_usage, memory_of, work_so_far
-
-MAX_FAILED = 0.01
-"""Share of requests that may fail without exit code 1; ``MEDTASKS_MAX_FAILED`` overrides it."""
 
 
 class Evaluation:
@@ -65,7 +62,6 @@ class Evaluation:
         self._lm = call.arguments["lm"]
         take_no_media(self._lm)
         self._asked = asked
-        self._rank = int(os.environ.get("RANK", "0"))
         self._groups = groups
         self._settings = settings(self._asked, self._lm)
         self._log_samples = call.arguments["log_samples"]
@@ -75,7 +71,7 @@ class Evaluation:
         """The harness's results with our scores; None on every process but the first."""
         self._refuse_early()
         directory = self._directory()
-        if self._rank == 0 and directory is not None:
+        if current_settings().rank == 0 and directory is not None:
             remove_abandoned(directory)
         for spec, task in self._ours.values():
             _leave_scoring_to_us(spec, task)
@@ -83,12 +79,12 @@ class Evaluation:
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backend_name(self._lm)
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
-        store = AnswerStore(self._checkpoint(), self._rank)
+        store = AnswerStore(self._checkpoint(), current_settings().rank)
         memory = memory_of(self._lm)
         requests = Requests(Asker(store, memory), self._ours, logged=self._log_samples)
         self._call.arguments["response_cache"] = requests
         try:
-            if self._rank == 0:
+            if current_settings().rank == 0:
                 store.write_plan(self._plan())
             for spec, _ in self._ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
@@ -97,7 +93,7 @@ class Evaluation:
             default_frames().close()
             model = model_facts(self._lm, self._settings["model_args"])
             devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
-            work = {} if memory is None else work_so_far(store.folder, self._rank)
+            work = {} if memory is None else work_so_far(store.folder)
             usage = gathered_usage(work, devices=devices, counters=counters)
             del work
             answers = self._answers(requests)
@@ -113,7 +109,7 @@ class Evaluation:
                 store.remove()
                 raise
             kept = f"replies are in {store.folder}: repeat the command to continue, or score them with `medtasks score`"
-            if os.environ.get("VERBOSITY") == "DEBUG" and not isinstance(error, MedtasksError):
+            if current_settings().debug and not isinstance(error, MedtasksError):
                 print(f"medtasks: {kept}", file=sys.stderr, flush=True)
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
@@ -135,7 +131,6 @@ class Evaluation:
 
     def _refuse_early(self) -> None:
         """Reject settings that cannot work before the model is called."""
-        _failure_limit(self._lm)
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
         for name in (*self._ours, *self._groups):
@@ -178,7 +173,7 @@ class Evaluation:
             dict(task.config.generation_kwargs or {}),
             len(task.eval_docs),
             (),
-            blind=is_blind(),
+            blind=current_settings().blind,
             presentation=task_presentation(self._lm, spec),
         )
 
@@ -187,7 +182,7 @@ class Evaluation:
         benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
         manifest = RunManifest(
             created=now(),
-            processes=int(os.environ.get("WORLD_SIZE", "1")),
+            processes=current_settings().processes,
             usage=RunUsage(devices=getattr(self._lm, "devices", 1)),
             versions=versions(),
             model=described(self._lm, self._settings["model_args"]),
@@ -208,7 +203,7 @@ class Evaluation:
         import torch
 
         asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
-        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        processes = current_settings().processes
         if processes < 2 or not torch.distributed.is_initialized():
             return lambda name: requests.answers(asked.pop(name))
         gathered: list[Any] = [None] * processes
@@ -248,7 +243,8 @@ class Evaluation:
         """Report failed requests; beyond the limit the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
-        limit = _failure_limit(self._lm)
+        own: float | None = getattr(self._lm, "max_failed", None)
+        limit = current_settings().max_failed if own is None else own
         too_many = failed > limit * asked
         if failed:
             exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
@@ -274,20 +270,6 @@ def _exit_with_failure() -> None:
     os._exit(1)
 
 
-def _failure_limit(lm: Any) -> float:
-    """Share of requests that may fail: model argument ``max_failed``, else ``MEDTASKS_MAX_FAILED``, else 1 %."""
-    own = getattr(lm, "max_failed", None)
-    given = str(os.environ.get("MEDTASKS_MAX_FAILED", MAX_FAILED) if own is None else own)
-    try:
-        limit = float(given)
-    except ValueError:
-        limit = -1.0
-    if not 0 <= limit <= 1:
-        setting = "MEDTASKS_MAX_FAILED" if own is None else "max_failed"
-        raise UsageError(f"{setting} is {given!r}, expected a share from 0 to 1, for example 0.01.")
-    return limit
-
-
 def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
     """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
     from lmms_eval.api.filter import FilterEnsemble
@@ -306,15 +288,9 @@ class _FirstResponse:
 
 def _data_state(spec: TaskSpec) -> str:
     """What determines a task's documents and their pixels: prepared data, subset, frame limit, blind or not."""
-    fingerprint = open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16]
-    subset = current_subset()
-    parts = [
-        fingerprint,
-        str(frame_cap() or "all"),
-        *(["blind"] if is_blind() else []),
-        *([str(subset)] if subset else []),
-    ]
-    return "-".join(parts)
+    chosen, subset = current_settings(), current_subset()
+    parts = [open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16], str(chosen.max_frames or "all")]
+    return "-".join([*parts, *(["blind"] if chosen.blind else []), *([str(subset)] if subset else [])])
 
 
 def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.cache import can_be_written, writable_cache
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence, interrupts_arrive, stopped
+from medtasks.settings import current_settings
 
 from .backends import load_what_generates
 from .installed import lack_of
@@ -53,7 +54,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
                         load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
                 return original(*call.args, **call.kwargs)
         except Exception as error:
-            if isinstance(error, MedtasksError) or os.environ.get("VERBOSITY") == "DEBUG":
+            if isinstance(error, MedtasksError) or current_settings().debug:
                 raise
             cause = _medtasks_cause(error)
             if cause is None and not ours:
@@ -202,7 +203,7 @@ def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
 
 def _places_itself(model_args: Any) -> bool:
     return (
-        int(os.environ.get("WORLD_SIZE", "1")) > 1
+        current_settings().processes > 1
         or "device_map=" in str(model_args)
         or (isinstance(model_args, Mapping) and "device_map" in model_args)
     )

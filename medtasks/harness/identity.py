@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from medtasks.settings import current_settings
 
 from .backends import backend_name, presentation
 
@@ -90,7 +91,7 @@ def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
     import torch
 
     own = described(lm, model_args)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    processes = current_settings().processes
     replicas: list[Any] = [own]
     if processes > 1 and torch.distributed.is_initialized():
         replicas = [None] * processes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from medtasks.results.answers import read_spent
 from medtasks.results.asking import Memory
 from medtasks.results.usage import RunUsage, Spent, run_usage
+from medtasks.settings import current_settings
 
 
 def memory_of(lm: Any) -> Callable[[], Memory] | None:
@@ -37,15 +37,15 @@ def _memory() -> Memory:
     return None, peak if sys.platform == "darwin" else peak * 1024
 
 
-def work_so_far(folder: Path, rank: int) -> dict[int, list[Spent]]:
+def work_so_far(folder: Path) -> dict[int, list[Spent]]:
     """What the replies to the command took, with those of earlier, unfinished runs, by process.
 
     Each process reads its own file, which no other is writing to; the first one also those of processes that no longer
     exist.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    found = read_spent(folder)
-    return {one: spent for one, spent in found.items() if one == rank or (rank == 0 and one >= processes)}
+    rank, processes = current_settings().rank, current_settings().processes
+    spent = read_spent(folder)
+    return {number: part for number, part in spent.items() if number == rank or (rank == 0 and number >= processes)}
 
 
 def gathered_usage(work: Mapping[int, Sequence[Spent]], *, devices: int, counters: Mapping[str, int]) -> RunUsage:
@@ -59,7 +59,7 @@ def gathered_usage(work: Mapping[int, Sequence[Spent]], *, devices: int, counter
     import torch
 
     everyone: list[Any] = [work]
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and torch.distributed.is_initialized():
+    if current_settings().processes > 1 and torch.distributed.is_initialized():
         first = torch.distributed.get_rank() == 0
         everyone = [None] * torch.distributed.get_world_size()
         torch.distributed.gather_object(work, everyone if first else None, dst=0)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
-from medtasks.data.prepared import miniature
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate, all_or_none
@@ -42,6 +41,7 @@ from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, rare_garbage_collection, without_garbage_collection
 from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
+from medtasks.settings import using
 from medtasks.spec import load_spec
 
 Samples = Mapping[str, list[Sample]]
@@ -103,7 +103,7 @@ def judge_run(
     Raises:
         MedtasksError: as :func:`judge_all`.
     """
-    with miniature(manifest.miniature):
+    with using(miniature=manifest.miniature):
         judged = judge_all(
             samples,
             config,

@@ -15,7 +15,7 @@ import medtasks
 from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.subset import current_subset
 from medtasks.data.manifest import Coverage
-from medtasks.data.media.windows import STEP, frame_cap
+from medtasks.data.media.windows import STEP
 from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
@@ -24,6 +24,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
 from medtasks.rubrics.scales import Rubric
+from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec
 
 PACKAGES = (
@@ -220,7 +221,7 @@ def frame_settings(spec: TaskSpec) -> dict[str, Any]:
     """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
     if not spec.benchmark.sampled_frames:
         return {}
-    return {"step": STEP, "cap": frame_cap(), "decoder": "pyav"}
+    return {"step": STEP, "cap": current_settings().max_frames, "decoder": "pyav"}
 
 
 def task_facts(

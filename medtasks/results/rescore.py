@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.prepared import miniature
 from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
@@ -26,6 +25,7 @@ from medtasks.results.samples import Outcome, Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scores import Scores
 from medtasks.results.table_file import TableStore, code_hash
+from medtasks.settings import using
 from medtasks.spec import TaskSpec, load_spec
 
 
@@ -109,7 +109,7 @@ def _key(folder: Path, store: TableStore) -> str | None:
         signatures = {
             name: get_metric(name).signature for spec in specs for name in (*spec.scores, *spec.metadata.learned)
         }
-        with miniature(manifest.miniature):
+        with using(miniature=manifest.miniature):
             data = {name: _fingerprint(name) for name in sorted({spec.metadata.benchmark for spec in specs})}
         parts = [folder_digest(folder), code_hash(), signatures, data]
     except MedtasksError:
@@ -149,7 +149,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
         parts = [*in_parts(spec, sorted(samples[name], key=lambda sample: sample.sample_id))]
         while parts:
             part = parts.pop(0)  # to free the samples of each part as the next is scored
-            with miniature(manifest.miniature):
+            with using(miniature=manifest.miniature):
                 scored = with_learned_metrics(spec, scored_again(spec, part), problems)
             made = with_judged_scores(spec, scored, manifest.judge)
             changes += [change for pair in zip(part, made, strict=True) for change in _changes(name, *pair)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.documents import is_blind
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, first_line
 from medtasks.registry import get_benchmark
@@ -25,6 +24,7 @@ from medtasks.results.scores import COVERAGE, Scores, intervals
 from medtasks.results.scoring import Scored, score_tables
 from medtasks.results.table import ItemTable
 from medtasks.results.usage import RunUsage
+from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error
 
@@ -139,7 +139,7 @@ def _scored_task(task: AskedTask, model: Mapping[str, Any], problems: list[str])
         task.generation,
         task.total,
         made,
-        blind=is_blind() or bool(model.get("blind")),
+        blind=current_settings().blind or bool(model.get("blind")),
         presentation=task.presentation,
         replies=(reply for one in task.documents for reply in one.replies),
     )

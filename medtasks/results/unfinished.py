@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_rows
-from medtasks.data.prepared import miniature
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError
 from medtasks.results.answers import Plan, by_document, read_answers, read_plan, read_spent
@@ -15,6 +14,7 @@ from medtasks.results.replies import NOT_ASKED, Reply
 from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.usage import RunUsage, run_usage
+from medtasks.settings import using
 from medtasks.spec import load_spec
 
 
@@ -26,7 +26,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
         MedtasksError: none of its tasks can be scored.
     """
     plan = read_plan(folder)
-    with miniature(plan.manifest.miniature):
+    with using(miniature=plan.manifest.miniature):
         return _scored(folder, plan, created)
 
 

@@ -8,7 +8,6 @@ import pytest
 from runs import Run
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual, task_documents
-from medtasks.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.spec import load_spec
 
@@ -57,11 +56,3 @@ def test_any_back_end_goes_blind_by_the_environment(
     for task in TASKS:
         assert same.samples(task) == blind.samples(task)
         assert same.manifest["tasks"][task]["protocol_hash"] == blind.manifest["tasks"][task]["protocol_hash"]
-
-
-def test_a_wrong_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from medtasks.benchmarks.documents import is_blind
-
-    monkeypatch.setenv("MEDTASKS_BLIND", "yes")
-    with pytest.raises(UsageError, match="MEDTASKS_BLIND is 'yes', expected 1"):
-        is_blind()

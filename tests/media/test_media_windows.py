@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from medtasks.data.media.windows import (
     beyond_end,
     exact,
-    frame_cap,
     frame_numbers,
     frames_shown,
     thin,
 )
-from medtasks.errors import UsageError
 
 decimals = st.integers(0, 60_000).map(lambda milliseconds: Fraction(milliseconds, 1000))
 frame_times = st.lists(st.integers(1, 20_000), max_size=40, unique=True).map(
@@ -123,19 +121,6 @@ def test_thinning_keeps_first_and_last_and_spreads_evenly(total: int, most: int)
 
 def test_without_a_cap_all_frames_are_kept() -> None:
     assert thin(5, None) == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(("given_", "cap"), [("", None), (" 8 ", 8), ("1", 1)])
-def test_the_cap_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, given_: str, cap: int | None) -> None:
-    monkeypatch.setenv("MEDTASKS_MAX_FRAMES", given_)
-    assert frame_cap() == cap
-
-
-@pytest.mark.parametrize("given_", ["0", "-3", "many", "1.5", "²"])
-def test_a_cap_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, given_: str) -> None:
-    monkeypatch.setenv("MEDTASKS_MAX_FRAMES", given_)
-    with pytest.raises(UsageError, match="MEDTASKS_MAX_FRAMES"):
-        frame_cap()
 
 
 def test_image_sequences_are_numbered_by_their_names() -> None:

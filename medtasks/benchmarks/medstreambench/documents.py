@@ -9,8 +9,9 @@ from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.medstreambench.organs import organ_group
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
-from medtasks.data.media.windows import frame_cap, thin
+from medtasks.data.media.windows import thin
 from medtasks.filters.answerability import UNANSWERABLE
+from medtasks.settings import current_settings
 
 ALERT = "alert: "
 
@@ -44,7 +45,7 @@ def documents(record: MedStreamRecord) -> list[Document]:
 
 
 def _window(turn: MedStreamRound) -> Document:
-    most = frame_cap()
+    most = current_settings().max_frames
     kept = thin(len(turn.times), most)
     return {
         "time": turn.time,

@@ -7,14 +7,11 @@ window's end is ever chosen.
 
 from __future__ import annotations
 
-import os
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
-
-from medtasks.errors import UsageError
 
 STEP = 2
 """Seconds (or frame indices of an image sequence) between two sampled frames."""
@@ -76,16 +73,6 @@ def thin(total: int, most: int | None) -> list[int]:
         return [total - 1]
     # (2ab + c) // 2c is a·b/c rounded half up, in integers
     return [(2 * number * (total - 1) + most - 1) // (2 * (most - 1)) for number in range(most)]
-
-
-def frame_cap() -> int | None:
-    """Maximum number of frames per request, ``$MEDTASKS_MAX_FRAMES``; None if that is not set."""
-    given = os.environ.get("MEDTASKS_MAX_FRAMES", "").strip()
-    if not given:
-        return None
-    if not given.isdecimal() or int(given) < 1:
-        raise UsageError(f"MEDTASKS_MAX_FRAMES is {given!r}, expected a whole number of at least 1.")
-    return int(given)
 
 
 def frame_numbers(names: Sequence[str]) -> tuple[list[str], list[int]]:
