@@ -50,9 +50,6 @@ def judge(
     human: Annotated[
         Path | None, typer.Option("--human", help="CSV of human annotations to compare the judges with.")
     ] = None,
-    families: Annotated[
-        Path | None, typer.Option("--families", help="YAML table of model families that replaces the built-in one.")
-    ] = None,
     max_requests: Annotated[
         int | None, typer.Option("--max-requests", min=0, help="Maximum number of requests to each judge.")
     ] = None,
@@ -93,7 +90,6 @@ def judge(
             combine=combine,
             threshold=threshold,
             store=store,
-            families=families,
             rubrics=tuple(rubrics) if rubrics else None,
         ),
         max_requests=max_requests,

@@ -14,7 +14,7 @@ from medtasks.cache import cache_root
 from medtasks.errors import UsageError
 from medtasks.judge.ensemble import Rule
 from medtasks.judge.settings import JudgeSettings
-from medtasks.schema import first_problem
+from medtasks.schema import Problem, problems
 
 VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
@@ -29,7 +29,6 @@ class JudgeConfig(BaseModel):
         threshold: coverage below which a score is marked incomplete.
         rubrics: which to judge; empty means the first of every task.
         store: the verdict store; None means the user's default.
-        families: a table of families instead of the shipped one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -39,7 +38,6 @@ class JudgeConfig(BaseModel):
     threshold: float = Field(0.99, ge=0, le=1)
     rubrics: tuple[str, ...] = ()
     store: Path | None = None
-    families: Path | None = None
 
 
 def default_store() -> Path:
@@ -81,7 +79,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
             raise UsageError(f"{_source(text)}: field `judges` must be a list of judges, each with base_url and model.")
         for one in several:
-            name = str(one.pop("name", None) or one.get("model", ""))
+            name = str(one.pop("name", None) or one.get("model") or "judge")
             if name in judges:
                 raise UsageError(f"{_source(text)}: two judges are called {name!r}; give each a `name` of its own.")
             judges[name] = one
@@ -90,10 +88,16 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     try:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
-        field = error.errors()[0]["loc"][0]
-        source = f"--{field}" if more.get(str(field)) is not None else ", ".join(map(_source, given))
-        problem = first_problem(error, JudgeConfig, secret=True)  # a key may be in the wrong field
-        raise UsageError(f"{source}: {problem}; correct the judge's settings.") from None
+        # secret: a key may be in the wrong field
+        found = sorted(problems(error, JudgeConfig, secret=True), key=_by_cause)
+        field = str(found[0].keys[0])
+        source = f"--{field}" if more.get(field) is not None else ", ".join(map(_source, given))
+        raise UsageError(f"{source}: {found[0].message}; correct the judge's settings.") from None
+
+
+def _by_cause(problem: Problem) -> bool:
+    """Sorts unknown fields first: a field that is missing may only be misspelt."""
+    return problem.kind != "extra_forbidden"
 
 
 def _source(text: str) -> str:

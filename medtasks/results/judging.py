@@ -17,7 +17,7 @@ from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.config import JudgeConfig, default_store
-from medtasks.judge.families import read_families, same_family
+from medtasks.judge.families import same_family
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.images import ImageSource
 from medtasks.judge.judgement import Adjudication, Question
@@ -175,7 +175,7 @@ def judge_all(
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
-        MedtasksError: the verdict store, the table of families or the annotations cannot be read.
+        MedtasksError: the verdict store or the annotations cannot be read.
     """
     rubrics = _wanted_rubrics(samples, config.rubrics)
     judged = Judged(dict(samples), dict(known or {}))
@@ -249,9 +249,8 @@ def _nothing_judged(outcome: Outcome) -> MedtasksError:
 
 def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
     """A warning for each judge of the same family as the judged model, which may have several names."""
-    table = None if config.families is None else read_families(config.families)
     warnings = (
-        next(filter(None, (same_family(settings.model, name, table) for name in judged_names)), None)
+        next(filter(None, (same_family(settings.model, name) for name in judged_names)), None)
         for settings in config.judges.values()
     )
     return tuple(sorted(set(filter(None, warnings))))

@@ -21,6 +21,7 @@ KEY = "sk-planted-0123456789"
             f"{JUDGE},concurency=4",
             "field `judges.m.concurency` is unknown (did you mean 'concurrency'?), expected one of",
         ),
+        ("modle=m,base_url=http://127.0.0.1:9/v1", "field `judges.judge.modle` is unknown (did you mean 'model'?)"),
         (f"{JUDGE},timeout=-1", "field `judges.m.timeout` is wrong, expected a number above 0; correct"),
         (f"{JUDGE},concurrency={KEY}", "field `judges.m.concurrency` is wrong, expected a whole number; correct"),
         (f"{JUDGE},api_key_env={KEY}", "field `judges.m.api_key_env`: expected the name of an environment variable"),
