@@ -161,14 +161,14 @@ def _report(board: Board, out: Path) -> None:
     shown = overview_charts(board)
     cells = [_cells(board, one) for one in shown]
     names = dict.fromkeys(name for column in cells for name in column)
-    head = [f"{one.benchmark.title}: {one.ranking.column.label}" for one in shown]
-    beside = 2 if _width() >= USUAL else 1
-    for start in range(0, len(head), beside):
-        columns = slice(start, start + beside)
-        rows = [[name, *(column.get(name, "no value") for column in cells[columns])] for name in names]
+    for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
+        pair, columns = shown[start : start + 2], cells[start : start + 2]
         table(
-            ("", *head[columns]),
-            rows,
+            ("", *(one.benchmark.title for one in pair)),
+            [
+                ["", *(one.ranking.column.label for one in pair)],
+                *([name, *(column.get(name, "no value") for column in columns)] for name in names),
+            ],
             title="" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals",
         )
     write("")

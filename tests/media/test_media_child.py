@@ -51,6 +51,13 @@ def test_a_crash_is_raised_and_the_next_call_is_answered() -> None:
     assert call_in_child(abs, -1) == 1
 
 
+def test_a_child_that_was_killed_while_it_waited_says_nothing_about_the_next_call() -> None:
+    child = call_in_child(os.getpid)
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert call_in_child(abs, -1) == 1
+
+
 PARENT = """
 import time
 from medtasks.data.media.child import call_in_child
