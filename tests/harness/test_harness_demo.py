@@ -59,7 +59,7 @@ def test_it_fits_a_screen_and_says_what_to_do_next(demo: Demo) -> None:
     assert len(lines) <= 48
     commands = (str(demo.folder), "  running ", "and your model: ")  # what is copied is not wrapped
     assert max(len(line) for line in lines if not any(part in line for part in commands)) <= 80
-    assert "MI-CXR: Overall" in demo.printed
+    assert "Kvasir-VQA-x1        MI-CXR" in demo.printed
     assert "100.0 [100.0–100.0]" in demo.printed
     assert "a demonstration, not a benchmark result" in demo.printed
     assert "medtasks prepare" in demo.printed
