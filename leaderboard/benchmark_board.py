@@ -31,7 +31,7 @@ from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
 from .reference import load_reference, place_of, published_rows
 from .standings import Standing, Standings
-from .tables import Tables, held_groups, is_incomplete, without_empty
+from .tables import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
 
@@ -126,7 +126,11 @@ class _Filling:
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
         found: tuple[BoardColumn, ...]
-        found = board_columns(columns, lambda task, breakdown: held_groups(self._digests, task, breakdown))
+        found = board_columns(
+            columns,
+            lambda task, breakdown: held_groups(self._digests, task, breakdown),
+            lambda column: held_chance(self._digests, column),
+        )
         return found
 
     def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
@@ -187,7 +191,7 @@ class _Filling:
                     columns=tuple(column.key for column in columns),
                     against=tuple(column.key for column in against),
                     ranks=plot.ranks,
-                    chance=self._benchmark.chance if plot.chance else None,
+                    chance=held_chance(self._digests, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
                     note=plot.note,
                 )
             )

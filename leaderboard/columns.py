@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable
@@ -10,12 +9,13 @@ from collections.abc import Callable, Iterable
 from medtasks.benchmarks.card import ALL_GROUPS, Column
 from medtasks.metrics import get_metric
 from medtasks.metrics.item_metrics import SIGNED
-from medtasks.spec import load_spec
 
 from .board import BoardColumn, Unit
 
 GroupsOf = Callable[[str, str], Iterable[str]]
 """The groups of a task's breakdown in the results."""
+ChanceOf = Callable[[Column], "float | None"]
+"""The accuracy of uniform guessing at the items of a column in the results."""
 
 _NAMED: dict[str, Unit] = {
     "chrf": "points",
@@ -64,7 +64,9 @@ def _safe(part: str) -> str:
     return f"{_UNSAFE.sub('-', part).strip('-')[:40]}-{digest}"
 
 
-def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardColumn, ...]:
+def board_columns(
+    columns: Iterable[Column], groups: GroupsOf, chance: ChanceOf = lambda _: None
+) -> tuple[BoardColumn, ...]:
     """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each of the ``groups``, sorted.
 
     Raises:
@@ -74,7 +76,7 @@ def board_columns(columns: Iterable[Column], groups: GroupsOf) -> tuple[BoardCol
     for column in columns:
         for label, group in _labels(column, groups):
             one = Column(column.task, column.metric, label, column.breakdown, group, column.remark)
-            found.setdefault(column_key(one), _board_column(one))
+            found.setdefault(column_key(one), _board_column(one, chance(one)))
     return tuple(found.values())
 
 
@@ -84,7 +86,7 @@ def _labels(column: Column, groups: GroupsOf) -> list[tuple[str, str | None]]:
     return [(group.replace("_", " "), group) for group in sorted(set(groups(column.task, column.breakdown)))]
 
 
-def _board_column(column: Column) -> BoardColumn:
+def _board_column(column: Column, chance: float | None) -> BoardColumn:
     return BoardColumn(
         key=column_key(column),
         task=column.task,
@@ -95,11 +97,6 @@ def _board_column(column: Column) -> BoardColumn:
         unit=unit_of(column.metric),
         higher_is_better=get_metric(column.metric).higher_is_better,
         signed=column.metric in SIGNED,
-        chance=_chance(column.task) if column.metric == "accuracy" else None,
+        chance=chance if column.metric == "accuracy" else None,
         remark=column.remark,
     )
-
-
-@functools.cache
-def _chance(task: str) -> float | None:
-    return load_spec(task).benchmark.chance

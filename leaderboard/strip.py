@@ -140,6 +140,7 @@ def _stripped(
     sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None
 ) -> Sample:
     benchmark = load_spec(sample.task).benchmark
+    own = sample.document.get("choices") or benchmark.options  # their number is the chance level
     return sample.model_copy(
         update={
             "cluster": names[sample.cluster],
@@ -152,7 +153,10 @@ def _stripped(
             "filtered": _option(sample.filtered, sample.status, benchmark),
             "repeats": tuple(_repeat(one, benchmark) for one in sample.repeats),
             "verdicts": {},
-            "document": {key: value for key, value in sample.document.items() if key in fields},
+            "document": {
+                **({"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}),
+                **{key: value for key, value in sample.document.items() if key in fields},
+            },
         }
     )
 

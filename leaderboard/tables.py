@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from medtasks.benchmarks.card import Column
 from medtasks.results.scores import COVERAGE, MetricScore, Scores
 from medtasks.results.signature import format_signature, parse_signature
+from medtasks.spec import load_spec
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .digest import Digest
@@ -28,6 +30,17 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
     }
 
 
+def held_chance(digests: Iterable[Digest], column: Column) -> float | None:
+    """The accuracy of uniform guessing at the items of a column: that of the run that has the most of them, else by the
+    benchmark's options."""
+    scores = [_score_of(digest, replace(column, metric="accuracy")) for digest in digests]
+    known = [(score.known, score.chance) for score in scores if score is not None and score.chance is not None]
+    if known:
+        return max(known)[1]
+    options = load_spec(column.task).benchmark.options
+    return 1 / len(options) if options else None
+
+
 def is_incomplete(score: MetricScore) -> bool:
     """Whether too many items lack a response or a verdict, regardless of the run's own threshold."""
     return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
@@ -35,12 +48,8 @@ def is_incomplete(score: MetricScore) -> bool:
 
 def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
     """A run's score in a column; None without one, or if the metric applies to none of its items."""
-    entry = digest.entries.get(column.task)
-    scores: Scores | None = None if entry is None else entry.scores
-    if scores is not None and column.breakdown is not None:
-        scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
-    score = None if scores is None else scores.metrics.get(column.metric)
-    if entry is None or score is None or not score.samples:
+    score = _score_of(digest, column)
+    if score is None or not score.samples:
         return None
     low, high = score.interval or (None, None)
     return Cell(
@@ -53,8 +62,18 @@ def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
         bounds=score.bounds,
         incomplete=is_incomplete(score),
         reason=score.reason,
-        signature=_part_signature(entry.signatures[column.metric], column.breakdown, column.group),
+        signature=_part_signature(
+            digest.entries[column.task].signatures[column.metric], column.breakdown, column.group
+        ),
     )
+
+
+def _score_of(digest: Digest, column: Column | BoardColumn) -> MetricScore | None:
+    entry = digest.entries.get(column.task)
+    scores: Scores | None = None if entry is None else entry.scores
+    if scores is not None and column.breakdown is not None:
+        scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
+    return None if scores is None else scores.metrics.get(column.metric)
 
 
 @functools.lru_cache(maxsize=4096)

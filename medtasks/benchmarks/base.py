@@ -218,10 +218,13 @@ class Benchmark:
     sampled_frames: bool = False
     levels: tuple[str, ...] = ()
 
-    @property
-    def chance(self) -> float | None:
-        """Accuracy of uniform guessing (0..1); None for open answers."""
-        return 1 / len(self.options) if self.options else None
+    def option_count(self, document: Mapping[str, Any]) -> int:
+        """How many options a guess at the document has: its own, else the benchmark's; 0 for an open answer, or if
+        several options may be selected."""
+        if document.get("multi_select"):
+            return 0
+        own = document.get("choices") or document.get("options") or self.options
+        return sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
 
     def published_items(self, name: str) -> int | None:
         """The published count for a task or group that is named after the benchmark and one of its kinds; None for

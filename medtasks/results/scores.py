@@ -30,9 +30,10 @@ class MetricScore(BaseModel):
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
     metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
-    metric applies to. If requests failed, ``answered`` counts the items with a response; if a judge is involved,
-    ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other items wrong
-    and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the items.
+    metric applies to. ``chance`` is the accuracy of uniform guessing at the items scored. If requests failed,
+    ``answered`` counts the items with a response; if a judge is involved, ``judged`` counts the items whose value is
+    known. In both cases ``bounds`` are the scores with all other items wrong and with all of them right, and
+    ``incomplete`` marks a value over less than the threshold's share of the items.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +43,7 @@ class MetricScore(BaseModel):
     samples: int
     signature: str
     reason: str | None = None
+    chance: float | None = Field(default=None, exclude_if=lambda value: value is None)
     margin_over_chance: float | None = None
     answered: int | None = None
     judged: int | None = None

@@ -239,7 +239,8 @@ class _Plan:
         known = column.applies & column.known & parts.among(valued)
         values, sums = _values(metric, column.statistics[known], parts.part[known], one.table.codes[parts.rows[known]])
         repeats = _repeats(metric, column, parts, valued)
-        chance = one.benchmark.chance if name == "accuracy" else None
+        options = one.table.options[parts.rows[known]]
+        chances = _chances(options, parts.part[known], parts.count) if name == "accuracy" else [None] * parts.count
         places: list[int | None] = [None] * parts.count
         for number, value, table in zip(valued, values, sums, strict=True):
             if math.isnan(value):
@@ -247,8 +248,10 @@ class _Plan:
                 continue
             places[number] = len(self.sums)
             self.sums.append((table, metric.score))
+            chance = chances[number]
             scores[number] |= {
                 "value": value,
+                "chance": chance,
                 "margin_over_chance": None if chance is None else value - chance,
                 "repeats": repeats.get(number),
             }
@@ -354,6 +357,20 @@ def _values(metric: Metric, statistics: Array, part: Rows, clusters: Rows) -> tu
     sums = segment_sums(statistics, begins)
     firsts = np.flatnonzero(np.diff(part[begins], prepend=-1))
     return _scores(metric, _part_totals(statistics, part)).tolist(), np.split(sums, firsts[1:])
+
+
+def _chances(options: Rows, part: Rows, parts: int) -> list[float | None]:
+    """The accuracy of uniform guessing at the items of each part, whose numbers of ``options`` are given: the mean of
+    1/options; None for a part with an item that cannot be guessed."""
+    found: list[float | None] = [None] * parts
+    numbers, codes = np.unique(options, return_inverse=True)
+    counts = np.bincount(part * len(numbers) + codes, minlength=parts * len(numbers)).reshape(parts, len(numbers))
+    for place in np.flatnonzero(counts.any(axis=1)).tolist():
+        times = {number: count for number, count in zip(numbers.tolist(), counts[place].tolist(), strict=True) if count}
+        if 0 not in times:  # one number of options is divided once, so that 1/5 is not 0.2 with an error of rounding
+            items = sum(times.values())
+            found[place] = 1 / min(times) if len(times) == 1 else math.fsum(c / n for n, c in times.items()) / items
+    return found
 
 
 def _scores(metric: Metric, totals: Array) -> Array:

@@ -44,7 +44,8 @@ class ItemTable:
 
     All fields but ``metrics``, ``columns`` and ``groups`` have one entry per row. ``samples`` are an item's sample ids,
     several for a streaming item; ``statuses`` are those of its responses, repeats included. ``target`` and ``chosen``
-    are the correct and the selected option, empty if the benchmark has no options. ``complete`` is False for a
+    are the correct and the selected option, empty if the benchmark has no options; ``options`` is how many a guess has
+    (`Benchmark.option_count`). ``complete`` is False for a
     streaming item with rounds that were not asked: it is not scored. ``metrics`` are those of the samples and the
     requested pooled ones, in display order; ``columns`` may have more, for groups. ``groups`` has each item's keys by
     breakdown: none, one or several.
@@ -58,6 +59,7 @@ class ItemTable:
     statuses: tuple[tuple[str, ...], ...]
     target: tuple[str, ...]
     chosen: tuple[str, ...]
+    options: Rows
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
     columns: Mapping[str, Column]
@@ -209,7 +211,7 @@ def item_table(
     named = [name for sample in ordered for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics, *pooled]))
     firsts = [views[0] for _, _, views in rows]
-    options = bool(benchmark.options)
+    lettered = bool(benchmark.options)
     return ItemTable(
         metrics=metrics,
         items=tuple(name for name, _, _ in rows),
@@ -219,8 +221,9 @@ def item_table(
         statuses=tuple(
             tuple(status for view in views for status in (view.status, *view.further)) for _, _, views in rows
         ),
-        target=tuple(str(first.document["target"]) if options else "" for first in firsts),
-        chosen=tuple(first.filtered if options else "" for first in firsts),
+        target=tuple(str(first.document["target"]) if lettered else "" for first in firsts),
+        chosen=tuple(first.filtered if lettered else "" for first in firsts),
+        options=np.array([benchmark.option_count(first.document) for first in firsts], dtype=np.int64),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
         columns={name: column_of(name, [*(row.get(name) for row in values), *filler]) for name in metrics},
@@ -263,6 +266,7 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
     return ItemTable(
         metrics=metrics,
         **{name: in_order(name) for name in TEXTS},
+        options=np.concatenate([table.options for table in tables])[order],
         complete=complete[order],
         groups={name: shared(tuple(rows[row] for row in order.tolist())) for name, rows in keys.items()},
         columns=PooledColumns(tables, order, metrics),

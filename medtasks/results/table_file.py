@@ -129,6 +129,7 @@ def code_hash(*further: Path) -> str:
 def _arrow(table: ItemTable) -> pa.Table:
     arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in TEXTS}
     arrays["complete"] = pa.array(table.complete)
+    arrays["options"] = pa.array(table.options)
     arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
     facts = {}
     for number, (metric, column) in enumerate(table.columns.items()):
@@ -145,6 +146,7 @@ def _table(found: pa.Table) -> ItemTable:
         metrics=tuple(header["metrics"]),
         **texts,
         complete=_array(found["complete"]),
+        options=_array(found["options"]),
         groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in header["groups"]},
         columns=PackedColumns(
             {

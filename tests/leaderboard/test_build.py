@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, pag
 from medtasks.leaderboard.benchmark_board import benchmark_board
 from medtasks.leaderboard.board import Refused, Round, Timeline
 from medtasks.leaderboard.build import build_board
+from medtasks.leaderboard.findings import finding
 from medtasks.leaderboard.models import Described
 from medtasks.leaderboard.standings import Standings
 
@@ -31,6 +33,19 @@ def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:
     assert cell.low is not None
     assert (cell.items, cell.signature) == (240, signed("accuracy", "mi_cxr"))
     assert found.rankings[0].cluster == "patient"
+
+
+def test_the_chance_level_is_that_of_the_items_scored() -> None:
+    """Not 1/5 of the benchmark's letters: the documents of these runs have 3 and 4 options of their own."""
+    lucky = cxr(0.29, 5)
+    score = lucky.scores.metrics["accuracy"].model_copy(update={"chance": 0.2917})
+    scores = lucky.scores.model_copy(update={"metrics": {"accuracy": score}})
+    made = board(run("lucky", [replace(lucky, scores=scores)]), FAIR)
+    (found,) = made.benchmarks
+    (ranking,) = found.rankings
+    assert ranking.column.chance == 0.2917
+    cells = {row.model: row.cells[KEY] for row in found.tables[0].rows}
+    assert finding(ranking, made.models, cells).endswith("lucky is not above chance (29.2 %).")
 
 
 def test_the_order_of_runs_changes_no_byte() -> None:

@@ -60,6 +60,17 @@ def test_accuracy_counts_unextracted_answers_as_wrong() -> None:
     assert scores.breakdowns["null_option"]["another option right"].metrics["accuracy"].value == 0.5
 
 
+def test_chance_is_that_of_the_options_of_the_items_scored() -> None:
+    own = [one.model_copy(update={"document": {**one.document, "choices": dict.fromkeys("ABC", "?")}}) for one in FOUR]
+    score = score_samples(own, MI_CXR).metrics["accuracy"]
+    assert (score.chance, score.margin_over_chance) == (1 / 3, pytest.approx(0.25 - 1 / 3))
+    mixed = score_samples([*own[:2], *FOUR[2:]], MI_CXR, ["null_option"])
+    assert mixed.metrics["accuracy"].chance == pytest.approx((2 / 3 + 2 / 5) / 4)
+    assert mixed.breakdowns["null_option"]["null option right"].metrics["accuracy"].chance == 0.2
+    several = FOUR[3].model_copy(update={"document": {**FOUR[3].document, "multi_select": True}})
+    assert score_samples([*FOUR[:3], several], MI_CXR).metrics["accuracy"].chance is None  # cannot be guessed
+
+
 def test_letters_abstention_and_commitment() -> None:
     letters = score_samples(FOUR, MI_CXR).letters
     assert letters is not None

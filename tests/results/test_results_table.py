@@ -258,8 +258,8 @@ def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Pat
         if name == "columns":
             assert list(one) == list(table.columns)
             assert all(_same(one[metric], column) for metric, column in table.columns.items())
-        elif name == "complete":
-            np.testing.assert_array_equal(one, table.complete)
+        elif name in ("complete", "options"):
+            np.testing.assert_array_equal(one, getattr(table, name))
         else:
             assert one == getattr(table, name)
     assert store.read("other") is None
