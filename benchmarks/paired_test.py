@@ -2,7 +2,8 @@
 
 The studies are those of ``tests/stats/simulated.py``. For each design and number of clusters: how often the cluster
 sign-flip test, Student's t with the jackknife's standard error, and a normal distribution with the same standard error
-reject at the 5 % level, and how often 95 % intervals (by t, and percentiles of the cluster bootstrap) hold the truth.
+reject at the 5 % level, and how often 95 % intervals (of the sign-flip test, by t, and percentiles of the cluster
+bootstrap) hold the truth.
 
     python benchmarks/paired_test.py [--studies N] [--clusters N ...] [--seed S]
 """
@@ -20,6 +21,7 @@ from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.stats import cluster_bootstrap
 from medtasks.stats.flips import _exact, _saddlepoint
+from medtasks.stats.student import student_quantile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
 from simulated import EVEN, HEAVY, SINGLE, UNEQUAL, Rates, Study, alike, apart, by_size, skewed, studies
@@ -68,12 +70,17 @@ def single_covers(study: Study, rate: float) -> bool:
 
 
 def by_t(study: Study) -> bool:
-    return not study.covers(0.0)
+    return beyond(study, student_quantile(0.975, study.found.clusters - 1))
 
 
 def by_normal(study: Study) -> bool:
+    return beyond(study, 1.959964)
+
+
+def beyond(study: Study, errors: float) -> bool:
+    """Whether the difference is so many standard errors from 0."""
     error = study.found.standard_error
-    return error is not None and abs(study.found.difference) > 1.959964 * error
+    return error is not None and abs(study.found.difference) > errors * error
 
 
 def approximation(seed: int) -> None:
@@ -101,15 +108,17 @@ def main() -> None:
     options = parser.parse_args()
     begin = time.perf_counter()
     print(f"{options.studies:,} studies each, seed {options.seed}\n")
-    print("| equal models | clusters | sign flips | t | normal | t interval covers | percentile interval covers |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    covers = ("sign flips", "t", "percentiles")
+    print(f"| equal models | clusters | sign flips | t | normal | {' | '.join(f'{one} cover' for one in covers)} |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, (metric, sizes, rates) in EQUAL.items():
         for count in options.clusters:
             made = list(studies(options.studies, count, metric=metric, sizes=sizes, rates=rates, seed=options.seed))
             rejected = [share([rule(one) for one in made]) for rule in (lambda one: one.rejected, by_t, by_normal)]
             some = made[: max(1, options.studies // 4)]
             covered = [
-                share([one.covers(0.0) for one in made]),
+                "none" if made[0].found.low is None else share([one.covers(0.0) for one in made]),
+                share([not by_t(one) for one in made]),
                 share([percentile_covers(one, metric) for one in some]),
             ]
             print(f"| {name} | {count} | {' | '.join([*rejected, *covered])} |", flush=True)

@@ -2,8 +2,8 @@
 
 A rate is ``occurrences / cases``. A question is a case if its gold answer is one of the listed texts (or another one);
 the error occurs if the answer is one of the listed texts (or another one). Texts are compared after
-`medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its letter. A response that gives no
-answer is a case in which the error did not occur.
+`medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its letter. A rate of errors is over the
+cases with an answer, whose number stands beside it; in a rate of correct outcomes no answer is no such outcome.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
         gold, answer = _normal(gold_text(view.document)), _normal(_answer_text(benchmark, view))
         for kind in kinds:
             if _matches(gold, kind.gold, kind.gold_other_than):
-                yield Case(kind.name, _matches(answer, kind.answer, kind.answer_other_than))
+                unanswered = answer is None and not kind.higher_is_better
+                yield Case(kind.name, None if unanswered else _matches(answer, kind.answer, kind.answer_other_than))
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:

@@ -17,13 +17,14 @@ from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
 
 
 class Case(NamedTuple):
-    """One chance for an error: the rate it counts for, and whether the error occurred.
+    """One chance for an error: the rate it counts for, and whether the error occurred; None if the response gives no
+    answer that could be one.
 
     ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
     """
 
     rate: str
-    occurred: bool
+    occurred: bool | None
     part: str = ""
 
 
@@ -31,7 +32,8 @@ class Case(NamedTuple):
 class Errors:
     """``cases`` lists the cases of an item, from its gold answers and filtered responses (of repeats, the first).
 
-    Which cases there are must not depend on the responses. If a response failed, whether they occurred is unknown.
+    Which cases there are must not depend on the responses. If a response failed or gives no answer, whether they
+    occurred is open, and the rate, over the answered cases, has their number beside it.
     Questions with rotated options have none: their errors are those of the plain task.
     """
 
@@ -65,19 +67,18 @@ class Errors:
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
     if not cases:  # most rates do not apply to most items
-        return _counted(0, 0, False)
+        return _counted(0, 0, 0)
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
-    whole = _counted(sum(case.occurred for case in cases), len(cases), failed)
+    occurred, unanswered = sum(case.occurred is True for case in cases), sum(case.occurred is None for case in cases)
+    whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
     return whole._replace(parts=by_part) if by_part else whole
 
 
 @lru_cache(maxsize=1024)
-def _counted(occurred: int, cases: int, failed: bool) -> Value:
+def _counted(occurred: int, unanswered: int, cases: int) -> Value:
     """The value of so many cases; shared, because items have few different ones."""
-    count = float(cases)
-    if failed:
-        return Value(low=(0.0, count), high=(count, count), failed=True)
-    return Value(statistics=(float(occurred), count))
+    low, high = ((float(number), float(cases)) for number in (occurred, occurred + unanswered))
+    return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
 
 
 def pooled_values(benchmark: Benchmark, item: Item, names: Sequence[str]) -> dict[str, Value]:

@@ -176,14 +176,14 @@ def _row(line: Line) -> tuple[str, ...]:
     comparable = "no" if line.unlike else "yes"
     if pair is None:
         return (line.task, line.metric, *[""] * 6, "0", "0", f"{line.unpaired:,}", "", comparable)
-    interval = "" if pair.low is None or pair.high is None else f"[{number(pair.low, '+')}, {number(pair.high, '+')}]"
+    has_interval = pair.low is not None and pair.high is not None
     return (
         line.task,
         line.metric,
         number(line.first),
         number(line.second),
         number(pair.difference, "+"),
-        interval,
+        f"[{number(pair.low, '+')}, {number(pair.high, '+')}]" if has_interval else "none",
         chance(pair.p_value),
         chance(pair.p_holm),
         f"{pair.items:,}",
@@ -198,11 +198,14 @@ def _notes(found: Comparison) -> str:
     """Notes below the table: how to read it, and why rows are empty or not comparable."""
     tests = sum(line.pair is not None and line.pair.p_value is not None for line in found.lines)
     lines = [
-        "Scores are over the items with a value in both runs; intervals use Student's t over clusters.",
-        f"p is from the cluster sign-flip test; p (Holm) is corrected over the {tests} tests of this table.",
+        "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test.",
+        f"p (Holm) is corrected over the {tests} tests of this table.",
         "detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
     ]
-    lines += _grouped("no difference", [(line, line.reason) for line in found.lines if line.reason is not None])
+    reasons = [(line, line.reason) for line in found.lines if line.reason is not None]
+    tested = [one for one in reasons if one[0].pair is not None and one[0].pair.p_value is not None]
+    lines += _grouped("no difference", [one for one in reasons if one not in tested])
+    lines += _grouped("no interval", tested)
     few = [(line, line.pair.warning) for line in found.lines if line.pair is not None and line.pair.warning is not None]
     lines += _grouped("warning", few)
     unlike = [(line, reason) for line in found.lines for reason in line.unlike]

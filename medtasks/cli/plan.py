@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +38,7 @@ def plan(
     share: Annotated[
         list[float] | None, typer.Option("--share", help="Share of the clusters; can be repeated.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.benchmarks.documents import task_documents
@@ -50,12 +53,14 @@ def plan(
     if wrong := [one for one in share or () if not 0 < one <= 1]:
         raise UsageError(f"--share {wrong[0]:g}: expected a share above 0 and up to 1.")
     metric = metric or default_metric(task)
-    parts = []
+    parts, left_out = [], []
     for leaf in leaf_tasks(task):
         try:
             parts.append(task_documents(leaf, media=False))
         except NoRowsError as error:
-            write(f"left out: {printable(str(error))}")
+            left_out.append(str(error))
+            if not as_json:
+                write(f"left out: {printable(str(error))}")
     documents = [document for part in parts for document in part]
     if not documents:
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
@@ -66,6 +71,22 @@ def plan(
     else:
         spread = assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
+    made = sizes(parts, spread, share or SHARES)
+    needed = None
+    if difference is not None:
+        needed = spread.needed(difference / 100 if unit == "fraction" else difference)
+    if as_json:
+        told = {"difference": difference, "clusters": needed} if difference is not None else None
+        found = {
+            "task": task,
+            "metric": metric,
+            "unit": unit,
+            "basis": spread.basis,
+            "needed": told,
+            "left_out": left_out,
+        }
+        write(json.dumps({**found, "subsets": [asdict(one) for one in made]}, indent=1))
+        return
     rows = [
         (
             f"{one.share:g}",
@@ -74,7 +95,7 @@ def plan(
             "none is significant" if one.detectable is None else number(one.detectable, unit),
             "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@0",
         )
-        for one in sizes(parts, spread, share or SHARES)
+        for one in made
     ]
     write(f"{task}, {metric} ({UNITS[unit]}): minimum detectable difference of two models (80 % power, level 0.05)\n")
     table(("share", "clusters", "documents", "detectable", "run with"), rows)
@@ -82,7 +103,6 @@ def plan(
     write("  Runs of a subset are comparable with runs of the same subset only, and are marked as such.")
     if difference is not None:
         every = len({one["cluster"] for one in documents})
-        needed = spread.needed(difference / 100 if unit == "fraction" else difference)
         enough = "" if needed is None or needed <= every else f", and the data have {every:,}"
         clusters = "more than a million" if needed is None else f"{needed:,}"
         write(f"  A difference of {difference:g} needs about {clusters} clusters{enough}.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -55,7 +55,7 @@ def score(
         Path | None, typer.Option("--against", help="Another run's directory, for a paired comparison.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print scores.json, and what changed.")] = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model."""
     from medtasks.results.samples import without_garbage_collection
@@ -70,7 +70,7 @@ def score(
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-    _elsewhere(results, layout, task, column or [], model, verdicts_of, out)
+    _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -91,7 +91,10 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         run = score_unfinished(folder, created=now())
         if out is not None:
             write_run(out, run)
-        write(summary(run, out, keep="--out"))
+        if as_json:
+            _write_json(run.results)
+        else:
+            write(summary(run, out, keep="--out"))
         return
     store = TableStore(cache_root() / "scores")
     again = rescore_folder(folder, store, whole=out is not None)
@@ -103,17 +106,18 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         other = rescore_folder(one_run(against), store).tables
         paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
-        found = {
-            "changes": [asdict(change) for change in again.changes],
-            "comparisons": {name: one.model_dump(mode="json") for name, one in paired.items()},
-            "diagnostics": {name: one.model_dump(mode="json") for name, one in run.diagnostics.items()},
-        }
-        write(json.dumps(found, indent=1, ensure_ascii=False))
+        run = replace(run, kept=(paired, run.level_gaps))
+        _write_json({**run.results, "changes": [asdict(change) for change in again.changes]})
         return
     write(summary(run, out, keep="--out"))
     _show_diagnostics(run)
     _show_paired(paired)
     _show_changes(again)
+
+
+def _write_json(content: dict[str, Any]) -> None:
+    """Print the content of ``scores.json`` with, of a finished run, ``changes`` or, of a file, ``predictions``."""
+    write(json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def _show_diagnostics(run: RunRecord) -> None:
@@ -147,6 +151,8 @@ def _show_diagnostics(run: RunRecord) -> None:
     if gaps := run.level_gaps:
         rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
         table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")
+        for text in dict.fromkeys(gap.warning for gap in gaps.values() if gap.warning is not None):
+            write(f"  warning: {text}")
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
@@ -181,7 +187,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f"[{ends[0]:+.3f}, {ends[1]:+.3f}]"
+    return "none" if ends is None else f"[{ends[0]:+.3f}, {ends[1]:+.3f}]"
 
 
 def _show_changes(again: Rescored) -> None:
@@ -205,6 +211,7 @@ def _elsewhere(
     model: str,
     verdicts_of: str | None,
     out: Path | None,
+    as_json: bool,
 ) -> None:
     from medtasks.results.elsewhere import score_predictions
     from medtasks.results.folder import write_run
@@ -214,7 +221,8 @@ def _elsewhere(
 
     if layout is None:
         layout = recognise(path)
-        write(f"{path.name}: read as {LAYOUTS[layout]} (--from {layout})")
+        if not as_json:
+            write(f"{path.name}: read as {LAYOUTS[layout]} (--from {layout})")
     if layout not in LAYOUTS:
         raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
     task = task or (task_in_name(path) if layout == "lmms-eval" else None)
@@ -237,6 +245,19 @@ def _elsewhere(
     )
     if out is not None:
         write_run(out, scored.run)
+    if as_json:
+        joined = scored.joined
+        counts = {
+            "answered": len(joined.given),
+            "missing": len(joined.missing),
+            "unmatched": len(joined.unmatched),
+            "strange": len(joined.strange),
+            "duplicates": len(joined.duplicates),
+            "ambiguous": len(joined.ambiguous),
+            "of_other_tasks": scored.others,
+        }
+        _write_json({**scored.run.results, "predictions": counts})
+        return
     write(summary(scored.run, out, keep="--out"))
     _show_joined(scored.joined)
     if scored.others:

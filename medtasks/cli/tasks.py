@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,23 +31,7 @@ def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
         one.warn()
     specs = load_specs().values()
     if as_json:
-        entries = [
-            {
-                "name": spec.name,
-                "kind": spec.kind,
-                "benchmark": spec.metadata.benchmark,
-                "title": spec.metadata.title,
-                "version": spec.metadata.version,
-                "members": list(spec.members),
-                "metrics": list(spec.scores),
-                "prompt_hash": spec.prompt_hash,
-                "rubrics": list(spec.metadata.rubrics),
-                "package": owner_of(spec.path).distribution,
-                "package_version": owner_of(spec.path).version,
-            }
-            for spec in specs
-        ]
-        write(json.dumps(entries, indent=1, ensure_ascii=False))
+        write(json.dumps([_entry(spec) for spec in specs], indent=1, ensure_ascii=False))
         return
     rows = [
         (spec.name, spec.kind, str(spec.metadata.version), spec.metadata.title, owner_of(spec.path).owner)
@@ -56,12 +40,29 @@ def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
     table(("name", "kind", "version", "title", "package"), rows)
 
 
+def _entry(spec: TaskSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "kind": spec.kind,
+        "benchmark": spec.metadata.benchmark,
+        "title": spec.metadata.title,
+        "version": spec.metadata.version,
+        "members": list(spec.members),
+        "metrics": list(spec.scores),
+        "prompt_hash": spec.prompt_hash,
+        "rubrics": list(spec.metadata.rubrics),
+        "package": owner_of(spec.path).distribution,
+        "package_version": owner_of(spec.path).version,
+    }
+
+
 def show(
     task: Annotated[str, typer.Argument(help="Name of a task or group.")],
     doc: Annotated[int, typer.Option("--doc", help="Number of the document to render, from 0.", min=0)] = 0,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show only what MEDTASKS_TEMPLATES changes in the task's templates.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.prompts import overlay_diff, template_path, template_source
@@ -71,6 +72,16 @@ def show(
     if diff:
         parts = [overlay_diff(template) for template in spec.templates]
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
+        return
+    if as_json:
+        document = None if spec.kind == "group" else _document(spec, doc)
+        entry = {
+            **_entry(spec),
+            "yaml": spec.path.read_text(encoding="utf-8"),
+            "templates": {template: template_source(template) for template in spec.templates},
+            "document": document,
+        }
+        write(json.dumps(entry, indent=1, ensure_ascii=False))
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
     if spec.kind == "group":
@@ -83,7 +94,8 @@ def show(
         write(template_source(template).rstrip())
 
 
-def _show_document(spec: TaskSpec, number: int) -> None:
+def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
+    """A document as it is sent."""
     from medtasks.benchmarks.documents import prompt_text, task_documents
     from medtasks.benchmarks.stages import asked_prompt
     from medtasks.data.store import open_prepared
@@ -94,13 +106,27 @@ def _show_document(spec: TaskSpec, number: int) -> None:
     document = documents[number]
     prepared = open_prepared(spec.metadata.benchmark)
     assert spec.template is not None
-    write(f"\n--- document {number} of {len(documents)}: {document['sample_id']} (cluster {document['cluster']})")
-    frames = document.get("frames")
-    for medium in document["media"]:
-        path = prepared.media_path(medium)
-        write(f"<{len(frames)} frames of {path}>" if frames else f"<image: {path}>")
-    write(asked_prompt(spec, document))
-    if spec.stage1_template:
-        write("\n--- stage 2, without images")
-        write(prompt_text(document, spec.template, observations="<output of stage 1>"))
+    staged = bool(spec.stage1_template)
+    return {
+        "number": number,
+        "documents": len(documents),
+        "sample_id": document["sample_id"],
+        "cluster": document["cluster"],
+        "media": [str(prepared.media_path(medium)) for medium in document["media"]],
+        "frames": len(document.get("frames") or ()),
+        "prompt": asked_prompt(spec, document),
+        "stage2": prompt_text(document, spec.template, observations="<output of stage 1>") if staged else None,
+        "target": document["target"],
+    }
+
+
+def _show_document(spec: TaskSpec, number: int) -> None:
+    document = _document(spec, number)
+    place = f"document {number} of {document['documents']}"
+    write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
+    for path in document["media"]:
+        write(f"<{document['frames']} frames of {path}>" if document["frames"] else f"<image: {path}>")
+    write(document["prompt"])
+    if document["stage2"] is not None:
+        write(f"\n--- stage 2, without images\n{document['stage2']}")
     write(f"\n--- gold answer (never in the prompt)\n{document['target']}")

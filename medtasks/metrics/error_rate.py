@@ -9,6 +9,9 @@ from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.item_metrics import ItemMetric
 from medtasks.task_model import ErrorKind
 
+UNANSWERED = {"unanswered": "left-out"}
+"""Part of the signature of rates over the cases with an answer."""
+
 
 class ErrorRate(ItemMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
@@ -55,12 +58,13 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     >>> declared_rate(kind).signature.partition("|texts:")[0]
     'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
     """
+    unanswered = {} if kind.higher_is_better else UNANSWERED
     return ErrorRate(
         kind.name,
         kind.label,
         cases=_listed(kind, "gold"),
         harms=kind.harms,
-        choices={"errors": _listed(kind, "answer"), "texts": NORMALISED},
+        choices={"errors": _listed(kind, "answer"), "texts": NORMALISED, **unanswered},
         higher_is_better=kind.higher_is_better,
     )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from medtasks import files
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
@@ -60,6 +60,20 @@ class RunRecord:
     def level_gaps(self) -> dict[str, LevelGap]:
         """Gaps between adjacent levels, if the run has both."""
         return level_gaps(self.tables) if self.kept is None else self.kept[1]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The content of ``scores.json``, as plain JSON."""
+        parts: dict[str, Mapping[str, BaseModel]] = {
+            "tasks": self.tasks,
+            "groups": self.groups,
+            "comparisons": self.comparisons,
+            "diagnostics": self.diagnostics,
+            "level_gaps": self.level_gaps,
+        }
+        return {
+            key: {name: one.model_dump(mode="json") for name, one in members.items()} for key, members in parts.items()
+        }
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
@@ -110,14 +124,7 @@ def _write(folder: Path, run: RunRecord) -> None:
     (folder / "samples").mkdir(exist_ok=True)
     for task, samples in sorted(run.samples.items()):
         write_samples(folder / "samples" / f"{task}.jsonl", samples)
-    scores = {
-        "tasks": {name: scores.model_dump(mode="json") for name, scores in run.tasks.items()},
-        "groups": {name: scores.model_dump(mode="json") for name, scores in run.groups.items()},
-        "comparisons": {name: paired.model_dump(mode="json") for name, paired in run.comparisons.items()},
-        "diagnostics": {name: found.model_dump(mode="json") for name, found in run.diagnostics.items()},
-        "level_gaps": {name: gap.model_dump(mode="json") for name, gap in run.level_gaps.items()},
-    }
-    (folder / "scores.json").write_text(canonical_json(scores, indent=1) + "\n", encoding="utf-8")
+    (folder / "scores.json").write_text(canonical_json(run.results, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")
     (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
 

@@ -337,7 +337,7 @@ def _reason(
     if not count:
         return "it applies to no item here"
     if not answered:
-        return f"each of {count} items lacks a response"
+        return f"none of {count} items is answered"
     if absent:
         reason = metric.unavailable() or "the run that made these samples could not compute it"
         return f"{absent} of {answered} samples lack it: {reason}" if absent < answered else reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -12,32 +13,36 @@ from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import Clusters, Score, check_confidence, cluster_totals
 from medtasks.stats.flips import sign_flip_p
-from medtasks.stats.student import student_quantile
 
 FEW_CLUSTERS = 20
 """A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
 LEVEL = 0.05
+DIGITS = 12
+ENUMERATED = 12
+"""Every subset of so many clusters is counted for an interval."""
 
 
 @dataclass(frozen=True)
 class ClusteredScore:
     """A corpus score and its statistics: ``sums`` ``(clusters, width)``, clusters in the order of their names.
 
-    ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to score.
+    ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to score. ``weights`` are
+    the observations in each: the denominators of a mean, else items.
     """
 
     score: Score
     value: float
     sums: Array
     without: Array
+    weights: Array
 
 
 @dataclass(frozen=True)
 class PairedDifference:
     """``difference`` = ``first`` - ``second``, in the unit of the score, over ``clusters`` clusters.
 
-    ``low`` and ``high`` are the ends of its confidence interval. If there is a ``reason`` why they cannot be computed,
-    they, ``standard_error`` and ``p_value`` are None.
+    ``low`` and ``high`` are the ends of its confidence interval; None for a ``reason``. Without a test,
+    ``standard_error`` and ``p_value`` are None, too.
     """
 
     first: float
@@ -64,9 +69,11 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
         DataError: a statistic is not a finite number.
     """
     table = np.asarray(statistics, dtype=np.float64)
-    sums = cluster_totals(table, clusters)
+    counted = cluster_totals(np.column_stack([table, np.ones(len(table))]), clusters)
+    sums = np.ascontiguousarray(counted[:, :-1])
     value = float(score(totals(table))) if len(table) else math.nan
-    return ClusteredScore(score, value, sums, score(sums.sum(axis=0) - sums))
+    weights = sums[:, 1] if sums.shape[1] == 2 else counted[:, -1]
+    return ClusteredScore(score, value, sums, score(sums.sum(axis=0) - sums), weights)
 
 
 def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence: float = 0.95) -> PairedDifference:
@@ -83,10 +90,11 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     15 unequal clusters, Student's t with a clustered standard error finds a difference between equal models in 6 to 9
     of 100 comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
 
-    *Interval.* ``difference ± t · standard_error`` with the standard error of the jackknife over clusters (Efron and
-    Tibshirani 1993, chapter 11; MacKinnon, Nielsen and Webb 2023 for few and unequal clusters) and Student's t with one
-    fewer degrees of freedom than clusters. It is computed separately from the test: near the threshold, and below 6
-    clusters, it may exclude 0 although the test does not reject. docs/statistics.md has size, power and coverage.
+    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
+    p-value is above ``1 - confidence``, and that of a mean never goes beyond the differences in single clusters. With
+    fewer than 6 clusters no difference can be rejected at the 5 % level, so there is no interval. ``standard_error`` is
+    that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11). docs/statistics.md has size, power and
+    coverage.
 
     Raises:
         UsageError: the two do not have the same clusters and metric, or the confidence is not between 0 and 1.
@@ -107,14 +115,77 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     if undefined:
         return replace(found, reason=f"the score is undefined without {undefined} of {count} clusters")
     error = math.sqrt((count - 1) / count * float(((left_out - found.difference) ** 2).sum()))
-    reach = student_quantile((1 + confidence) / 2, count - 1) * error
-    return replace(
-        found,
-        low=found.difference - reach,
-        high=found.difference + reach,
-        standard_error=error,
-        p_value=sign_flip_p(added),
-    )
+    found = replace(found, standard_error=error, p_value=sign_flip_p(added))
+    weights = first.weights / first.weights.sum() + second.weights / second.weights.sum()
+    ends = _accepted(added, weights / 2, found, 1 - confidence)
+    if ends is None:
+        return replace(found, reason=f"an interval needs at least {_least_clusters(1 - confidence)} clusters")
+    return replace(found, low=ends[0], high=ends[1])
+
+
+def _least_clusters(level: float) -> int:
+    """The smallest number of clusters with which a difference can be significant."""
+    return 1 + math.ceil(-math.log2(level))
+
+
+def _accepted(added: Array, weights: Array, found: PairedDifference, level: float) -> tuple[float, float] | None:
+    """The smallest and the largest difference that the sign-flip test does not reject; None if it rejects none.
+
+    If the true difference is d, a cluster with the share w of the items ``added`` d·w to the difference, and what
+    remains is as likely to have the other sign. Changing signs leaves a sum as far from 0 if and only if d lies beyond
+    the mean of the clusters that are changed, so d is rejected if it lies beyond all but the share ``level / 2`` of the
+    means of subsets of clusters. Many clusters have too many subsets: then the sum of random signs is taken to have its
+    normal distribution, corrected for kurtosis (Cornish and Fisher 1938).
+    """
+    clusters = int(np.count_nonzero(weights))
+    if clusters < _least_clusters(level):
+        return None
+    total = float(added.sum())
+    if total and 0.5 < found.difference / total < 2:  # a sum of effects is not exactly their joint effect
+        added = added * (found.difference / total)
+    means = np.round(added / weights, DIGITS)  # errors of rounding are not beyond 1
+    if clusters <= ENUMERATED:
+        subsets = _subsets(clusters)
+        means = np.sort(np.round((subsets @ added) / (subsets @ weights), DIGITS))
+        passed = math.floor(level * 2.0 ** (clusters - 1))
+        low, high = float(means[passed - 1]), float(means[-passed])
+    else:
+        low, high = (_end(added, weights, level, side) for side in (-1, 1))
+        low, high = max(low, float(means.min())), min(high, float(means.max()))
+    low, high = min(low, found.difference), max(high, found.difference)
+    assert found.p_value is not None
+    if found.p_value > level:
+        return min(low, 0.0), max(high, 0.0)
+    least = 1e-9 * abs(found.difference)  # of a difference that is not 0
+    return (max(low, least), high) if found.difference > 0 else (low, min(high, -least))
+
+
+@functools.cache
+def _subsets(count: int) -> Array:
+    """Every subset but the empty one, a row of zeros and ones each."""
+    numbers = np.arange(1, 2**count)[:, None]
+    return (numbers >> np.arange(count) & 1).astype(np.float64)
+
+
+def _end(added: Array, weights: Array, level: float, side: int) -> float:
+    """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at ``level``."""
+    from scipy.special import ndtri
+
+    quantile = reach = float(ndtri(1 - level / 2))
+    total = float(added.sum())
+    squares, mixed, spread = float((added**2).sum()), float((added * weights).sum()), float((weights**2).sum())
+    end = total
+    for _ in range(3):
+        curve, slope = 1 - reach**2 * spread, total - reach**2 * mixed
+        if curve <= 0:  # a few clusters outweigh all others
+            return side * math.inf
+        end = (slope + side * math.sqrt(max(0.0, slope**2 - curve * (total**2 - reach**2 * squares)))) / curve
+        left = (added - end * weights) ** 2
+        if not left.any():
+            break
+        kurtosis = -2 * float((left**2).sum()) / float(left.sum()) ** 2
+        reach = quantile + (quantile**3 - 3 * quantile) / 24 * kurtosis
+    return end
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:
@@ -123,7 +194,7 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
     >>> few_clusters(4)
     'with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125'
     >>> few_clusters(8)
-    'with 8 clusters, fewer than 20, only large differences are detected, and intervals are somewhat too narrow'
+    'with 8 clusters, fewer than 20, only large differences are detected'
     """
     if clusters >= FEW_CLUSTERS or clusters < 2:
         return None
@@ -134,7 +205,4 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
             f"with {clusters} clusters no difference can be significant at the {100 * LEVEL:g} % level: "
             f"p is at least {least:.3g}{after}"
         )
-    return (
-        f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected, "
-        "and intervals are somewhat too narrow"
-    )
+    return f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected"

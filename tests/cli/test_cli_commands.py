@@ -337,6 +337,21 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     again = medtasks("score", "scored")
     assert "no score has changed" in again.stdout
     assert "letter bias" in again.stdout
+    as_json = json.loads(medtasks("score", "scored", "--json").stdout)
+    written = json.loads((tmp_path / "scored" / "scores.json").read_text(encoding="utf-8"))
+    assert {**written, "changes": []} == as_json
+    of_file = medtasks("score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--json")
+    predictions = json.loads(of_file.stdout)
+    assert predictions.pop("predictions") == {
+        "answered": len(documents) - 1,
+        "missing": 1,
+        "unmatched": 1,
+        "strange": 0,
+        "duplicates": 0,
+        "ambiguous": 0,
+        "of_other_tasks": 0,
+    }
+    assert predictions == written
     both = medtasks("score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout

@@ -94,7 +94,7 @@ def test_answers_repeated_three_times_are_no_verdicts() -> None:
 def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
     few = {name: table[:32] for name, table in MODELS.items()}  # eight patients; six pairs
     found = ranking(few, clusters=CLUSTERS[:32])
-    said = "with 8 clusters, fewer than 20, only large differences are detected, and intervals are somewhat too narrow"
+    said = "with 8 clusters, fewer than 20, only large differences are detected"
     assert {one.warning for one in found.pairs} == {found.warning} == {said}
     few = {name: table[:16] for name, table in MODELS.items()}
     found = ranking(few, clusters=CLUSTERS[:16])

@@ -24,6 +24,7 @@ from medtasks.results.replies import Reply
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import Scores
 from medtasks.results.scoring import score_samples
+from medtasks.results.summary import format_score
 from medtasks.spec import load_spec
 from medtasks.stats import cluster_bootstrap
 
@@ -128,9 +129,15 @@ def test_a_model_that_prefers_a_position(biased: str) -> None:
 
 
 def test_no_option_is_neither_missed_nor_invented() -> None:
+    """A rate over the answered questions has their number beside it, and no value without any."""
     found = tel([(gold, "I cannot tell.") for gold in LETTERS])
     assert found.pop("no_option_rate") == 1.0
-    assert all(value in (0.0, None) for value in found.values())
+    assert {name for name, value in found.items() if value is not None} == {"accuracy", *FAILURES}
+    documents = asked(TEL, [{"target": gold} for gold in "ABCD"])
+    missed = scores_of(TEL, documents, ["A", "E", "I cannot tell.", ""]).metrics["missed_change_rate"]
+    assert (missed.value, missed.samples, missed.answered, missed.incomplete) == (0.5, 4, 2, True)
+    assert missed.bounds == (0.25, 0.75)
+    assert format_score(missed).endswith("(incomplete: 0.250 to 0.750, 2 of 4 answered)")
 
 
 def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:
@@ -294,7 +301,7 @@ def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_optio
     choices = {"A": "Normal study", "B": "Pneumonia", "C": "Pneumothorax"}
     changes = [{"choices": choices, "target": gold} for gold in "ABBB"]
     found = rates(scores_of(MCQ, asked(MCQ, changes), ["B", "A", "C", "neither"]))
-    assert (found["overcall_rate"], found["undercall_rate"]) == (1.0, pytest.approx(1 / 3))
+    assert (found["overcall_rate"], found["undercall_rate"]) == (1.0, 1 / 2)
     assert found["no_option_rate"] == pytest.approx(1 / 4)
 
 

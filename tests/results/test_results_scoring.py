@@ -125,7 +125,7 @@ def test_as_many_responses_as_the_threshold_asks_for_make_a_complete_score() -> 
 
 def test_no_response_at_all_has_no_score() -> None:
     found = accuracy([unanswered(0), unanswered(1)])
-    assert (found.value, found.interval, found.reason) == (None, None, "each of 2 items lacks a response")
+    assert (found.value, found.interval, found.reason) == (None, None, "none of 2 items is answered")
     assert (found.answered, found.bounds, found.incomplete) == (0, (0.0, 1.0), False)
 
 

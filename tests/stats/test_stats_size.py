@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from simulated import HEAVY, Study, alike, apart, skewed, studies
 
-from medtasks.stats import FEW_CLUSTERS
-
 METRICS = ("accuracy", "bleu")
 CLUSTERS = (4, 8, 15, 30, 200)
 STUDIES = 800
@@ -58,12 +56,12 @@ def test_models_that_are_equal_on_average_alone_are_told_apart_no_more_often_in_
     [
         pytest.param(metric, clusters, marks=pytest.mark.slow if (metric, clusters) == ("bleu", 200) else ())
         for metric in METRICS
-        for clusters in CLUSTERS
+        for clusters in CLUSTERS[1:]
     ],
 )
 def test_intervals_hold_the_truth(metric: str, clusters: int) -> None:
     coverage = np.mean([study.covers(0.0) for study in equal_models(metric, clusters)])
-    assert coverage >= (0.93 if clusters >= FEW_CLUSTERS else 0.90)
+    assert coverage >= 0.935
 
 
 def test_a_normal_distribution_in_place_of_the_test_would_mislead() -> None:

@@ -75,7 +75,7 @@
         }
         const [, items, clusters, difference, low, high, p, holm, wins, losses, reason, warning] = found;
         const counts = wins === null ? "" : `${wins} : ${losses}`;
-        tested.push([...start, [[difference, aroundZero([difference, low, high], widest.get(column.unit) || 1)], low && high ? `${low} to ${high}` : "", "n"], p || ["", reason, "n no"], holm, counts, String(items), [String(clusters), warning]]);
+        tested.push([...start, [[difference, aroundZero([difference, low, high], widest.get(column.unit) || 1)], low && high ? `${low} to ${high}` : p && reason, "n"], p || ["", reason, "n no"], holm, counts, String(items), [String(clusters), warning]]);
       }
     }
     parts.push(make("h2", { textContent: "Tests" }), table("Tests of the headline scores",

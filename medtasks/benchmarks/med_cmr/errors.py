@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+from medtasks.metrics.error_rate import NO_OPTION, UNANSWERED, ErrorRate
 
 VERSION = "1"
 """Changes whenever the rule does."""
@@ -112,19 +112,20 @@ def _of_view(view: SampleView) -> Iterator[Case]:
     yield Case("direction_known_rate", ranks is not None)
     if ranks is None or target not in ranks:
         return
-    difference = 0 if chosen is None else ranks[chosen] - ranks[target]
+    difference = None if chosen is None else ranks[chosen] - ranks[target]
     if ranks[target] < max(ranks.values()):
-        yield Case("overcall_rate", difference > 0)
+        yield Case("overcall_rate", None if difference is None else difference > 0)
     if ranks[target] > min(ranks.values()):
-        yield Case("undercall_rate", difference < 0)
+        yield Case("undercall_rate", None if difference is None else difference < 0)
 
 
 _RULE = {"rule": f"graded-or-normal-v{VERSION}"}
+_OPEN = {**_RULE, **UNANSWERED}
 
 ERRORS = Errors(
     (
-        ErrorRate("undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_RULE, harms=True),
-        ErrorRate("overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_RULE, harms=True),
+        ErrorRate("undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_OPEN, harms=True),
+        ErrorRate("overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_OPEN, harms=True),
         ErrorRate(
             "direction_known_rate",
             "Questions with a direction",

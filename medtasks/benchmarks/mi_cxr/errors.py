@@ -20,7 +20,7 @@ from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.records import OPTIONS
-from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+from medtasks.metrics.error_rate import NO_OPTION, UNANSWERED, ErrorRate
 
 
 def cases(item: Item) -> Iterator[Case]:
@@ -37,17 +37,17 @@ def _of_view(view: SampleView) -> Iterator[Case]:
     for name in FAILURES:
         yield Case(name, name == failure)
     if target == NULL_OPTION:
-        yield Case("invented_change_rate", chosen is not None and chosen != NULL_OPTION)
+        yield Case("invented_change_rate", None if chosen is None else chosen != NULL_OPTION)
         return
-    yield Case("missed_change_rate", chosen == NULL_OPTION)
+    yield Case("missed_change_rate", None if chosen is None else chosen == NULL_OPTION)
     intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
     right, given = intervals.get(target), intervals.get(chosen or "")
     if right is None:
-        yield Case("wrong_change_rate", chosen not in (None, target, NULL_OPTION))
+        yield Case("wrong_change_rate", None if chosen is None else chosen not in (target, NULL_OPTION))
         return
     off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
-    yield Case("interval_off_by_one_rate", off == 1)
-    yield Case("interval_off_by_more_rate", off > 1)
+    yield Case("interval_off_by_one_rate", None if chosen is None else off == 1)
+    yield Case("interval_off_by_more_rate", None if chosen is None else off > 1)
 
 
 def _failure(family: str, target: str, chosen: str | None) -> str | None:
@@ -74,12 +74,15 @@ _LOCATED = "another-option-right-and-options-are-intervals"
 
 ERRORS = Errors(
     (
-        ErrorRate("missed_change_rate", "Missed change", cases=_CHANGE, harms=True),
-        ErrorRate("invented_change_rate", "Invented change", cases="null-option-right", harms=True),
-        ErrorRate("interval_off_by_one_rate", "Interval off by one", cases=_LOCATED, harms=True),
-        ErrorRate("interval_off_by_more_rate", "Interval off by more", cases=_LOCATED, harms=True),
-        ErrorRate(
-            "wrong_change_rate", "Another change", cases="another-option-right-and-options-are-texts", harms=True
+        *(
+            ErrorRate(name, label, cases=cases_, choices=UNANSWERED, harms=True)
+            for name, label, cases_ in (
+                ("missed_change_rate", "Missed change", _CHANGE),
+                ("invented_change_rate", "Invented change", "null-option-right"),
+                ("interval_off_by_one_rate", "Interval off by one", _LOCATED),
+                ("interval_off_by_more_rate", "Interval off by more", _LOCATED),
+                ("wrong_change_rate", "Another change", "another-option-right-and-options-are-texts"),
+            )
         ),
         NO_OPTION,
         *(ErrorRate(name, label, cases="questions") for name, label in FAILURES.items()),
