@@ -54,7 +54,7 @@ def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: An
     found = scores_of(python, site, "No dots.", "There are 1 dots.", "There are 3 dots", "", "nothing", "no dots")
     assert {name: (one["value"], one["samples"]) for name, one in found.items()} == {
         "otherlab_bench_missed": (1 / 2, 2),  # rows 1 and 2; only the first says that there are none
-        "otherlab_bench_other": (2 / 5, 5),  # all but row 6: "1 dots" and "nothing"; an empty response is no answer
+        "otherlab_bench_other": (2 / 4, 5),  # all but row 6: "1 dots" and "nothing"; an empty response leaves it open
         "otherlab_bench_right": (1.0, 1),
     }
     assert found["otherlab_bench_missed"]["signature"] == (
