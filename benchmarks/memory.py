@@ -36,8 +36,8 @@ def run(output: Path) -> dict[str, int]:
     from medtasks.adapters._base import MedtasksAdapter, Response
     from medtasks.adapters._requests import plan_batches, read_requests
 
+    from medtasks.catalog import task_directory
     from medtasks.harness import evaluation
-    from medtasks.task_files import task_directory
 
     peaks: dict[str, int] = {}
     number = count()

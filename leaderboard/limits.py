@@ -15,7 +15,7 @@ from medtasks.errors import DataError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array, MeanMetric
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.lookup import is_ours
+from medtasks.metrics.registry import is_ours
 from medtasks.results.samples import Sample
 from medtasks.results.scores import Scores
 

@@ -11,9 +11,7 @@ is left out. All other names start with the package's module, so that packages c
 
 from __future__ import annotations
 
-import functools
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -32,6 +30,9 @@ GROUP = "medtasks.tasks"
 """The entry-point group."""
 
 OURS = "medtasks"
+
+SHARED = ("medtasks.filters", "medtasks.metrics.registry")
+"""The modules of the filters and metrics that benchmarks share."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,11 @@ class TaskPackage:
                 yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
 
 
-@functools.cache
-def _all_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """The packages in use, ours first, and what is left out."""
+def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
+    """Ours, then every usable installed package, in the order of installation; and what is not used.
+
+    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
+    """
     used = _our_packages()
     points, left_out = _entry_points()
     taken = {path.stem: OURS for package in used for path in package.task_files()}
@@ -174,39 +177,18 @@ def _all_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             modules[package.module] = package.owner
             used.append(package)
             left_out += package.foreign_files()
-    for one in left_out:
-        one.warn()
     return tuple(used), tuple(left_out)
 
 
-def task_packages() -> tuple[TaskPackage, ...]:
-    """Ours, then every usable installed package, in the order of installation.
-
-    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already;
-    one sentence on standard error gives the reason.
-    """
-    return _all_packages()[0]
-
-
-def files_left_out() -> tuple[LeftOut, ...]:
-    """Packages and files of packages that are not used, as far as that is known without importing code."""
-    return _all_packages()[1]
-
-
 def _our_packages() -> list[TaskPackage]:
-    """One per benchmark directory; they share the template directory."""
+    """The modules with the filters and metrics that benchmarks share, then one package per benchmark directory."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
+    folders = dict.fromkeys(SHARED, root)
+    folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
     return [
-        TaskPackage(
-            OURS,
-            medtasks.__version__,
-            f"medtasks.benchmarks.{name}",
-            root / name / "tasks",
-            templates,
-            root / name / "rubrics",
-        )
-        for name in benchmarks.DIRECTORIES
+        TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
+        for module, folder in folders.items()
     ]
 
 
@@ -287,21 +269,3 @@ def _spec(module: str) -> ModuleSpec | None:
             return None
         spec = PathFinder.find_spec(".".join([first, *rest[:number]]), spec.submodule_search_locations)
     return spec
-
-
-def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and line of the last frame of ``error`` in another package's code; None if there is none."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return error.filename, error.lineno or 1
-    folders = [package.tasks.parent for package in task_packages() if not package.ours]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if any(Path(frame.filename).is_relative_to(folder) for folder in folders):
-            return frame.filename, frame.lineno or 1
-    return None
-
-
-def raised_in(error: BaseException) -> str:
-    """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
-    frames = traceback.extract_tb(error.__traceback__)[-1:]
-    place = raised_at(error) or next(((frame.filename, frame.lineno) for frame in frames), None)
-    return f"({place[0]}, line {place[1]})" if place else "(place unknown)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from medtasks.catalog import once, task_packages
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
-from medtasks.packages import TaskPackage, task_packages
+from medtasks.packages import TaskPackage
 from medtasks.rendering import environment, rendered, undeclared_variables
 
 OVERLAY = "MEDTASKS_TEMPLATES"
@@ -26,26 +26,27 @@ def template_folders() -> tuple[Path, ...]:
 
     In another package's directory, only templates under its module's name are used (:mod:`medtasks.packages`).
     """
-    return (*_overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
+    return (*overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
 
 
-def _overlay() -> tuple[Path, ...]:
+def overlay() -> tuple[Path, ...]:
+    """The directory whose templates replace ours; empty if none is set."""
     value = os.environ.get(OVERLAY, "").strip()
     if not value:
         return ()
-    overlay = Path(value).expanduser()
-    if not overlay.is_dir():
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
         raise UsageError(f"{OVERLAY} is {value}, expected a directory of templates; fix or unset it.")
-    return (overlay,)
+    return (folder,)
 
 
 def _templates() -> ImmutableSandboxedEnvironment:
-    return _environment(_overlay(), task_packages())
+    return _environment(overlay())
 
 
-@functools.cache
-def _environment(overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> ImmutableSandboxedEnvironment:
-    return environment(_Loader(overlay, packages))
+@once
+def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    return environment(_Loader(overlay, task_packages()))
 
 
 class _Loader(BaseLoader):
@@ -101,7 +102,7 @@ def template_path(template: str) -> Path:
 
 
 def _absent(template: str) -> UsageError:
-    ours = (*_overlay(), task_packages()[0].templates)
+    ours = (*overlay(), task_packages()[0].templates)
     looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages() if not one.ours))))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
@@ -118,7 +119,7 @@ def template_source(template: str) -> str:
 
 def overlay_diff(template: str) -> str:
     """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
-    ours = _environment((), task_packages())
+    ours = _environment(())
     lines: list[str] = []
     for name, changed in sorted(_with_includes(template).items()):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.catalog import once, owner_of, task_files, task_path
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.files import short_hash
-from medtasks.packages import OURS, TaskPackage, task_packages, warn
+from medtasks.packages import warn
 from medtasks.prompts import template_hash
-from medtasks.registry import code_left_out, get_benchmark
+from medtasks.registry import code_left_out, filter_name, get_benchmark
 from medtasks.schema import suggestion
-from medtasks.task_files import owner_of, task_files, task_path
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 
 
@@ -77,7 +76,7 @@ class TaskSpec(BaseModel, frozen=True):
         return short_hash(json.dumps(hashed, sort_keys=True, ensure_ascii=False))
 
 
-@functools.cache
+@once
 def _load(path: Path) -> TaskSpec:
     file, source = load_task(path)
     content = {key: value for key, value in source.content.items() if key != "dataset_kwargs"}
@@ -101,15 +100,7 @@ def _load(path: Path) -> TaskSpec:
     )
 
 
-def filter_name(path: str) -> str:
-    """A filter's name in manifests and protocol hashes: the class name of ours, the full path of another package's.
-
-    >>> filter_name("medtasks.filters.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
-    ('OptionLetterFilter', 'acme.letters.LetterFilter')
-    """
-    return path.rpartition(".")[2] if path.startswith(f"{OURS}.") else path
-
-
+@once
 def load_specs() -> dict[str, TaskSpec]:
     """All tasks and groups by name.
 
@@ -127,7 +118,7 @@ def load_specs() -> dict[str, TaskSpec]:
         except MedtasksError as error:
             if owner_of(path).ours:
                 raise
-            _warn_once(str(error))
+            warn(f"left out: {error}")
     return specs
 
 
@@ -136,11 +127,7 @@ def of_broken_package(path: Path) -> bool:
     return code_left_out(owner_of(path)) is not None
 
 
-@functools.cache
-def _warn_once(text: str) -> None:
-    warn(f"left out: {text}")
-
-
+@once
 def load_spec(name: str) -> TaskSpec:
     """The task or group called ``name``.
 
@@ -156,27 +143,23 @@ def load_spec(name: str) -> TaskSpec:
     return _load(path)
 
 
+@once
 def leaf_tasks(name: str) -> tuple[str, ...]:
     """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates.
 
     Raises:
         UsageError: there is no such task or group, or a group contains an unknown member or itself.
     """
-    return _leaf_tasks(name, task_packages())
+    return tuple(dict.fromkeys(_leaves(name, ())))
 
 
+@once
 def inner_groups(name: str) -> tuple[str, ...]:
     """The groups in ``name``, itself first; none in a task."""
     spec = load_spec(name)
     if spec.kind == "task":
         return ()
     return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
-
-
-@functools.cache
-def _leaf_tasks(name: str, packages: tuple[TaskPackage, ...]) -> tuple[str, ...]:
-    del packages  # only part of the cache key
-    return tuple(dict.fromkeys(_leaves(name, ())))
 
 
 def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:

@@ -16,13 +16,13 @@ from typing import Any
 from medtasks.benchmarks.base import Benchmark, Item, Joined, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.rotations import selected_option, unlettered
+from medtasks.catalog import owner_of
 from medtasks.errors import MedtasksError
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.error_rate import ErrorRate, declared_rate
-from medtasks.metrics.lookup import registered_metric
+from medtasks.metrics.registry import registered_metric
 from medtasks.packages import TaskPackage
 from medtasks.spec import leaf_tasks, load_spec, load_specs
-from medtasks.task_files import owner_of
 from medtasks.task_model import ErrorKind
 
 

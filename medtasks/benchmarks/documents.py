@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import current_subset
+from medtasks.catalog import raised_in, resolve
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.media.windows import thin
@@ -23,7 +23,6 @@ from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.exits import exit_with_sentence
-from medtasks.packages import raised_in
 from medtasks.prompts import render
 from medtasks.settings import current_settings
 from medtasks.spec import load_spec
@@ -159,12 +158,10 @@ def task_rows(task: str) -> Rows:
     """
     spec = load_spec(task)
     named = spec.resolved["process_docs"]
-    module, _, name = named.rpartition(".")
     try:
-        rows = getattr(import_module(module), name)
-    except Exception as error:  # another package's code, which may fail in any way
-        cause = first_line(error)
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({cause}).") from error
+        rows = resolve(named)
+    except LookupError as error:
+        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({error}).") from error
     if not isinstance(rows, Rows):
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 import medtasks
+from medtasks.catalog import raised_at
 from medtasks.cli import (
     compare,
     console,
@@ -31,7 +32,6 @@ from medtasks.cli import (
 from medtasks.cli.help import plain_help
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.exits import INTERRUPTED, interrupts_arrive
-from medtasks.packages import raised_at
 
 app = typer.Typer(
     name="medtasks",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks.catalog import task_packages
 from medtasks.cli.console import progress, table, write
-from medtasks.packages import task_packages
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board

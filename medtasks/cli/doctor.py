@@ -11,9 +11,10 @@ import typer
 from packaging.requirements import Requirement
 from rich.console import Console
 
+from medtasks.catalog import task_packages
 from medtasks.cli.console import table, write
 from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
-from medtasks.packages import LeftOut, TaskPackage, task_packages, without_warnings
+from medtasks.packages import LeftOut, TaskPackage, without_warnings
 from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medtasks.catalog import owner_of, task_directory
 from medtasks.cli.console import table, write
 from medtasks.errors import UsageError
 from medtasks.registry import everything_left_out
-from medtasks.task_files import owner_of, task_directory
 
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks.catalog import owner_of, task_files, task_packages
 from medtasks.cli.console import Format, Layout, progress, table, write
 from medtasks.errors import MedtasksError, NotPreparedError
-from medtasks.packages import TaskPackage, task_packages, without_warnings
+from medtasks.packages import TaskPackage, without_warnings
 from medtasks.registry import all_benchmarks
-from medtasks.task_files import owner_of, task_files
 
 if TYPE_CHECKING:
     from medtasks.validation.findings import Finding

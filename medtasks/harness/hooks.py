@@ -138,8 +138,8 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
     Raises:
         MedtasksError: the file of one of them is faulty, or its package is left out.
     """
+    from medtasks.catalog import task_path
     from medtasks.spec import load_spec
-    from medtasks.task_files import task_path
 
     names = [name for name in asked.get("tasks") or () if isinstance(name, str)]
     return [load_spec(name).name for name in names if task_path(name) is not None]

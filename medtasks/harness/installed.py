@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from medtasks.catalog import task_packages
 from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.packages import LeftOut, task_packages
+from medtasks.packages import LeftOut
 
 _KEY = re.compile(
     r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE

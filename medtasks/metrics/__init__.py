@@ -12,9 +12,8 @@ from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric
 from medtasks.metrics.judged import JudgedMean
-from medtasks.metrics.lookup import get_metric
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.registry import LEXICAL
+from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.streaming import Stream, StreamRound
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, BatchMetric
-from medtasks.metrics.lookup import get_metric
-from medtasks.metrics.registry import LEXICAL
+from medtasks.metrics.registry import LEXICAL, get_metric
 
 CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
 

@@ -1,20 +1,29 @@
-"""The metrics that benchmarks share, by name."""
+"""Metrics by name: those shared by all benchmarks, those of packages, the scores of rubrics, and kinds of error that
+task files declare."""
 
 from __future__ import annotations
 
+from medtasks.catalog import once
+from medtasks.errors import UsageError
 from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.error_rate import NO_OPTION
+from medtasks.metrics.error_rate import NO_OPTION, ErrorRate, declared_rate
 from medtasks.metrics.exact_match import ExactMatch
 from medtasks.metrics.item_metrics import ITEM_METRICS
+from medtasks.metrics.judged import JudgedMean
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.option_order import ORDER_METRICS
 from medtasks.metrics.prompt_sensitivity import PROMPT_SCORES
 from medtasks.metrics.rouge import Rouge
+from medtasks.packages import OURS
+from medtasks.plugin import Plugin
+from medtasks.registry import all_metrics, find_metric, metric_left_out
+from medtasks.rubrics.rubric import score_owners, usable_rubrics
+from medtasks.spec import load_specs
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in table order."""
@@ -36,5 +45,46 @@ _ALL: tuple[Metric, ...] = (
     NO_OPTION,
     *CONFIDENCE_METRICS,
 )
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
-"""Our metrics by name; one instance each, since metrics are stateless."""
+PLUGIN = Plugin(metrics=_ALL)
+"""One instance of each, since metrics are stateless."""
+
+
+def get_metric(name: str) -> Metric:
+    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
+    metric = registered_metric(name) or _declared().get(name)
+    if metric is not None:
+        return metric
+    why = metric_left_out(name)
+    if why is not None:
+        raise UsageError(f"metric {name!r} is unknown: {why}")
+    known = {**all_metrics(), **_judged(), **_declared()}
+    raise UsageError(f"metric {name!r} is unknown; choose from {', '.join(known)}")
+
+
+def registered_metric(name: str) -> Metric | None:
+    """The metric of that name, unless a task file declares it; None if there is none."""
+    brought = find_metric(name)
+    return _judged().get(name) if brought is None else brought[0]
+
+
+def is_ours(name: str) -> bool:
+    """Whether the metric, or the rubric that gives the score, is part of medtasks."""
+    brought = find_metric(name)
+    return (score_owners().get(name) if brought is None else brought[1]) == OURS
+
+
+@once
+def _judged() -> dict[str, JudgedMean]:
+    """The scores that rubrics name."""
+    return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
+
+
+@once
+def _declared() -> dict[str, ErrorRate]:
+    """The kinds of error that task files declare; of two with one name the first (`name_problem` reports the other)."""
+    kinds = [kind for spec in load_specs().values() for kind in spec.metadata.errors]
+    return {kind.name: declared_rate(kind) for kind in reversed(kinds)}

@@ -16,9 +16,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from medtasks import files
+from medtasks.catalog import raised_in
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.files import canonical_json, recover_directory, replace_directory, temporary_beside
-from medtasks.packages import raised_in
 from medtasks.results.diagnostics import Diagnostics, LevelGap, comparisons, diagnose, level_gaps
 from medtasks.results.manifest import RunManifest
 from medtasks.results.paired import Paired

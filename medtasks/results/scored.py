@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
+from medtasks.catalog import resolve
 from medtasks.filters import filter_class, status_of
 from medtasks.filters.base import Reading, ResponseFilter
 from medtasks.results.replies import Probabilities, Reply
@@ -145,9 +145,7 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
 
 
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:
-    module, _, name = spec.resolved["process_results"].rpartition(".")
-    function: Callable[[Mapping[str, Any], Sequence[str]], Values] = getattr(import_module(module), name)
-    return function
+    return cast("Callable[[Mapping[str, Any], Sequence[str]], Values]", resolve(spec.resolved["process_results"]))
 
 
 def _statistics(values: Values) -> dict[str, tuple[float, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from medtasks.benchmarks.base import FAILED
 from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics import get_metric
-from medtasks.metrics.lookup import is_ours
+from medtasks.metrics.registry import is_ours
 from medtasks.results.folder import RunRecord
 from medtasks.results.scores import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS

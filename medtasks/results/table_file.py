@@ -21,8 +21,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 import medtasks
+from medtasks.catalog import task_packages
 from medtasks.files import canonical_json, temporary_beside
-from medtasks.packages import task_packages
 from medtasks.prompts import template_folders
 from medtasks.results.column import Column, Part
 from medtasks.results.manifest import versions

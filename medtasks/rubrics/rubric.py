@@ -18,10 +18,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from medtasks.catalog import once, task_packages
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import short_hash
-from medtasks.packages import OURS, LeftOut, TaskPackage, task_packages
-from medtasks.prompts import render, template_hash, template_variables
+from medtasks.packages import OURS, LeftOut, TaskPackage
+from medtasks.prompts import overlay, render, template_hash, template_variables
 from medtasks.rubrics.quoting import delimited, neutral, neutral_fields
 from medtasks.rubrics.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.schema import first_problem
@@ -37,6 +38,7 @@ def rubric_names() -> tuple[str, ...]:
     return tuple(sorted(_files()))
 
 
+@once
 def score_owners() -> dict[str, str]:
     """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
     packages = {name: package for name, (package, _) in _files().items()}
@@ -44,11 +46,12 @@ def score_owners() -> dict[str, str]:
     return {score: owners[rubric.name] for rubric in usable_rubrics() for score in rubric.metrics}
 
 
+@once
 def _files() -> dict[str, tuple[TaskPackage, Path]]:
     return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
-@functools.cache
+@once
 def usable_rubrics() -> tuple[Rubric, ...]:
     """All valid rubrics; an invalid one of another package is left out with one sentence on standard error.
 
@@ -66,14 +69,19 @@ def usable_rubrics() -> tuple[Rubric, ...]:
     return tuple(found)
 
 
-@functools.cache
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``.
+    """The rubric called ``name``, with the templates in use.
 
     Raises:
         UsageError: there is no such rubric.
         MedtasksError: as :func:`read_rubric`, or the name of a metric lacks the package's prefix.
     """
+    return _load(name, overlay())
+
+
+@once
+def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
+    del overlay  # part of the key, since the template is checked
     files = _files()
     if name not in files:
         raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(rubric_names())}.")

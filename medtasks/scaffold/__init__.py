@@ -15,9 +15,9 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from medtasks.catalog import task_packages
 from medtasks.errors import UsageError
 from medtasks.harness.installed import harness_names
-from medtasks.packages import task_packages
 from medtasks.registry import plugin_of
 
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,17 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.variants import varied_rows
-from medtasks.errors import MedtasksError, first_line
+from medtasks.catalog import once, owner_of, resolve, task_packages
+from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.lookup import get_metric
-from medtasks.packages import TaskPackage, task_packages
-from medtasks.registry import all_benchmarks, everything_left_out
+from medtasks.metrics.registry import get_metric
+from medtasks.packages import TaskPackage
+from medtasks.registry import all_benchmarks, everything_left_out, filter_name
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, suggestion
-from medtasks.spec import filter_name, of_broken_package
-from medtasks.task_files import owner_of
+from medtasks.spec import of_broken_package
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
 from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
 from medtasks.text import first_names
@@ -192,20 +190,10 @@ def imported(name: str) -> Any:
     package = name.partition(".")[0]
     if not _is_installed(package):
         raise LookupError(f"no installed package has a module {shown(package)}")
-    return named(name)
+    return resolve(name)
 
 
-def named(name: str) -> Any:
-    """The object that the dotted ``name`` of an installed task refers to; raises `LookupError` with the reason."""
-    module, _, attribute = name.rpartition(".")
-    try:
-        return getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
-        reason = " ".join(first_line(error).split())[:300]
-        raise LookupError(reason.rstrip(".")) from error
-
-
-@functools.cache
+@once
 def _is_installed(module: str) -> bool:
     tasks = (package.module.partition(".")[0] for package in task_packages())
     return module in ("lmms_eval", *tasks) or module in packages_distributions()

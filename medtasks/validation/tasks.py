@@ -11,6 +11,7 @@ from typing import Any
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.declared_errors import gold_text
 from medtasks.benchmarks.stages import WITHHELD
+from medtasks.catalog import raised_at, task_files
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
@@ -18,11 +19,9 @@ from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageE
 from medtasks.harness.installed import harness_names
 from medtasks.metrics import get_metric
 from medtasks.metrics.closed_answer import normalise
-from medtasks.packages import raised_at
 from medtasks.prompts import template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion
-from medtasks.task_files import task_files
 from medtasks.task_model import GroupFile, TaskFile, check_task
 from medtasks.task_source import Place, TaskSource, read_task
 from medtasks.validation.documents import check_documents, options_of

@@ -13,12 +13,12 @@ from typing import Any
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.benchmarks.base import Benchmark, Item
 from medtasks.benchmarks.variants import joined_items
+from medtasks.catalog import raised_at
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
 from medtasks.metrics import Metric, get_metric
-from medtasks.packages import raised_at
-from medtasks.plugin_check import place_of
+from medtasks.registry import place_of
 from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample

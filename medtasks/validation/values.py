@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medtasks.benchmarks.base import Value
+from medtasks.catalog import resolve
 from medtasks.metrics import Metric, corpus_score
 from medtasks.metrics.judged import JudgedMean
 from medtasks.results.scores import MetricScore, Scores
 from medtasks.validation.findings import Severity
-from medtasks.validation.names import named
 from medtasks.validation.trials import BehaviourReport, Trial, Trials
 
 _TOLERANCE = 1e-9
@@ -145,12 +145,12 @@ class ValueCheck:
             if score.value is None or not values:
                 continue
             with self._report.failures(f"the aggregation {aggregation} fails", name):
-                aggregated = named(aggregation)([value[name] for value in values])
+                aggregated = resolve(aggregation)([value[name] for value in values])
                 other = float(aggregated) if isinstance(aggregated, (int, float)) else math.nan
                 self._same(trial.metrics[name], score.value, other, f"{trial.name}: the aggregation {aggregation}")
 
     def _returned(self, trial: Trial) -> list[Mapping[str, Any]]:
-        function = named(self._trials.spec.resolved["process_results"])
+        function = resolve(self._trials.spec.resolved["process_results"])
         responses = [[one.filtered for one in sample.repeats] or [sample.filtered] for sample in trial.samples]
         pairs = zip(self._trials.documents, responses, strict=True)
         return [function(dict(document), [text.strip() for text in texts]) for document, texts in pairs]

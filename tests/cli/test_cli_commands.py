@@ -15,9 +15,9 @@ from release_rows import write_med_cmr_archive
 
 from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
 from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
+from medtasks.catalog import task_directory
 from medtasks.registry import all_benchmarks
 from medtasks.spec import load_specs
-from medtasks.task_files import task_directory
 
 CLI = ("-m", "medtasks")
 

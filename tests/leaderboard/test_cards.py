@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from medtasks.leaderboard.reference import load_reference
 
-from medtasks import api, registry
+from medtasks import api
 from medtasks.benchmarks import all_cards as boards
 from medtasks.benchmarks.all_cards import all_cards, default_card
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
@@ -18,9 +18,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
+from medtasks.catalog import fresh, task_packages
 from medtasks.errors import MedtasksError
-from medtasks.packages import task_packages
 from medtasks.plugin import Plugin
+from medtasks.registry import all_benchmarks
 
 OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
 
@@ -39,9 +40,7 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
     assert "kvasir_vqa_x1_transformed" in on_kvasir
 
 
-@pytest.mark.parametrize(
-    "benchmark", [name for name, one in registry.all_benchmarks().items() if one.figures is not None]
-)
+@pytest.mark.parametrize("benchmark", [name for name, one in all_benchmarks().items() if one.figures is not None])
 def test_every_published_figure_has_a_column(benchmark: str) -> None:
     columns = list(card_columns(all_cards()[benchmark]))
     whole = {(one.task, one.metric, one.breakdown, one.group) for one in columns}
@@ -129,16 +128,12 @@ def test_a_card_of_anothers_benchmark_is_left_out(
 
     ours = task_packages()
     stranger = replace(ours[0], distribution="stranger", version="3", module="stranger")
-    monkeypatch.setattr(registry, "task_packages", lambda: (*ours, stranger))
     monkeypatch.setitem(sys.modules, "stranger", Stranger)
-    registry._loaded.cache_clear()
-    try:
+    with fresh((*ours, stranger)):
         assert all_cards()["mi_cxr"] is MI_CXR
-        said = capsys.readouterr().err
-        assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
-        assert len(said.splitlines()) == 1
-    finally:
-        registry._loaded.cache_clear()
+    said = capsys.readouterr().err
+    assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_another_packages_card_that_cannot_be_shown_is_replaced(

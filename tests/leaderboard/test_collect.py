@@ -19,8 +19,9 @@ from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.digest_cache import pack, unpack
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog import task_packages
 from medtasks.errors import UsageError
-from medtasks.packages import TaskPackage, task_packages
+from medtasks.packages import TaskPackage
 from medtasks.results import table_file
 from medtasks.results.signature import differences
 

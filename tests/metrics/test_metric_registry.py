@@ -13,8 +13,6 @@ import pytest
 from medtasks import metrics
 from medtasks.errors import UsageError
 from medtasks.metrics import LEXICAL, Metric, get_metric
-from medtasks.metrics.registry import METRICS
-from medtasks.plugin_check import SHARED_METRICS
 
 
 @pytest.mark.parametrize("name", [*LEXICAL, "accuracy"])
@@ -25,10 +23,6 @@ def test_every_metric_keeps_the_protocol(name: str) -> None:
     assert metric.higher_is_better
     assert metric.signature.split("|")[0] == name
     assert all(":" in part or part == "f1" for part in metric.signature.split("|")[1:])
-
-
-def test_names_of_shared_metrics_are_reserved() -> None:
-    assert frozenset(METRICS) == SHARED_METRICS
 
 
 def test_table_order() -> None:

@@ -14,11 +14,11 @@ import medtasks.templates
 import pytest
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog import task_directory
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
 from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
-from medtasks.task_files import task_directory
 from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.tasks import document_findings, validate_tasks
 

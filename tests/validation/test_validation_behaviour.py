@@ -15,9 +15,9 @@ from seeded_behaviour import MCQ, STREAM, TEXT, Documents, accuracy, checked, ev
 from medtasks.api import NO_OPTION, Case, Errors, Item, Rows, sample_items
 from medtasks.benchmarks.base import Joined
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog import task_files
 from medtasks.errors import UsageError
 from medtasks.spec import load_spec
-from medtasks.task_files import task_files
 from medtasks.validation.behaviour import validate_behaviour
 from medtasks.validation.trials import shuffled
 

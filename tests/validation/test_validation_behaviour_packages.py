@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from seeded_behaviour import TEXT, Documents, checked, every, here, said, with_its_metrics
 
-from medtasks import packages, registry
 from medtasks.api import FilterInfo, MeanMetric, Plugin, sign
+from medtasks.catalog import fresh
 from medtasks.validation.findings import Finding
 
 
@@ -227,12 +227,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "entry_points.txt").write_text("[medtasks.tasks]\nseeded = seeded_lab\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "seeded_lab", raising=False)
-    caches = (packages._all_packages, registry._loaded)
-    for one in caches:
-        one.cache_clear()
-    yield
-    for one in caches:
-        one.cache_clear()
+    with fresh():
+        yield
 
 
 def with_metrics(*names: str) -> list[Finding]:

@@ -10,7 +10,6 @@ from seeded_bench import Bench, codes
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.registry import get_benchmark
-from medtasks.rubrics.rubric import load_rubric
 from medtasks.task_model import GroupFile, TaskFile
 from medtasks.task_source import read_task
 from medtasks.validation.documents import options_of
@@ -89,7 +88,7 @@ def test_no_benchmark_may_show_the_answer(field: str) -> None:
 
 
 def _some_task() -> object:
-    from medtasks.task_files import task_directory
+    from medtasks.catalog import task_directory
 
     return read_task(task_directory() / "mi_cxr/tasks/mi_cxr/mi_cxr_icr.yaml")
 
@@ -138,9 +137,7 @@ def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-    load_rubric.cache_clear()
     found = validate_tasks(["med_cmr_open_su"], documents=False)
-    load_rubric.cache_clear()
     assert codes(found) >= {"MT126"}
     assert "does not show the response" in str(found)
 

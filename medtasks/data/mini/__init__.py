@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 from medtasks.cache import writable_cache
+from medtasks.catalog import raised_in
 from medtasks.data.prepare.package import prepare_package
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import temporary_beside
-from medtasks.packages import raised_in
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
 
 __all__ = ["MINI_VERSION", "prepare_mini"]
