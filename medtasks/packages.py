@@ -3,7 +3,7 @@
 A package registers an entry point in the group ``medtasks.tasks`` and keeps its files in directories next to the
 module that it names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``,
 ``rubrics/<module>_*.yaml``. Packages are listed from these directories without importing any code, so that start-up
-stays fast; their code is described in :mod:`medtasks.plugin`.
+stays fast; their code is described in :mod:`medtasks.registry`.
 
 Task names share one namespace, the harness's: if two packages have a task of the same name, the package installed later
 is left out. All other names start with the package's module, so that packages cannot collide.

@@ -18,13 +18,37 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
-from medtasks.catalog import files_left_out, once, raised_at, raised_in, resolve, task_packages
+from medtasks.catalog import files_left_out, once, raised_at, raised_in, task_packages
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
-from medtasks.plugin import FilterInfo, Plugin
 
 if TYPE_CHECKING:
     from medtasks.metrics.base import Metric
+
+
+@dataclass(frozen=True)
+class FilterInfo:
+    """A response filter.
+
+    Args:
+        kind: the class, with the harness's ``apply(responses, documents)``; task files name it with ``!function``.
+        version: changes whenever any response is filtered differently; part of the protocol hash.
+        status: returns ``ok`` for a filtered response, or one word for why there is no answer to score.
+    """
+
+    kind: type[Any]
+    version: str
+    status: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The parts of a package, defined as ``PLUGIN`` in the module that its entry point names."""
+
+    benchmarks: tuple[Benchmark, ...] = ()
+    filters: tuple[FilterInfo, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    cards: tuple[Card, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,34 +160,28 @@ def loaded_cards() -> dict[str, Card]:
 
 
 def filter_name(path: str) -> str:
-    """A filter's name in manifests and hashes: the class name of ours, the full path of another package's.
+    """A filter's name in manifests and hashes: its class name, for another package's after that of the package.
 
     >>> filter_name("medtasks.filters.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
-    ('OptionLetterFilter', 'acme.letters.LetterFilter')
+    ('OptionLetterFilter', 'acme.LetterFilter')
     """
-    return path.rpartition(".")[2] if path.startswith(f"{OURS}.") else path
+    package, name = path.partition(".")[0], path.rpartition(".")[2]
+    return name if package in (OURS, name) else f"{package}.{name}"
 
 
 @once
 def _all_filters() -> dict[str, FilterInfo]:
-    known = (one for loaded in _plugins() for one in loaded.plugin.filters)
-    return {filter_name(f"{one.kind.__module__}.{one.kind.__qualname__}"): one for one in known}
+    brought = (one for loaded in _plugins() for one in loaded.plugin.filters)
+    return {filter_name(f"{one.kind.__module__}.{one.kind.__name__}"): one for one in brought}
 
 
 @once
 def get_filter(name: str) -> FilterInfo:
-    """The filter called ``name`` (:func:`filter_name`); raises :class:`MedtasksError` if there is none."""
+    """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
     known = _all_filters()
-    if name in known:
-        return known[name]
-    try:  # a task file may name the module that imports a filter, not the one that defines it
-        kind = resolve(name)
-    except LookupError:
-        kind = None
-    match = next((one for one in known.values() if one.kind is kind), None)
-    if match is None:
+    if filter_name(name) not in known:
         raise MedtasksError(f"filter {name!r} is unknown; choose from {', '.join(known)}.")
-    return match
+    return known[filter_name(name)]
 
 
 def all_metrics() -> dict[str, Metric]:
@@ -204,7 +222,7 @@ class _Check:
             if one.name in self._benchmarks:
                 owner = self._benchmarks[one.name]
                 raise MedtasksError(f"its benchmark {one.name} is already defined by {owner}; rename it.")
-        filters = self._usable("filter", self._plugin.filters, _about_filter)
+        filters = self._usable("filter", self._plugin.filters, self._about_filter)
         metrics = self._usable("metric", self._plugin.metrics, self._about_metric)
         cards = self._usable(
             "board layout", self._plugin.cards, partial(self._about_card, [one.name for one in benchmarks])
@@ -221,6 +239,17 @@ class _Check:
                 name = f"{word} {_name(part)}"
                 self._left_out.append(LeftOut(self._package.owner, name, why, *place_of(part)))
         return tuple(kept)
+
+    def _about_filter(self, part: Any) -> Iterator[str]:
+        yield from _not_a(FilterInfo, part)
+        if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
+            yield "its `kind` is not a class with a method apply(responses, documents)."
+        if not isinstance(part.version, str) or not part.version:
+            yield f"its `version` is {part.version!r}, expected a string such as '1'."
+        if not callable(part.status):
+            yield f"its `status` is a {type(part.status).__name__}, expected a function of a filtered response."
+        if list(map(_name, self._plugin.filters)).count(_name(part)) > 1:
+            yield "its package has another filter of that name; rename one."
 
     def _about_metric(self, metric: Any) -> Iterator[str]:
         if isinstance(metric, type):
@@ -281,13 +310,3 @@ def _not_a(kind: type[Any], part: Any) -> Iterator[str]:
     if not isinstance(part, kind):
         found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
         yield f"it is {found}, expected medtasks.api.{kind.__name__}."
-
-
-def _about_filter(part: Any) -> Iterator[str]:
-    yield from _not_a(FilterInfo, part)
-    if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
-        yield "its `kind` is not a class with a method apply(responses, documents)."
-    if not isinstance(part.version, str) or not part.version:
-        yield f"its `version` is {part.version!r}, expected a string such as '1'."
-    if not callable(part.status):
-        yield f"its `status` is a {type(part.status).__name__}, expected a function of a filtered response."

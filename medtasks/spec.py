@@ -18,6 +18,7 @@ from medtasks.prompts import template_hash
 from medtasks.registry import code_left_out, filter_name, get_benchmark
 from medtasks.schema import suggestion
 from medtasks.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
+from medtasks.task_source import FunctionName
 
 
 class TaskSpec(BaseModel, frozen=True):
@@ -67,13 +68,22 @@ class TaskSpec(BaseModel, frozen=True):
     def yaml_hash(self) -> str:
         """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count).
 
-        ``metadata.confidence`` and ``metadata.errors`` are left out: they add scores, whose signatures have them, and
-        change no other.
+        A function counts by its own name, not by the module that it is in. ``metadata.confidence`` and
+        ``metadata.errors`` are left out: they add scores, whose signatures have them, and change no other.
         """
         added = ("confidence", "errors")
         metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key not in added}
         hashed = {**self.resolved, "metadata": metadata} if metadata else self.resolved
-        return short_hash(json.dumps(hashed, sort_keys=True, ensure_ascii=False))
+        return short_hash(json.dumps(_own_names(hashed), sort_keys=True, ensure_ascii=False))
+
+
+def _own_names(value: Any) -> Any:
+    """``value`` with every function named without its module."""
+    if isinstance(value, FunctionName):
+        return value.rpartition(".")[2]
+    if isinstance(value, dict):
+        return {key: _own_names(item) for key, item in value.items()}
+    return [_own_names(item) for item in value] if isinstance(value, list) else value
 
 
 @once

@@ -11,8 +11,7 @@ from medtasks.filters.option_letter import LastStageOptionFilter, OptionLetterFi
 from medtasks.filters.reasoned_answer import ReasonedAnswerFilter
 from medtasks.filters.stated_confidence import StatedConfidenceFilter
 from medtasks.filters.thinking import strip_thinking
-from medtasks.plugin import FilterInfo, Plugin
-from medtasks.registry import get_filter
+from medtasks.registry import FilterInfo, Plugin, get_filter
 
 __all__ = [
     "FILTER_VERSIONS",

@@ -20,8 +20,7 @@ from medtasks.metrics.option_order import ORDER_METRICS
 from medtasks.metrics.prompt_sensitivity import PROMPT_SCORES
 from medtasks.metrics.rouge import Rouge
 from medtasks.packages import OURS
-from medtasks.plugin import Plugin
-from medtasks.registry import all_metrics, find_metric, metric_left_out
+from medtasks.registry import Plugin, all_metrics, find_metric, metric_left_out
 from medtasks.rubrics.rubric import score_owners, usable_rubrics
 from medtasks.spec import load_specs
 

@@ -20,8 +20,7 @@ from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.catalog import fresh, task_packages
 from medtasks.errors import MedtasksError
-from medtasks.plugin import Plugin
-from medtasks.registry import all_benchmarks
+from medtasks.registry import Plugin, all_benchmarks
 
 OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
 

@@ -202,6 +202,15 @@ def test_a_name_that_scoring_would_refuse_ends_a_run_before_the_model_is_asked(
     assert "Traceback" not in done.stderr
 
 
+def test_a_module_that_moves_leaves_the_hash_of_its_tasks(python: Any, tmp_path: Path) -> None:
+    code = "from medtasks.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
+    moved = write_site(tmp_path / "moved", "otherlab_bench.process_results", "otherlab_bench.scoring.process_results")
+    renamed = write_site(tmp_path / "renamed", "otherlab_bench.process_results", "otherlab_bench.process_answers")
+    sites = (write_site(tmp_path / "plain"), moved, renamed)
+    plain, same, other = (python("-c", code, PYTHONPATH=str(site)).stdout for site in sites)
+    assert plain == same != other
+
+
 def test_an_unchanged_protocol(python: Any, tmp_path: Path) -> None:
     """Declaring errors leaves the protocol hash as it was, so earlier runs of the task stay comparable."""
     code = "from medtasks.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"

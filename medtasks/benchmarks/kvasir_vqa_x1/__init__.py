@@ -13,13 +13,13 @@ from medtasks.benchmarks.base import Benchmark, PrepareCommand
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.command import run
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
-from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset
+from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset, mixed
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS
 from medtasks.benchmarks.kvasir_vqa_x1.mini import prepare_mini, prepare_mini_transformed, write_kvasir_source
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.scoring import BREAKDOWNS, process_medico2025, process_results
-from medtasks.plugin import Plugin
+from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(
     name="kvasir_vqa_x1",
@@ -62,3 +62,9 @@ TRANSFORMED = replace(
 PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, cards=(KVASIR_VQA_X1,))
 
 level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))
+transformed_level1, transformed_level2, transformed_level3 = (
+    level_rows(TRANSFORMED.name, level) for level in (1, 2, 3)
+)
+mixed1, mixed2, mixed3 = (
+    replace(rows, change=mixed) for rows in (transformed_level1, transformed_level2, transformed_level3)
+)

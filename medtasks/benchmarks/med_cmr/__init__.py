@@ -23,7 +23,7 @@ from medtasks.benchmarks.med_cmr.scoring import (
     process_open,
 )
 from medtasks.data.prepare.options import prepare_command
-from medtasks.plugin import Plugin
+from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(
     name="med_cmr",

@@ -28,7 +28,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import of_item
 from medtasks.data.prepare.options import prepare_command
-from medtasks.plugin import Plugin
+from medtasks.registry import Plugin
 
 
 def _kinds(record: MedStreamRecord) -> Iterator[str]:

@@ -19,7 +19,7 @@ from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
 from medtasks.data.prepare.options import prepare_command
-from medtasks.plugin import Plugin
+from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(
     name="mi_cxr",
