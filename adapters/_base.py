@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from medtasks.errors import UsageError
 from medtasks.exits import exit_with_sentence
-from medtasks.harness.requests import in_rounds, is_padding, reply_of
+from medtasks.harness.requests import is_padding
 from medtasks.results.replies import Probabilities
 from medtasks.schema import Frozen, first_problem
 
@@ -182,17 +182,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return self._device
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """Answer multi-round tasks, each round for all requests together; padding requests get an empty answer."""
-
-        def ask(asked: list[Any]) -> list[Any]:
-            return [reply_of(one) for one in self.generate_until(asked)]
-
-        read = [number for number, one in enumerate(requests) if not is_padding(one)]
-        replies = dict(zip(read, in_rounds(self, [requests[number] for number in read], ask), strict=True))
-        return [
-            Response("") if number not in replies else Response(replies[number].text, failed=replies[number].failed)
-            for number in range(len(requests))
-        ]
+        """Not supported: medtasks runs the rounds of its tasks itself."""
+        raise NotImplementedError(f"{type(self).__name__} answers one round at a time.")
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Not supported: no medtasks task needs likelihoods."""

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,22 +50,15 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
         empty = False
         where = Where(path.name, number)
         try:
-            row = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; "
                 "save the file as UTF-8."
             ) from error
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{where}, column {error.colno}: not valid JSON ({error.msg}), expected one object per line; "
-                "fix the line."
-            ) from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-            raise DataError(f"{where}: not readable JSON ({error}); fix the line.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the line.")
-        yield SourceRow(where, row)
+        with _reported(where, ", expected one object per line; fix the line"):
+            row = _DECODER.decode(text)
+        yield _object(row, where)
     if empty:
         raise DataError(f"{path}: the file is empty, expected one JSON object per line; fetch it again.")
 
@@ -72,6 +66,24 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
 def _lines(path: Path) -> Iterator[bytes]:
     with reading(path, "check the path"):
         yield from read_lines(path)
+
+
+@contextmanager
+def _reported(where: Where, fix: str, *, lines: bool = False) -> Iterator[None]:
+    """Turn errors of the decoder into a `DataError`; ``lines`` if they have a line of their own."""
+    try:
+        yield
+    except json.JSONDecodeError as error:
+        place = f"{where.file}, line {error.lineno}" if lines else str(where)
+        raise DataError(f"{place}, column {error.colno}: not valid JSON ({error.msg}){fix}.") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+        raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
+
+
+def _object(row: Any, where: Where) -> SourceRow:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
+    return SourceRow(where, row)
 
 
 def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
@@ -91,22 +103,13 @@ def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
     while found != "]":
         number += 1
         where = Where(file, number, unit="row")
-        try:
+        with _reported(where, f", {expected}; fetch it again", lines=True):
             row, position = _DECODER.raw_decode(text, position)
             at = _after_blanks(text, position)
             found, position = text[at : at + 1], _after_blanks(text, at + 1)
             if found not in ("]", ",") or (found == "]" and position < len(text)):
                 raise json.JSONDecodeError("Expecting ',' or the end of the list", text, at)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}), {expected}; "
-                "fetch it again."
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not readable JSON ({error}); fetch the file again.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix the row.")
-        yield SourceRow(where, row)
+        yield _object(row, where)
 
 
 def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
@@ -124,18 +127,10 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
         raise DataError(f"{file}: the file is empty, expected JSON objects; fetch it again.")
     while position < len(text):
         where = Where(file, line)
-        try:
+        fix = f" in the object that begins in line {line}; fix it, or fetch the file again"
+        with _reported(where, fix, lines=True):
             row, end = _DECODER.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "
-                f"begins in line {line}; fix it, or fetch the file again."
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not readable JSON ({error}); fix the object.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
-        yield SourceRow(where, row)
+        yield _object(row, where)
         following = _after_blanks(text, end)
         line += text.count("\n", position, following)
         position = following

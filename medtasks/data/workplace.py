@@ -194,11 +194,8 @@ def _remove_others(folder: Path, names: set[str]) -> None:
 
 
 def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
-    # pictures have no `video` field, which keeps fingerprints from before videos were supported
-    left_out = {"video"} if items and isinstance(items[0], MediaEntry) else set()
-    dumped = (item.model_dump(mode="json") for item in items)
-    kept = ({key: value for key, value in item.items() if value is not None or key not in left_out} for item in dumped)
-    lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in kept)
+    dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
+    lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in dumped)
     try:
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     except UnicodeEncodeError as error:  # our records are checked, another package's may not be

@@ -74,7 +74,7 @@ class Evaluation:
         if current_settings().rank == 0 and directory is not None:
             remove_abandoned(directory)
         for spec, task in self._ours.values():
-            _leave_scoring_to_us(spec, task)
+            _leave_scoring_to_us(task)
             if SYSTEM_PROMPT in task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backend_name(self._lm)
@@ -270,13 +270,13 @@ def _exit_with_failure() -> None:
     os._exit(1)
 
 
-def _leave_scoring_to_us(spec: TaskSpec, task: Any) -> None:
+def _leave_scoring_to_us(task: Any) -> None:
     """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
     from lmms_eval.api.filter import FilterEnsemble
 
     task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
     task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
-    if spec.stage1_template is not None:  # run by us, in batches, on every back-end
+    if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
         task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from medtasks.errors import MedtasksError
 from medtasks.results.answers import Slot
@@ -29,27 +28,15 @@ _REFUSALS = (401, 403, 404)
 ends, too."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
+_PLANS = "plan_requests"
 _ROUNDS = "generate_until_multi_round"
-_AGENTIC = "generate_until_agentic"
 
 
-class Asked(NamedTuple):
-    """The requests for a document; ``outcomes`` has its responses if the evaluator ran the rounds itself."""
-
-    slot: Slot
-    repeats: int
-    outcomes: tuple[str, ...]
-
-
-def taken_from(task: Any) -> list[Asked]:
-    """What was asked about each document of ``task`` in this process; the harness's requests are dropped."""
+def taken_from(task: Any) -> list[tuple[Slot, int]]:
+    """The request for each document of ``task`` in this process, and its number of repeats; the harness's own requests
+    are dropped."""
     instances, task._instances = task.instances, []
-    own = task.OUTPUT_TYPE == _AGENTIC
-    return [
-        Asked(_slot(one), one.repeats, tuple(map(str, one.resps)) if own else ())
-        for one in instances
-        if not is_padding(one)
-    ]
+    return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
 
 
 class Requests:
@@ -59,15 +46,14 @@ class Requests:
         asker: stores the replies.
         ours: our tasks; requests for others pass through.
         logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
-            keeps them all in memory; an agentic task always gets its responses, which its next prompts depend on.
+            keeps them all in memory.
     """
 
-    def __init__(self, asker: Asker, ours: Mapping[str, Any], *, logged: bool) -> None:
+    def __init__(self, asker: Asker, ours: Collection[str], *, logged: bool) -> None:
         self._asker = asker
         self._store = asker.store
         self._ours = ours
         self._logged = logged
-        self._failed: dict[tuple[str, int], Reply] = {}  # in agentic tasks: the last request for a document
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
@@ -82,20 +68,17 @@ class Requests:
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
             slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
             responses.update(zip(ours, map(self._response, slots), strict=True))
-        if padding and not _plans(lm) and reqtype != _ROUNDS:  # model shards may have to step together
+        if padding and not hasattr(lm, _PLANS) and reqtype != _ROUNDS:  # model shards may have to step together
             with contextlib.suppress(Exception):
                 getattr(lm, reqtype)([requests[number] for number in padding])
         return [responses[number] for number in range(len(requests))]
 
-    def answers(self, asked: Iterable[Asked]) -> list[tuple[int, str, tuple[Reply, ...]]]:
+    def answers(self, asked: Iterable[tuple[Slot, int]]) -> list[tuple[int, str, tuple[Reply, ...]]]:
         """Number, prompt and replies of each document."""
-        return [(one.slot.doc_id, one.slot.prompt, self._replies_to(*one)) for one in asked]
-
-    def _replies_to(self, slot: Slot, repeats: int, outcomes: tuple[str, ...]) -> tuple[Reply, ...]:
-        if outcomes:
-            failed = self._failed.get((slot.task, slot.doc_id))
-            return tuple(failed or Reply(text) for text in outcomes)
-        return tuple(self._reply(dataclasses.replace(slot, repeat=repeat)) for repeat in range(repeats))
+        return [
+            (slot.doc_id, slot.prompt, tuple(self._reply(replace(slot, repeat=number)) for number in range(repeats)))
+            for slot, repeats in asked
+        ]
 
     def _reply(self, slot: Slot) -> Reply:
         return self._store.reply(slot) or Reply.failure(NOT_ASKED)
@@ -104,14 +87,9 @@ class Requests:
         """What the harness gets."""
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        _, task = self._ours[slot.task]
-        if not self._logged and task.OUTPUT_TYPE != _AGENTIC:
+        if not self._logged:
             return ""
         reply = self._reply(slot)
-        if reply.failed is None:
-            self._failed.pop((slot.task, slot.doc_id), None)
-        elif task.OUTPUT_TYPE == _AGENTIC:
-            self._failed[slot.task, slot.doc_id] = reply
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
         return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
 
@@ -133,61 +111,31 @@ class Requests:
         return slots
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
+        """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
+        the next round and the outcome."""
         slots = [_slot(request) for request in requests]
         missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
-        in_rounds(
-            lm,
-            [requests[number] for number in missing],
-            lambda round_: [self._reply(slot) for slot in self._ask(lm, round_, outcome=False)],
-            lambda position, reply: self._asker.conclude(slots[missing[position]], reply),
-        )
-        return slots
-
-
-def in_rounds(
-    lm: Any,
-    requests: Sequence[Any],
-    ask: Callable[[list[Any]], list[Reply]],
-    finished: Callable[[int, Reply], None] = lambda position, reply: None,  # noqa: ARG005
-) -> list[Reply]:
-    """Replies to multi-round requests; each round is run for all requests together, so that they are batched.
-
-    The task determines the next round and the outcome.
-
-    Args:
-        lm: the back-end.
-        requests: of type ``generate_until_multi_round``.
-        ask: returns the replies to ordinary requests, one round of each.
-        finished: called with (position, outcome) as soon as a request has its outcome.
-    """
-    outcomes: dict[int, Reply] = {}
-    replies_so_far: dict[int, list[Reply]] = defaultdict(list)
-    pending = {number: _first(lm, one) for number, one in enumerate(requests)}
-    for number in count(1):
-        if not pending:
-            break
-        replies = ask(list(pending.values()))
-        shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
-        for position, reply in zip(list(pending), replies, strict=True):
-            replies_so_far[position].append(reply)
-            following = (
-                Reply.failure(f"round {number}: {reply.failed}")
-                if reply.failed is not None
-                else _following(
-                    lm,
-                    requests[position],
-                    replies_so_far[position],
-                    number,
-                    shown[requests[position].task_name, _repeat(requests[position])],
+        pending = {number: _first(lm, requests[number]) for number in missing}
+        replies_so_far: dict[int, list[Reply]] = defaultdict(list)
+        number = 0
+        while pending:
+            number += 1
+            asked = self._ask(lm, list(pending.values()), outcome=False)
+            shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
+            for position, slot in zip(list(pending), asked, strict=True):
+                reply, so_far = self._reply(slot), replies_so_far[position]
+                so_far.append(reply)
+                following = (
+                    Reply.failure(f"round {number}: {reply.failed}")
+                    if reply.failed is not None
+                    else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
                 )
-            )
-            if isinstance(following, Reply):
-                outcomes[position] = following
-                finished(position, following)
-                del pending[position]
-            else:
-                pending[position] = following
-    return [outcomes[position] for position in range(len(requests))]
+                if isinstance(following, Reply):
+                    self._asker.conclude(slots[position], following)
+                    del pending[position]
+                else:
+                    pending[position] = following
+        return slots
 
 
 def reply_of(given: Any) -> Reply:
@@ -233,7 +181,7 @@ def _numbered(requests: Sequence[Any]) -> list[Any]:
         repeat = seen[key]
         seen[key] += 1
         metadata = {**(request.metadata or {}), REPEAT: repeat}
-        numbered.append(dataclasses.replace(request, metadata=metadata) if repeat else request)
+        numbered.append(replace(request, metadata=metadata) if repeat else request)
     return numbered
 
 
@@ -246,10 +194,6 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
     return Slot(request.task_name, int(request.doc_id), _repeat(request), prompt, outcome)
 
 
-def _plans(lm: Any) -> bool:
-    return hasattr(lm, "plan_requests")
-
-
 def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     """Positions of the requests that are sent together.
 
@@ -257,7 +201,7 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
     two get requests of one task, each document once: some apply the first request's task to a whole batch.
     """
-    if _plans(lm):
+    if hasattr(lm, _PLANS):
         planned: list[list[int]] = lm.plan_requests(requests)
         return planned
     if hasattr(lm, _FORWARD):
@@ -350,7 +294,7 @@ def _refusing(lm: Any, asker: Asker, error: Any) -> MedtasksError:
 def _first(lm: Any, request: Any) -> Any:
     """The first round of a multi-round request, as an ordinary request."""
     if not lm.is_simple:
-        return dataclasses.replace(request, request_type="generate_until", resps=[], token_counts=[])
+        return replace(request, request_type="generate_until", resps=[], token_counts=[])
     context, settings, to_visual, _, doc_id, task, split = request.args
     return _instance(request, (context, settings, to_visual, doc_id, task, split))
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,11 +22,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.files import canonical_json, replaced, temporary_beside
 from medtasks.results.manifest import RunManifest
-from medtasks.results.replies import Probabilities, Reply, Work
+from medtasks.results.replies import Reply
 from medtasks.results.usage import Spent
 from medtasks.schema import first_problem
 
-_PROBABILITIES = TypeAdapter(Probabilities)
 SUFFIX = "_unfinished"
 PLAN = "run.json"
 
@@ -57,6 +56,9 @@ class Answer:
 
     slot: Slot
     reply: Reply
+
+
+_LINE = TypeAdapter(Answer)
 
 
 class Plan(BaseModel, frozen=True):
@@ -152,12 +154,10 @@ class AnswerStore:
         """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
         touched, added = set(), []
         for answer in answers:
-            slot = asdict(answer.slot)
-            reply = {name: value for name, value in asdict(answer.reply).items() if value is not None}
-            line = json.dumps({**slot, **reply}, ensure_ascii=True, sort_keys=True)
             path, file = self._file(answer.slot.task)
             added.append((answer, path, file.tell()))
-            file.write(line.encode() + b"\n")
+            # in ASCII: a response may have half a surrogate pair
+            file.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
             touched.add(file)
         for file in touched:
             file.flush()
@@ -244,15 +244,10 @@ def _read_line(path: Path, line: bytes, number: int = 0) -> Answer | None:
         fields = json.loads(line)
     except (ValueError, RecursionError):
         return None  # cut off by a crash
-    names = ("task", "doc_id", "repeat", "prompt", "outcome")
     try:
-        slot = Slot(**{name: fields.pop(name) for name in names})
-        work = Work(**fields.pop("work")) if "work" in fields else None
-        if "probabilities" in fields:
-            fields["probabilities"] = _PROBABILITIES.validate_python(fields["probabilities"])
-        return Answer(slot, Reply(**fields, work=work))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"{path}, line {number}: not a reply of a run ({error}); remove the line.") from error
+        return _LINE.validate_python(fields)
+    except ValidationError as error:
+        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
 
 
 def read_plan(folder: Path) -> Plan:

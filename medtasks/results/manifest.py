@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 import medtasks
 from medtasks.benchmarks.documents import task_rows
@@ -142,11 +142,6 @@ class RunManifest(BaseModel, frozen=True):
     def miniature(self) -> frozenset[str]:
         """The benchmarks whose miniature data were asked."""
         return frozenset(name for name, facts in self.data.items() if facts.mini)
-
-    @field_validator("judge", mode="before")
-    @classmethod
-    def _none_yet(cls, found: Any) -> Any:
-        return {} if found is None else found  # null in directories of 0.1.0 from before judging existed
 
 
 def now() -> str:
