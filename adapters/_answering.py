@@ -53,16 +53,14 @@ class Budget:
             rows = range(start, start + self._fitting(lengths[start:]))
             computed = self._attempt(rows, compute)
             if computed is None:
-                if len(rows) == 1:
-                    raise MedtasksError(
-                        f"The device ran out of memory on a single sample of {lengths[start]:,} tokens, its answer "
-                        "included; lower max_pixels."
-                    )
-                self._shrink(len(rows) * max(lengths[row] for row in rows))
+                self._shrink([lengths[row] for row in rows])
                 continue
             yield from computed
             start = rows.stop
-            self._grow()
+            self._calm += 1
+            if self._calm == CALM and self._now < self.tokens:
+                self._now = min(2 * self._now, self.tokens)
+                self._calm = 0
 
     def _fitting(self, lengths: Sequence[int]) -> int:
         longest = 0
@@ -85,18 +83,17 @@ class Budget:
             torch.cuda.empty_cache()
         return None
 
-    def _shrink(self, tried: int) -> None:
-        self._now = max(1, tried // 2)
-        self._calm = 0
+    def _shrink(self, lengths: Sequence[int]) -> None:
+        if len(lengths) == 1:
+            raise MedtasksError(
+                f"The device ran out of memory on a single sample of {lengths[0]:,} tokens, its answer included; lower "
+                "max_pixels."
+            )
+        tried = len(lengths) * max(lengths)
+        self._now, self._calm = max(1, tried // 2), 0
         logger.warning(
             f"medtasks_vlm: out of memory on a batch of {tried:,} tokens; going on with {self._now:,} at once"
         )
-
-    def _grow(self) -> None:
-        self._calm += 1
-        if self._calm == CALM and self._now < self.tokens:
-            self._now = min(2 * self._now, self.tokens)
-            self._calm = 0
 
 
 def default_tokens(model: Any) -> int:
@@ -168,11 +165,6 @@ class Answering:
             "prompt_tokens_reused": shared.reused,
             "ties_decided_alone": self._ties,
         }
-
-    def free(self) -> None:
-        """Release the model and everything on its device; only :meth:`usage` works afterwards."""
-        self._shared.free()
-        del self._model, self._decoder
 
     def read(self, conversation: Conversation) -> Prompt:
         """The prompt of a conversation; thread-safe. Raises :class:`DataError`."""

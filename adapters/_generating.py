@@ -62,26 +62,24 @@ class GeneratingAdapter(MedtasksAdapter):
         self.max_failed = given.max_failed
         self._limits = PixelLimits(given.min_pixels, given.max_pixels)
         self._facts: dict[str, Any] = {}
+        settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
+        self._settings: dict[str, Any] = {name: getattr(given, name) for name in settings}
+        self._usage: dict[str, int] = {}
         self._planned: list[Batch] = []
         self._ignored: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable: checkpoint, versions and limits.
 
-        ``usage`` counts this replica's work; replicas' counts may be summed.
+        ``usage`` counts this replica's work so far; replicas' counts may be summed.
         """
-        settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
         return {
             "model": self.name,
             **self._facts,
-            **{name: getattr(self._given, name) for name in settings},
+            **self._settings,
             "ignored_generation_settings": sorted(self._ignored),
-            "usage": self.usage(),
+            "usage": self._usage,
         }
-
-    def usage(self) -> dict[str, int]:
-        """Counts of the work this replica has done so far."""
-        raise NotImplementedError
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
         """Positions of the requests of each batch, in processing order."""

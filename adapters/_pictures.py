@@ -123,8 +123,16 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
     return None if None in joins.values() else joins  # type: ignore[return-value]
 
 
+_JOINS: tuple[Join, ...] = (
+    torch.cat,
+    lambda values: torch.cat(values, dim=1),
+    lambda values: [one for value in values for one in value],
+    lambda values: [[one for value in values for one in value[0]]],
+)
+
+
 def _join_of(expected: Any, values: list[Any]) -> Join | None:
-    for join in (_join_rows, _join_columns, _join_lists, _join_nested):
+    for join in _JOINS:
         try:
             if _same(join(values), expected):
                 return join
@@ -137,22 +145,6 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return bool(torch.equal(one, other))
     return type(one) is type(other) and bool(one == other)
-
-
-def _join_rows(values: list[Any]) -> Any:
-    return torch.cat(values)
-
-
-def _join_columns(values: list[Any]) -> Any:
-    return torch.cat(values, dim=1)
-
-
-def _join_lists(values: list[Any]) -> Any:
-    return [one for value in values for one in value]
-
-
-def _join_nested(values: list[Any]) -> Any:
-    return [[one for value in values for one in value[0]]]
 
 
 @dataclass(frozen=True)
@@ -204,11 +196,6 @@ class Vision:
     def forget(self) -> None:
         """Drop all features."""
         self._kept.clear()
-
-    def free(self) -> None:
-        """Drop all features and the model."""
-        self.forget()
-        del self._model
 
     def _encode(self, unit: Unit) -> dict[str, Features]:
         model = self._model

@@ -87,12 +87,6 @@ class SharedPrefix:
         self._keys, self._layers = torch.empty(0, dtype=torch.long), []
         self.vision.forget()
 
-    def free(self) -> None:
-        """Release everything on the device and the model."""
-        self.forget()
-        self.vision.free()
-        del self._model
-
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
         rows = [self._row(prompt) for prompt in prompts]

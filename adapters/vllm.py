@@ -97,10 +97,6 @@ class MedtasksVLLM(GeneratingAdapter):
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
-    def usage(self) -> dict[str, int]:
-        """Cache queries and hits, as vLLM counts them."""
-        return self._usage
-
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` as :meth:`GeneratingAdapter.generate_until` does, and read vLLM's counters."""
         answers = super().generate_until(requests)

@@ -68,25 +68,23 @@ class MedtasksVLM(GeneratingAdapter):
             )
         self.processor = loaded.processor
         self._facts = loaded.facts
-        self._settings = {"batch_tokens": given.batch_tokens, "video": given.video}
+        self._settings |= {"batch_tokens": given.batch_tokens, "video": given.video}
         self._answering = Answering(
             loaded.model, loaded.processor, share_prefix=given.share_prefix, batch_tokens=given.batch_tokens
         )
+        self._note_usage()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
         self._ahead: tuple[Batch, Future[Read]] | None = None
 
-    def describe(self) -> dict[str, Any]:
-        """Provenance of the answers; ``share_prefix`` is true, or the reason why nothing is shared."""
-        return {**super().describe(), **self._settings, "share_prefix": self._answering.not_shared or True}
-
-    def usage(self) -> dict[str, int]:
-        """Number of pictures, videos and prompt tokens computed and reused."""
-        return self._answering.usage()
-
     def clean(self) -> None:
         """Free the model; the harness calls this once it has all answers."""
-        self._answering.free()
+        del self._answering
         super().clean()
+
+    def _note_usage(self) -> None:
+        """Note the number of pictures, videos and prompt tokens computed and reused, and why nothing is shared."""
+        self._usage = self._answering.usage()
+        self._settings["share_prefix"] = self._answering.not_shared or True
 
     def _answer(self, batch: Batch) -> list[Response]:
         settings, requests = batch
@@ -96,6 +94,7 @@ class MedtasksVLM(GeneratingAdapter):
         answers = self._answering.answer(conversations, prompts, settings, seed)
         for answer, spent in zip(answers, seconds, strict=True):
             answer.media_seconds = spent
+        self._note_usage()
         return list(answers)
 
     def _read_ahead(self, batch: Batch) -> Read:

@@ -44,7 +44,7 @@ from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentat
 from .identity import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
-from .usage import gathered_usage, memory_of, work_so_far
+from .usage import gathered, gathered_usage, memory_of, work_so_far
 
 
 class Evaluation:
@@ -200,16 +200,11 @@ class Evaluation:
     def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
         """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
         processes gathered here."""
-        import torch
-
         asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
-        processes = current_settings().processes
-        if processes < 2 or not torch.distributed.is_initialized():
+        if current_settings().processes < 2:
             return lambda name: requests.answers(asked.pop(name))
-        gathered: list[Any] = [None] * processes
-        own = {name: requests.answers(one) for name, one in asked.items()}
-        torch.distributed.gather_object(own, gathered if torch.distributed.get_rank() == 0 else None, dst=0)
-        return lambda name: [entry for one in gathered for entry in one.pop(name)]
+        processes = gathered({name: requests.answers(one) for name, one in asked.items()})
+        return lambda name: [entry for own in processes for entry in own.pop(name)]
 
     def _collect(self, answers: Callable[[str], list[Any]], model: dict[str, Any], folder: Path) -> CollectedRun:
         judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from medtasks.settings import current_settings
 
 from .backends import backend_name, presentation
+from .usage import gathered
 
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
@@ -87,26 +89,12 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
 
 
 def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The back-end's description, with the usage of all replicas summed."""
-    import torch
-
+    """The back-end's description, with the usage of all replicas summed, on the first process."""
     own = described(lm, model_args)
-    processes = current_settings().processes
-    replicas: list[Any] = [own]
-    if processes > 1 and torch.distributed.is_initialized():
-        replicas = [None] * processes
-        torch.distributed.all_gather_object(replicas, own)
-    usage = _total(replica.get("usage", {}) for replica in replicas)
-    return {**own, **({"usage": usage} if usage else {}), "processes": processes}
-
-
-def _total(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sum of all replicas' counts, by name."""
-    total: dict[str, float] = {}
-    for replica in counts:
-        for kind, count in replica.items():
-            total[kind] = total.get(kind, 0) + count
-    return total
+    usage: Counter[str] = Counter()
+    for replica in gathered(own.get("usage", {})):
+        usage.update(replica)
+    return {**own, **({"usage": dict(usage)} if usage else {}), "processes": current_settings().processes}
 
 
 def _parsed(model_args: Any) -> dict[str, Any]:

@@ -48,6 +48,18 @@ def work_so_far(folder: Path) -> dict[int, list[Spent]]:
     return {number: part for number, part in spent.items() if number == rank or (rank == 0 and number >= processes)}
 
 
+def gathered(own: Any) -> list[Any]:
+    """What every process passes, by rank, on the first process; others get an empty list."""
+    import torch
+
+    if current_settings().processes < 2 or not torch.distributed.is_initialized():
+        return [own]
+    first = torch.distributed.get_rank() == 0
+    everyone: list[Any] = [None] * torch.distributed.get_world_size() if first else []
+    torch.distributed.gather_object(own, everyone if first else None, dst=0)
+    return everyone
+
+
 def gathered_usage(work: Mapping[int, Sequence[Spent]], *, devices: int, counters: Mapping[str, int]) -> RunUsage:
     """The usage of the run, on the first process; others get an empty one.
 
@@ -56,14 +68,5 @@ def gathered_usage(work: Mapping[int, Sequence[Spent]], *, devices: int, counter
         devices: devices of each process.
         counters: the back-end's, of all processes.
     """
-    import torch
-
-    everyone: list[Any] = [work]
-    if current_settings().processes > 1 and torch.distributed.is_initialized():
-        first = torch.distributed.get_rank() == 0
-        everyone = [None] * torch.distributed.get_world_size()
-        torch.distributed.gather_object(work, everyone if first else None, dst=0)
-        if not first:
-            return RunUsage()
-    spent = [part for known in everyone for _, part in sorted(known.items())]
+    spent = [part for known in gathered(work) for _, part in sorted(known.items())]
     return run_usage(spent, devices=devices, counters=dict(counters))
