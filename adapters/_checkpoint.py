@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from transformers.utils import logging
 
 from medtasks.errors import MedtasksError
-from medtasks.harness.identity import fingerprint_of
+from medtasks.harness.model import fingerprint_of
 
 from ._base import Arguments
 from ._decoding import forget_sampling

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError
 
 from medtasks.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.exits import exit_with_sentence
-from medtasks.harness.identity import fingerprint_of
+from medtasks.harness.model import fingerprint_of
 from medtasks.schema import first_problem
 
 from ._base import Count, Response

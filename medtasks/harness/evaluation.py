@@ -27,7 +27,6 @@ from medtasks.files import remove_abandoned
 from medtasks.judge.config import configured_judges
 from medtasks.packages import warn
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, folder_key
-from medtasks.results.asking import Asker
 from medtasks.results.judge_report import PlainProgress, report_lines
 from medtasks.results.judging import judge_all, model_names
 from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
@@ -41,9 +40,10 @@ from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .identity import described, model_facts, run_arguments, settings
+from .model import described, model_facts, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
+from .sending import Sender
 from .usage import gathered, gathered_usage, memory_of, work_so_far
 
 
@@ -81,7 +81,7 @@ class Evaluation:
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
         store = AnswerStore(self._checkpoint(), current_settings().rank)
         memory = memory_of(self._lm)
-        requests = Requests(Asker(store, memory), self._ours, logged=self._log_samples)
+        requests = Requests(Sender(store, memory), self._ours, logged=self._log_samples)
         self._call.arguments["response_cache"] = requests
         try:
             if current_settings().rank == 0:

@@ -12,10 +12,10 @@ from typing import Any
 
 from medtasks.errors import MedtasksError
 from medtasks.results.answers import Slot
-from medtasks.results.asking import Asker
 from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
 
 from .backends import backend_name, cannot_take, one_at_a_time
+from .sending import Sender
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -43,15 +43,15 @@ class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does.
 
     Args:
-        asker: stores the replies.
+        sender: stores the replies.
         ours: our tasks; requests for others pass through.
         logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
             keeps them all in memory.
     """
 
-    def __init__(self, asker: Asker, ours: Collection[str], *, logged: bool) -> None:
-        self._asker = asker
-        self._store = asker.store
+    def __init__(self, sender: Sender, ours: Collection[str], *, logged: bool) -> None:
+        self._sender = sender
+        self._store = sender.store
         self._ours = ours
         self._logged = logged
 
@@ -99,7 +99,7 @@ class Requests:
         slots = [_slot(request, outcome=outcome) for request in requests]
         missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._asker):
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._sender):
 
             def call(batch: list[int]) -> list[Reply]:
                 why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
@@ -107,7 +107,7 @@ class Requests:
                 advance(len(batch))
                 return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
 
-            self._asker.ask(slots, planned, call)
+            self._sender.ask(slots, planned, call)
         return slots
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
@@ -131,7 +131,7 @@ class Requests:
                     else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
                 )
                 if isinstance(following, Reply):
-                    self._asker.conclude(slots[position], following)
+                    self._sender.conclude(slots[position], following)
                     del pending[position]
                 else:
                     pending[position] = following
@@ -222,7 +222,7 @@ class _Ended(BaseException):
 
 
 @contextlib.contextmanager
-def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], asker: Asker) -> Iterator[None]:
+def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], sender: Sender) -> Iterator[None]:
     """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the run
     if no request reaches the server any more, or if it refuses every one."""
     if not hasattr(lm, _FORWARD):
@@ -244,14 +244,14 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         except APIConnectionError as error:
             attempts[position] += 1
             if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
-                raise _Ended(_unreachable(lm, asker, error)) from error
+                raise _Ended(_unreachable(lm, sender, error)) from error
             raise
         except Exception as error:
             attempts.clear()
             if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
                 refused.add(position)
                 if len(refused) >= _UNREACHED and not accepted:
-                    raise _Ended(_refusing(lm, asker, error)) from error
+                    raise _Ended(_refusing(lm, sender, error)) from error
             else:
                 accepted = True
             raise
@@ -260,7 +260,7 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None and id(request) in slot_of:
             try:
-                asker.keep(slot_of[id(request)], reply)
+                sender.keep(slot_of[id(request)], reply)
             except OSError as error:
                 raise _Ended(error) from error
         return text, place, counts
@@ -274,20 +274,20 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         delattr(lm, _FORWARD)  # restores the method of the class
 
 
-def _unreachable(lm: Any, asker: Asker, error: Exception) -> MedtasksError:
+def _unreachable(lm: Any, sender: Sender, error: Exception) -> MedtasksError:
     return MedtasksError(
         f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {asker.store.answered:,} have a response; "
+        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {sender.store.answered:,} have a response; "
         "start the server again."
     )
 
 
-def _refusing(lm: Any, asker: Asker, error: Any) -> MedtasksError:
+def _refusing(lm: Any, sender: Sender, error: Any) -> MedtasksError:
     message = error.body.get("message") if isinstance(error.body, Mapping) else None
     text = " ".join(str(message or error.message).split())[:200].rstrip(".")
     return MedtasksError(
         f"{backend_name(lm)}: the server at {lm.base_url} refused the first {_UNREACHED} requests (status "
-        f"{error.status_code}: {text}), {asker.store.answered:,} have a response; correct the model name or the key."
+        f"{error.status_code}: {text}), {sender.store.answered:,} have a response; correct the model name or the key."
     )
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.results.answers import read_spent
-from medtasks.results.asking import Memory
 from medtasks.results.usage import RunUsage, Spent, run_usage
 from medtasks.settings import current_settings
+
+from .sending import Memory
 
 
 def memory_of(lm: Any) -> Callable[[], Memory] | None:

@@ -14,10 +14,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet,
 from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
 from medtasks.data.media.images import read_picture
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import Progress
 from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError, UsageError
 from medtasks.schema import Frozen
 
@@ -30,7 +30,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 class Given:
     """Pictures in the rows: names of those already stored, and addresses of the others, by image id."""
 
-    place: Workplace
+    place: Preparation
     kept: dict[str, str] = field(default_factory=dict)
     addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)
 
@@ -157,10 +157,10 @@ def _local(address: str, base: Path | None) -> Path | None:
 class FoundPictures:
     """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source.
 
-    Pictures that are copied or fetched go to the workplace.
+    Pictures that are copied or fetched go to the directory of the preparation.
     """
 
-    place: Workplace
+    place: Preparation
     names: dict[str, str]
     root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)

@@ -8,10 +8,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.pictures import Given, find_pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.data.fetch import FetchSettings
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow
-from medtasks.data.workplace import Workplace
 
 
 def prepare_kvasir(
@@ -39,7 +39,7 @@ def prepare_kvasir(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     opened = open_kvasir(source)
-    with Workplace("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:
+    with Preparation("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:
         given = Given(place)
         records = distinct(_record(item, None if references_only else given) for item in opened.rows)
         job = PrepareJob(place, opened.source, Path("media"), allow_missing_media, workers, progress)

@@ -10,10 +10,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, p
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.data.workplace import Workplace
 from medtasks.errors import UsageError
 from medtasks.schema import Frozen
 
@@ -58,7 +58,7 @@ def prepare_transformed(
     source = original or open_prepared("kvasir_vqa_x1")
     records = [record for record in source.records() if isinstance(record, KvasirRecord)]
     references_only = source.manifest.references_only
-    with Workplace("kvasir_vqa_x1_transformed", out, references_only=references_only, mini=mini) as place:
+    with Preparation("kvasir_vqa_x1_transformed", out, references_only=references_only, mini=mini) as place:
         entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
         return place.complete(
             source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
@@ -72,7 +72,7 @@ def prepare_transformed(
 
 
 def _variants(
-    place: Workplace,
+    place: Preparation,
     source: Prepared,
     records: Sequence[KvasirRecord],
     variants: int,
@@ -112,7 +112,7 @@ def _name(img_id: str, variant: int) -> str:
 
 
 def _make(
-    place: Workplace,
+    place: Preparation,
     source: Prepared,
     files: dict[str, str],
     requested: Iterable[_Variant],

@@ -14,12 +14,12 @@ from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import PrepareJob, Progress, distinct
 from medtasks.data.prepare.options import Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import Where
 from medtasks.data.sources import read_json_list
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
 from medtasks.schema import shown
@@ -69,7 +69,7 @@ def prepare_med_cmr(
     else:
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
-    with Workplace("med_cmr", out, references_only=references_only, mini=mini) as place:
+    with Preparation("med_cmr", out, references_only=references_only, mini=mini) as place:
         if path.is_dir():
             root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
             records = _records(lambda name: _read(root / name))

@@ -22,11 +22,11 @@ from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
 from medtasks.data.media.scan import KnownVideo
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import Progress, distinct, repeated
 from medtasks.data.prepare.options import Out, References, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
 
@@ -71,7 +71,7 @@ def prepare_medstream(
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
     entries: list[MediaEntry] = []
-    with Workplace("medstreambench", out, references_only=references_only, mini=mini) as place:
+    with Preparation("medstreambench", out, references_only=references_only, mini=mini) as place:
         if references_only or media is None:
             root = Path("media")
             chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
@@ -151,7 +151,7 @@ def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
 
 
 def _frames(
-    records: Sequence[MedStreamRecord], media: Path, place: Workplace, workers: int, progress: Progress | None
+    records: Sequence[MedStreamRecord], media: Path, place: Preparation, workers: int, progress: Progress | None
 ) -> tuple[dict[str, ChosenFrames], list[MediaEntry]]:
     """The frames of every record by its id, and the entries of their media; the same for any ``workers``."""
     by_path: dict[str, list[MedStreamRecord]] = {}

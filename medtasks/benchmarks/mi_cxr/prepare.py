@@ -9,12 +9,12 @@ import typer
 
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.manifest import Source
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import PrepareJob, Progress
 from medtasks.data.prepare.options import Missing, Out, References, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
 from medtasks.data.sources import read_jsonl
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, UsageError
 
 
@@ -61,5 +61,5 @@ def prepare_mi_cxr(
             records.append(record)
     source = Source(kind="file", name="+".join(path.name for path in rows))
     root = Path("media") if images is None else images.resolve()
-    with Workplace("mi_cxr", out, references_only=references_only, mini=mini) as place:
+    with Preparation("mi_cxr", out, references_only=references_only, mini=mini) as place:
         return PrepareJob(place, source, root, allow_missing_media, workers, progress).finish(records)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from medtasks.data.manifest import Source
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MediaError
 
 Progress = Callable[[int, int], None]
@@ -51,7 +51,7 @@ def repeated(records: Sequence[Record]) -> dict[str, int]:
 class PrepareJob:
     """Turns records and the directory of their pictures into prepared data."""
 
-    place: Workplace
+    place: Preparation
     source: Source
     root: Path
     allow_missing_media: bool

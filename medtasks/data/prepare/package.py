@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks.data.manifest import Source
+from medtasks.data.preparation import Preparation
 from medtasks.data.prepare.job import PrepareJob, Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
-from medtasks.data.workplace import Workplace
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.schema import shown
 
@@ -61,5 +61,5 @@ def prepare_package(
         )
     origin = Source(kind="package", name=source.name)
     root = media or (source if source.is_dir() else source.parent)
-    with Workplace(benchmark.name, out, references_only=references_only, mini=mini) as place:
+    with Preparation(benchmark.name, out, references_only=references_only, mini=mini) as place:
         return PrepareJob(place, origin, root, allow_missing_media, workers, progress).finish(records)

@@ -22,7 +22,7 @@ Memory = tuple[int | None, int | None]
 """Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
-class Asker:
+class Sender:
     """Sends requests in batches, saves each reply at once, and does not repeat requests that were answered before.
 
     Args:

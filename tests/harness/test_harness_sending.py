@@ -5,8 +5,8 @@ from __future__ import annotations
 import weakref
 from pathlib import Path
 
+from medtasks.harness.sending import Sender
 from medtasks.results.answers import AnswerStore, Slot, read_spent
-from medtasks.results.asking import Asker
 from medtasks.results.replies import Reply
 
 
@@ -28,7 +28,7 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory(tmp_
         return [Reply(f"answer {number}") for number in batch]
 
     store = AnswerStore(tmp_path / "answers")
-    Asker(store).ask(slots, [range(8)], call)
+    Sender(store).ask(slots, [range(8)], call)
 
     replies = [store.reply(slot) or Reply.failure("no reply") for slot in slots]
     assert [reply.failed for reply in replies] == [None] * 5 + ["RuntimeError: CUDA out of memory"] + [None] * 2
@@ -43,13 +43,13 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
 
     def call(batch: list[int]) -> list[Reply]:
         if batch == [2, 3, 4]:  # two replies arrive before the batch is done
-            asker.keep(slots[2], Reply("early"))
-            asker.keep(slots[3], Reply("later"))
+            sender.keep(slots[2], Reply("early"))
+            sender.keep(slots[3], Reply("later"))
         return [Reply(f"answer {number}") for number in batch]
 
-    asker = Asker(store, memory=lambda: (None, 77))
-    asker.ask(slots, [[0], [2, 3, 4]], call)
-    asker.conclude(Slot("task", 5, 0, ""), Reply("outcome of rounds"))
+    sender = Sender(store, memory=lambda: (None, 77))
+    sender.ask(slots, [[0], [2, 3, 4]], call)
+    sender.conclude(Slot("task", 5, 0, ""), Reply("outcome of rounds"))
 
     (kept,) = read_spent(tmp_path / "answers").values()
     works = {one.sample[0]: one.reply.work for one in kept}

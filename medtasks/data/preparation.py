@@ -29,7 +29,7 @@ _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 T = TypeVar("T", bound=BaseModel)
 
 
-class Workplace:
+class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
     The files of an interrupted preparation are reused. The finished data are in ``out``, by default below the data
@@ -49,7 +49,7 @@ class Workplace:
         self._images: dict[str, str] = {}
         self._held = ExitStack()
 
-    def __enter__(self) -> Workplace:
+    def __enter__(self) -> Preparation:
         with ExitStack() as stack:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
