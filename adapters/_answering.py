@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ import torch
 from loguru import logger
 
 from medtasks.errors import MedtasksError, first_line
+from medtasks.settings import current_settings
 
 from ._decoding import Answer, Decoder, GenerationSettings
 from ._messages import Conversation
@@ -105,7 +105,7 @@ def default_tokens(model: Any) -> int:
     if model.device.type == "cuda":
         free = torch.cuda.mem_get_info(model.device)[0]
     else:
-        free = psutil.virtual_memory().available // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        free = psutil.virtual_memory().available // current_settings().on_this_machine
     return max(LEAST, min(MOST, int(SHARE * free / per_token)))
 
 

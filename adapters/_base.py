@@ -22,6 +22,7 @@ from medtasks.exits import exit_with_sentence
 from medtasks.harness.requests import is_padding
 from medtasks.results.replies import Probabilities
 from medtasks.schema import Frozen, first_problem
+from medtasks.settings import current_settings
 
 
 def _not_a_flag(value: object) -> object:
@@ -152,7 +153,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         Raises:
             UsageError: the device is unknown, not on this machine, or contradicts how the processes were launched.
         """
-        replicas = int(os.environ.get("WORLD_SIZE", "1"))
+        replicas = current_settings().processes
         kind = _checked_kind(device, replicas)
         # Matters only with several processes: it selects the process group's backend (gloo or nccl).
         on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())

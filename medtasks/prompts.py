@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
 from medtasks.packages import TaskPackage
 from medtasks.rendering import environment, rendered, undeclared_variables
+from medtasks.settings import current_settings
 
 OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
@@ -31,12 +31,11 @@ def template_folders() -> tuple[Path, ...]:
 
 def overlay() -> tuple[Path, ...]:
     """The directory whose templates replace ours; empty if none is set."""
-    value = os.environ.get(OVERLAY, "").strip()
-    if not value:
+    folder = current_settings().templates
+    if folder is None:
         return ()
-    folder = Path(value).expanduser()
     if not folder.is_dir():
-        raise UsageError(f"{OVERLAY} is {value}, expected a directory of templates; fix or unset it.")
+        raise UsageError(f"{OVERLAY} is {folder}, expected a directory of templates; fix or unset it.")
     return (folder,)
 
 

@@ -1,7 +1,6 @@
 """Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables of runs.
 
-Variables of judges, templates and metrics are read by :mod:`medtasks.judge.config`, :mod:`medtasks.prompts` and the
-metrics that need them.
+Variables of metrics are read by the metrics that need them.
 """
 
 from __future__ import annotations
@@ -34,8 +33,10 @@ class Settings:
         subset: share of the clusters (``MEDTASKS_SUBSET``, see :mod:`medtasks.benchmarks.subset`); empty for all.
         blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
         max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
-        rank, processes: number of this process among those of the command, and how many there are (``RANK`` and
-            ``WORLD_SIZE``, set by launchers).
+        templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
+        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.config`); empty for none.
+        rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
+            all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
         debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).
     """
 
@@ -47,14 +48,18 @@ class Settings:
     subset: str = ""
     blind: bool = False
     max_failed: float = MAX_FAILED
+    templates: Path | None = None
+    judge: str = ""
     rank: int = 0
     processes: int = 1
+    on_this_machine: int = 1
     debug: bool = False
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
 _VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASKS_SUBSET", "MEDTASKS_BLIND",
-              "MEDTASKS_MAX_FAILED", "RANK", "WORLD_SIZE", "VERBOSITY")  # fmt: skip
+              "MEDTASKS_MAX_FAILED", "MEDTASKS_TEMPLATES", "MEDTASKS_JUDGE", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+              "VERBOSITY")  # fmt: skip
 
 
 def current_settings() -> Settings:
@@ -77,25 +82,33 @@ def using(**changes: Any) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(
-    data: str, cache: str, frames: str, subset: str, blind: str, failed: str, rank: str, processes: str, verbosity: str
-) -> Settings:
+def _read(*values: str) -> Settings:
+    given = dict(zip(_VARIABLES, values, strict=True))
+    frames, blind = given["MEDTASKS_MAX_FRAMES"], given["MEDTASKS_BLIND"]
     if frames and (not frames.isdecimal() or int(frames) < 1):
         raise UsageError(f"MEDTASKS_MAX_FRAMES is {frames!r}, expected a whole number of at least 1.")
     if blind not in ("", "0", "1"):
         raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
+    mini = given["MEDTASKS_DATA"] == "mini"
     return Settings(
-        data=Path(data).expanduser() if data and data != "mini" else None,
-        mini=data == "mini",
-        cache=Path(cache).expanduser() if cache else None,
+        data=None if mini else _path(given["MEDTASKS_DATA"]),
+        mini=mini,
+        cache=_path(given["MEDTASKS_CACHE"]),
         max_frames=int(frames) if frames else None,
-        subset=subset,
+        subset=given["MEDTASKS_SUBSET"],
         blind=blind == "1",
-        max_failed=_share(failed) if failed else MAX_FAILED,
-        rank=int(rank or 0),
-        processes=int(processes or 1),
-        debug=verbosity == "DEBUG",
+        max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
+        templates=_path(given["MEDTASKS_TEMPLATES"]),
+        judge=given["MEDTASKS_JUDGE"],
+        rank=int(given["RANK"] or 0),
+        processes=int(given["WORLD_SIZE"] or 1),
+        on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
+        debug=given["VERBOSITY"] == "DEBUG",
     )
+
+
+def _path(given: str) -> Path | None:
+    return Path(given).expanduser() if given else None
 
 
 def _share(given: str) -> float:

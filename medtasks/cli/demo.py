@@ -17,6 +17,7 @@ import typer
 
 from medtasks.catalog import task_packages
 from medtasks.cli.console import progress, table, write
+from medtasks.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
@@ -67,23 +68,16 @@ def demo(
 
 @contextlib.contextmanager
 def _stub_judge(settings: Path) -> Iterator[None]:
-    """A judge for the runs in the block, configured as a user would: by a file named in the environment."""
-    from medtasks.judge.config import VARIABLE
+    """A judge for the runs in the block, configured as a user would: by a file."""
     from medtasks.judge.stub import MODEL, StubJudge
 
-    before = os.environ.get(VARIABLE)
     with StubJudge() as stub:
         # a user's own key must not be sent to the stub
         judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
         store = str(settings.with_name("verdicts.sqlite").absolute())
         settings.write_text(json.dumps({"judges": [judge], "store": store}, indent=1) + "\n", encoding="utf-8")
-        os.environ[VARIABLE] = str(settings)
-        try:
+        with using(judge=str(settings)):
             yield
-        finally:
-            os.environ.pop(VARIABLE)
-            if before is not None:
-                os.environ[VARIABLE] = before
 
 
 def _run(model: _Model, out: Path) -> None:

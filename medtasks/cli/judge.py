@@ -65,7 +65,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
-    from medtasks.data.holding import held
+    from medtasks.data.lock import held
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.config import read_judges

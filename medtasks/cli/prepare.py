@@ -70,7 +70,7 @@ def package(
     workers: Workers = 0,
 ) -> None:
     """Prepare the data of a benchmark from another package."""
-    from medtasks.data.prepare.package import prepare_package
+    from medtasks.data.prepare.job import prepare_package
 
     with progress("verifying media") as bar:
         prepared = prepare_package(

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 import medtasks
-from medtasks.data.holding import held
+from medtasks.data.lock import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, data_root, open_directory

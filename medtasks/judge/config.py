@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from medtasks.errors import UsageError
 from medtasks.judge.ensemble import Rule
 from medtasks.judge.settings import JudgeSettings
 from medtasks.schema import Problem, problems
+from medtasks.settings import current_settings
 
 VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
@@ -50,7 +50,7 @@ def configured_judges() -> JudgeConfig | None:
     Raises:
         UsageError: as :func:`read_judges`.
     """
-    given = os.environ.get(VARIABLE, "").strip()
+    given = current_settings().judge
     if not given:
         return None
     config = read_judges([given])

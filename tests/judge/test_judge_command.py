@@ -13,7 +13,7 @@ from aiohttp import web
 from faulty_judge import FaultyJudge
 from judged_run import content, judged, manifest_of, settings_of
 
-from medtasks.data.holding import held
+from medtasks.data.lock import held
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.stub import StubJudge, rule_based
 
