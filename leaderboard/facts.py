@@ -10,8 +10,8 @@ from typing import Any
 
 from medtasks.errors import DataError
 from medtasks.files import canonical_json
+from medtasks.importers.layouts import Layout
 from medtasks.registry import get_benchmark
-from medtasks.results.foreign.layouts import Layout
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scores import MetricScore, Scores
 from medtasks.results.signature import changed_options

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.errors import DataError
-from medtasks.results.elsewhere import score_predictions
+from medtasks.importers.run import score_predictions
 from medtasks.results.folder import RunRecord, file_sha256
 from medtasks.results.manifest import DataFacts, TaskFacts
 from medtasks.results.run import pooled_scores

@@ -16,10 +16,10 @@ from medtasks.errors import UsageError
 from medtasks.text import first_names
 
 if TYPE_CHECKING:
-    from medtasks.results.elsewhere import Elsewhere
+    from medtasks.importers.layouts import Layout
+    from medtasks.importers.matching import Joined
+    from medtasks.importers.run import Imported
     from medtasks.results.folder import RunRecord
-    from medtasks.results.foreign.layouts import Layout
-    from medtasks.results.foreign.matching import Joined
     from medtasks.results.paired import Paired
     from medtasks.results.rescore import Rescored
 
@@ -213,9 +213,9 @@ def _elsewhere(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    from medtasks.results.elsewhere import score_predictions
+    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
+    from medtasks.importers.run import score_predictions
     from medtasks.results.folder import write_run
-    from medtasks.results.foreign.layouts import LAYOUTS, recognise, task_in_name
     from medtasks.results.manifest import now
     from medtasks.results.summary import summary
 
@@ -265,7 +265,7 @@ def _elsewhere(
     _show_verdicts(scored, verdicts_of)
 
 
-def _show_verdicts(scored: Elsewhere, judge: str | None) -> None:
+def _show_verdicts(scored: Imported, judge: str | None) -> None:
     with_verdict = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
     if judge is None and with_verdict:
         write(f"  {with_verdict:,} predictions have a judge's verdict; import them with --verdicts-of JUDGE")

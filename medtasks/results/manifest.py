@@ -33,6 +33,8 @@ PACKAGES = (
 )  # fmt: skip
 
 
+UNKNOWN_PROMPT = "unknown"
+"""In place of the hash of a prompt that is not known, because the predictions were made with another tool."""
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 

@@ -15,8 +15,7 @@ from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.filters import StatedConfidenceFilter
 from medtasks.metrics import get_metric
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.results.elsewhere import PROMPT
-from medtasks.results.manifest import RunManifest, filter_versions
+from medtasks.results.manifest import UNKNOWN_PROMPT, RunManifest, filter_versions
 from medtasks.spec import load_spec
 
 _OURS = (
@@ -161,8 +160,8 @@ def _short_value(value: str | None) -> str:
     """A value as shown in a sentence, with hashes shortened."""
     if not value:
         return "set"
-    if value.startswith(f"{PROMPT};"):
-        return PROMPT
+    if value.startswith(f"{UNKNOWN_PROMPT};"):
+        return UNKNOWN_PROMPT
     return _HASH.sub(lambda found: found[0][:8] + "…", value)
 
 
@@ -252,7 +251,7 @@ def _protocol(manifest: RunManifest, name: str, members: Sequence[str]) -> str:
 
 def _prompt(manifest: RunManifest, prompt_hash: str) -> str:
     """The prompt hash; an unknown prompt equals no other, so it is identified by what made the responses."""
-    return f"{PROMPT};{_hash(manifest.model)}" if prompt_hash in (PROMPT, "") else prompt_hash
+    return f"{UNKNOWN_PROMPT};{_hash(manifest.model)}" if prompt_hash in (UNKNOWN_PROMPT, "") else prompt_hash
 
 
 def _fingerprint(manifest: RunManifest, benchmark: str) -> str:

@@ -12,8 +12,8 @@ from medtasks.leaderboard.inspect_logs import write_inspect_logs
 
 from medtasks.benchmarks import all_cards as cards
 from medtasks.errors import UsageError
+from medtasks.importers.inspect_log import read_inspect
 from medtasks.results.folder import read_run
-from medtasks.results.foreign.inspect_log import read_inspect
 
 OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_proactive"
 GUESS = MODELS[3]

@@ -20,12 +20,12 @@ from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
 from medtasks.benchmarks.paraphrases import paraphrased_rows
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import UsageError
+from medtasks.importers.run import score_predictions
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.metrics.prompt_sensitivity import half_of
 from medtasks.prompts import template_path
 from medtasks.registry import get_benchmark
-from medtasks.results.elsewhere import score_predictions
 from medtasks.results.folder import write_run
 from medtasks.results.replies import Reply
 from medtasks.results.rescore import rescore

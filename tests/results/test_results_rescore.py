@@ -14,9 +14,9 @@ from medtasks.leaderboard.strip import strip_run
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.harness import run_tasks
+from medtasks.importers.run import score_predictions
 from medtasks.registry import all_benchmarks
 from medtasks.results.diagnostics import comparisons, level_gaps
-from medtasks.results.elsewhere import score_predictions
 from medtasks.results.folder import RunRecord, read_run, write_run
 from medtasks.results.rescore import Rescored, rescore, rescore_folder
 from medtasks.results.table_file import TableStore

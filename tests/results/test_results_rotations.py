@@ -22,10 +22,10 @@ from medtasks.benchmarks.documents import task_documents, task_rows
 from medtasks.benchmarks.rotations import rotated_rows
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import UsageError
+from medtasks.importers.run import score_predictions
 from medtasks.metrics.base import MeanMetric
 from medtasks.metrics.option_order import LetterPreference
 from medtasks.registry import get_benchmark
-from medtasks.results.elsewhere import score_predictions
 from medtasks.results.folder import write_run
 from medtasks.results.replies import Reply
 from medtasks.results.rescore import rescore

@@ -13,7 +13,7 @@ from medtasks.data.archive import open_archive, read_member
 from medtasks.data.records import Where, is_text, wrong
 from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
-from medtasks.results.foreign.prediction import Prediction, content_of
+from medtasks.importers.prediction import Prediction, content_of
 
 _ZSTANDARD = 93
 

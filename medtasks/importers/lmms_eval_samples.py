@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.data.records import Where, is_text, wrong
-from medtasks.results.foreign.prediction import Prediction, one_response, optional_text
+from medtasks.importers.prediction import Prediction, one_response, optional_text
 
 
 def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:

@@ -13,12 +13,12 @@ from medtasks.data.archive import open_archive
 from medtasks.data.sources import read_jsonl
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import check_regular, read_lines
-from medtasks.results.foreign.columns import read_columns
-from medtasks.results.foreign.inspect_log import read_inspect
-from medtasks.results.foreign.lmms_eval_samples import parse_harness_line
-from medtasks.results.foreign.ms_swift import parse_ms_swift_line
-from medtasks.results.foreign.prediction import Prediction
-from medtasks.results.foreign.vlmevalkit import read_vlmevalkit
+from medtasks.importers.columns import read_columns
+from medtasks.importers.inspect_log import read_inspect
+from medtasks.importers.lmms_eval_samples import parse_harness_line
+from medtasks.importers.ms_swift import parse_ms_swift_line
+from medtasks.importers.prediction import Prediction
+from medtasks.importers.vlmevalkit import read_vlmevalkit
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
 LAYOUTS: Mapping[Layout, str] = {

@@ -9,26 +9,23 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import DataError, UsageError
 from medtasks.files import file_sha256
+from medtasks.importers.layouts import Layout, read_predictions
+from medtasks.importers.matching import Joined, join
+from medtasks.importers.prediction import Prediction
+from medtasks.importers.verdicts import with_imported_verdicts
 from medtasks.results.folder import RunRecord
-from medtasks.results.foreign.layouts import Layout, read_predictions
-from medtasks.results.foreign.matching import Joined, join
-from medtasks.results.foreign.prediction import Prediction
-from medtasks.results.imported import with_imported_verdicts
 from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RubricFacts, RunManifest, protocol_hash, task_facts, versions
+from medtasks.results.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.spec import inner_groups, leaf_tasks, load_spec
 
-PROMPT = "unknown"
-"""Used in place of the prompt hash, because the prompt is not known."""
-
 
 @dataclass(frozen=True)
-class Elsewhere:
+class Imported:
     """The scored run, how its predictions were matched, and how many belong to other tasks (``others``, skipped)."""
 
     run: RunRecord
@@ -45,7 +42,7 @@ def score_predictions(
     model: str = "unknown",
     verdicts_of: str | None = None,
     created: str,
-) -> Elsewhere:
+) -> Imported:
     """Score the predictions in ``path`` for ``task`` (a task or a group).
 
     A document without a prediction counts as unanswered and is not scored. ``verdicts_of`` names the judge whose
@@ -75,14 +72,16 @@ def score_predictions(
         answered = [document for document in members if document["sample_id"] in joined.given]
         replies = [_reply(joined.given[document["sample_id"]][0]) for document in answered]
         pairs = zip(answered, replies, strict=True)
-        scored = scored_samples(spec, [Answered(document, (reply,), prompt_hash=PROMPT) for document, reply in pairs])
+        scored = scored_samples(
+            spec, [Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT) for document, reply in pairs]
+        )
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
         samples, judge = with_imported_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, path, layout, model, created, problems, judge)
-    return Elsewhere(record, joined, len(everything) - len(predictions))
+    return Imported(record, joined, len(everything) - len(predictions))
 
 
 def _near_matches(joined: Joined) -> str:
@@ -112,8 +111,8 @@ def _record(
     for name, members in samples.items():
         spec = load_spec(name)
         made = task_facts(spec, {}, len(documents[name]), members)
-        known = protocol_hash(spec, {}, prompt_hash=PROMPT)
-        facts[name] = made.model_copy(update={"prompt_hash": PROMPT, "template": "", "protocol_hash": known})
+        known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
+        facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})
     manifest = RunManifest(
         created=created,

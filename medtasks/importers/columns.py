@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.data.records import Where, wrong
 from medtasks.data.sources import read_csv_rows, read_json_list, read_jsonl
 from medtasks.errors import UsageError
-from medtasks.results.foreign.prediction import Prediction, content_of, one_response, optional_text
+from medtasks.importers.prediction import Prediction, content_of, one_response, optional_text
 
 _COLUMNS = ("sample_id", "response", "task", "img_id", "question")
 _JUDGED = frozenset({"eval_json", "original"})

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from medtasks.errors import DataError, UsageError
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.importers.prediction import Prediction
 from medtasks.schema import shown
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.errors import UsageError
+from medtasks.importers.prediction import Prediction
 from medtasks.judge.families import same_family
 from medtasks.judge.judgement import Adjudication, Judgement
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.results.foreign.prediction import Prediction
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.panel import IMPORTED, cases_of, imported_hash, panel_responses, rubric_facts, with_verdicts
 from medtasks.results.samples import Sample

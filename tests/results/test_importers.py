@@ -19,10 +19,10 @@ from medtasks.leaderboard.commands import commands
 from medtasks.benchmarks.documents import task_documents
 from medtasks.data.records import Where
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.results.elsewhere import score_predictions
-from medtasks.results.foreign.layouts import LAYOUTS, read_predictions, recognise
-from medtasks.results.foreign.matching import Joined, join
-from medtasks.results.foreign.prediction import Prediction
+from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
+from medtasks.importers.matching import Joined, join
+from medtasks.importers.prediction import Prediction
+from medtasks.importers.run import score_predictions
 from medtasks.results.rescore import rescore
 from medtasks.spec import leaf_tasks
 

@@ -7,7 +7,7 @@ from pathlib import PureWindowsPath
 from typing import Any
 
 from medtasks.data.records import Where, is_text, wrong
-from medtasks.results.foreign.prediction import Prediction, one_response
+from medtasks.importers.prediction import Prediction, one_response
 
 _ROLES = ("system", "user", "assistant")
 

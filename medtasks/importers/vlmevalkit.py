@@ -11,7 +11,7 @@ from medtasks.data.records import Where, wrong
 from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
 from medtasks.files import MAX_JSON_BYTES
-from medtasks.results.foreign.prediction import Prediction, content_of
+from medtasks.importers.prediction import Prediction, content_of
 
 _COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})
 
