@@ -83,7 +83,8 @@ def _stub_judge(settings: Path) -> Iterator[None]:
 def _run(model: _Model, out: Path) -> None:
     folder = out / model.directory
     folder.mkdir(exist_ok=True)
-    groups = [package.module.rpartition(".")[2] for package in task_packages() if package.ours]
+    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
+    groups = [module.rpartition(".")[2] for module in ours]
     with _harness_output_in(folder / "harness.log"):
         from medtasks.harness import run_tasks
 
